@@ -26,7 +26,7 @@ from bot.approvals.lookup.settings import Doctor
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import Channel, standing
+from bot.channels.base import Channel, has_account, standing
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
@@ -416,6 +416,7 @@ def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -
         registry=registry,
         wake=ports.dispatcher.wake,
         standing=partial(standing, ports.channels),
+        has_account=partial(has_account, ports.channels),
         redraw=made.cards.announce_change,
     )
     return [sweep for each in FEATURES for sweep in each.make_sweeps(over)]

@@ -76,7 +76,7 @@ class EndProposal(Protocol):
 
 
 class ChangePerson(Protocol):
-    """Told in the transaction in which an account is linked, unlinked or signed out."""
+    """Told in the transaction in which an account is linked, unlinked, signed out, or found to be gone."""
 
     def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
 

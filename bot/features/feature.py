@@ -13,6 +13,7 @@ from bot.domain.chat import Clock
 from bot.domain.connection_port import Connections
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
+from bot.domain.people import Actor
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 from bot.store.database import Database
@@ -52,13 +53,14 @@ class ConnectionParts(FeatureParts):
 class SweepParts(FeatureParts):
     """The additional dependencies of sweeps.
 
-    ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat; ``redraw`` has
-    cards that are behind redrawn.
+    ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat, ``has_account``
+    whether an account is there at all; ``redraw`` has cards that are behind redrawn.
     """
 
     registry: Registry
     wake: Wake
     standing: Standing
+    has_account: Callable[[Actor], Awaitable[bool]]
     redraw: Callable[[], Awaitable[None]]
 
 

@@ -22,7 +22,7 @@ from bot.app import FEATURES, hooks_of
 from bot.approvals.asking import ask_tools
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import standing
+from bot.channels.base import has_account, standing
 from bot.core import Ports, core
 from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
@@ -184,6 +184,7 @@ class Nod:
             registry=registry,
             wake=self.valve.wake,
             standing=there,
+            has_account=partial(has_account, self.channels),
             redraw=made.cards.announce_change,
         )
         self.sweeps = [sweep for each in FEATURES for sweep in each.make_sweeps(sweeping)]

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlmodel import Session, col, delete, select
 
 from bot.approvals.accounts.linking import join
-from bot.domain.people import Actor
+from bot.domain.people import NOD, Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.store import people
@@ -28,6 +28,7 @@ SESSION_LIFE = timedelta(days=30)
 ORGANISATION_LIFE = timedelta(hours=12)
 AWAY = timedelta(minutes=10)
 _BEGUN = "sign-in"
+_NOD = Actor(NOD, "departures", "Nod")
 _MOST_BEGUN = 10_000
 
 
@@ -115,13 +116,24 @@ def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
 
 
-def end_all(session: Session, who: Actor, by: Actor, now: datetime) -> int:
+def end_departed(session: Session, account: Actor, now: datetime) -> int:
+    """End every session and link of someone whose platform no longer knows their account, and tell features.
+
+    Returns how many sessions that were.
+    """
+    ended = end_all(session, account, _NOD, now, "account gone")
+    for change_person in hooks_of(session).change_person:
+        change_person(session, account, now)
+    return ended
+
+
+def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
     """End every session and link of a person; how many sessions that were."""
     accounts = people.person_of(session, who).accounts | {str(who)}
     ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
     for actor in dict.fromkeys(ended):
-        _record(session, actor, Act.SIGN_OUT, by, {"how": "by an admin"}, now)
+        _record(session, actor, Act.SIGN_OUT, by, {"how": how}, now)
     return len(ended)
 
 

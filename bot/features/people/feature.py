@@ -1,4 +1,4 @@
-"""People: linked accounts, and who decides while someone is away."""
+"""People: linked accounts, who decides while someone is away, and who is gone."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.features.feature import Feature, SweepParts
 from bot.features.people import routes, sweep
 from bot.features.people.away_commands import AwayCommands
+from bot.features.people.departures import SECONDS, DepartureSweep
 from bot.features.people.link_commands import LinkCommands
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
@@ -17,7 +18,11 @@ def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    return (Sweep("end_absences", sweep.SECONDS, sweep.AbsenceSweep(parts.database, parts.policies).run),)
+    departures = DepartureSweep(parts.database, parts.has_account)
+    return (
+        Sweep("end_absences", sweep.SECONDS, sweep.AbsenceSweep(parts.database, parts.policies).run),
+        Sweep("end_departed", SECONDS, departures.run),
+    )
 
 
 PEOPLE = Feature(
