@@ -12,7 +12,9 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
-_DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
+_DURATION = re.compile(
+    r"([0-9]{1,7}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)", re.IGNORECASE
+)
 _LONGEST = timedelta(days=3660)
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -74,11 +76,11 @@ def now() -> datetime:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse ``90s``, ``15m``, ``24h``, ``7d`` or ``2w``; raises ValueError for any other text."""
+    """Parse ``90s``, ``15m``, ``30 min``, ``24 hours``, ``7d`` or ``2w``; or raise ValueError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
-    length = timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    length = timedelta(seconds=int(found[1]) * _UNITS[found[2][0].lower()])
     if not timedelta(seconds=1) <= length <= _LONGEST:
         raise ValueError("write a duration from 1s to 520w")
     return length

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.domain.times import format_relative, parse_moment
+from bot.domain.times import format_relative, parse_duration, parse_moment
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -50,3 +50,29 @@ def test_a_moment_is_the_first_such_after_now(text: str, found: str):
 def test_what_is_no_moment_or_over_is_refused(text: str):
     with pytest.raises(ValueError, match=r"write a moment|is over already"):
         parse_moment(text, datetime(2026, 11, 25, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("30m", 30),
+        ("30 min", 30),
+        ("45 minutes", 45),
+        ("1h", 60),
+        ("2 Hours", 120),
+        ("1 day", 1440),
+        ("1w", 10080),
+    ],
+)
+def test_a_length_is_read_as_nod_and_people_write_it(text: str, minutes: int) -> None:
+    assert parse_duration(text) == timedelta(minutes=minutes)
+    now = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    assert parse_moment(f"in {text}", now) == now + timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "30", "min", "1.5h", "2 months", "3 fortnights", "1  h", "0m", "1hourly"]
+)
+def test_what_is_no_length_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="write a duration"):
+        parse_duration(text)

@@ -37,7 +37,7 @@ _UNIT = re.compile(
     r"|([€$£¥])"
 )
 _CELL_NAME = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")  # B12
-_THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions, beside the comment itself
+_THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions, next to the comment itself
 
 
 @dataclass(slots=True)
@@ -286,7 +286,7 @@ def _find_sign(format_id: str, codes: dict[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _RowQueries:
-    """What is asked of each row, compiled: libxml2 answers at once where a loop over the cells takes long."""
+    """The questions about each row, compiled: libxml2 answers immediately, a loop takes long."""
 
     displayed_cells: etree.XPath  # those that show something else than their value
     invisible_count: etree.XPath
