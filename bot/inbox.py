@@ -282,7 +282,7 @@ class Assistant:
         if not team:
             return STOPPED if spoke else ""
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
-        return f"Stopped, and with it {count}; what they had proposed is cancelled."
+        return f"Stopped, together with {count}; what they had proposed is cancelled."
 
     def stop_here(self, conversation_id: str) -> None:
         """Interrupt the local turn of a conversation that a person has stopped by another process."""

@@ -144,7 +144,7 @@ def header_secret(secret: SecretStr) -> SecretStr:
     """Validate a key that a header must be able to hold. Raises ValueError."""
     text = secret.get_secret_value()
     if not (text.isascii() and text.isprintable() and " " not in text):
-        raise ValueError("it holds a space, a line break or a letter that no key has. Copy it again")
+        raise ValueError("it contains a space, a line break or a character that no key has. Copy it again")
     return secret
 
 
@@ -219,7 +219,7 @@ def _read(path: Path, read: Callable[[str], T]) -> T:
     except OSError as error:
         raise ValueError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8") from None
+        raise ValueError(f"{path} is not UTF-8 text") from None
     except ValueError as error:
         raise ValueError(f"{path}, {error}") from None
 
@@ -446,7 +446,7 @@ class Settings(BaseSettings):
             try:
                 base64.b64decode(text.removeprefix("whsec_"), validate=True)
             except ValueError:
-                raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
+                raise ValueError("write base64 after whsec_, or leave out whsec_") from None
         return secret
 
     @field_validator("audit_key", mode="wrap")

@@ -96,7 +96,7 @@ def test_a_price_file_is_refused_with_its_wrong_line(monkeypatch, tmp_path):
     for content, fix in {
         None: "can't be read: No such file",
         b"currency EUR\ngpt-5 cheap 2": "line 2: 'cheap' is not a price; write a number such as 0.25",
-        b"\xff\xfe": "is no text in UTF-8",
+        b"\xff\xfe": "is not UTF-8 text",
     }.items():
         if content is not None:
             path.write_bytes(content)

@@ -118,7 +118,7 @@ def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
         raise ToolError(f"{why} {name}. Who wrote here: {known or 'no one'}.")
     [actor] = found.values()
     if people.person_of(session, actor).outside:
-        raise ToolError(f"{name} is not of this team, so only the person you work for can be asked.")
+        raise ToolError(f"{name} is not part of this team, so only the person you work for can be asked.")
     return actor
 
 

@@ -18,7 +18,7 @@ from bot.store import counts, events, people
 
 _WARNED = "budget"  # where channels keep what came: no channel has this name
 _TURN_AT_MOST = timedelta(days=31)  # it may wait for people
-_STILL = "What was approved is still done, and cards work as always."
+_STILL = "Approved changes still run, and cards work as usual."
 
 
 class BudgetUse(NamedTuple):

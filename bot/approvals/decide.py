@@ -57,13 +57,13 @@ _ROW_BY_ROW = {
 TOGETHER = frozenset(_ROW_BY_ROW)
 _TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
 _ASKS = {Verb.UNDO: "asked about on a card"}
-_LATE = {Verb.STOP_ALL: "None of these waits to run.", Verb.UNDO_ALL: "None of these can be undone now."}
+_LATE = {Verb.STOP_ALL: "None of these is waiting to run.", Verb.UNDO_ALL: "None of these can be undone now."}
 _REASONS = 5  # that an answer says; a batch has few
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _RUNNING = (*APPROVING, Verb.RETRY)
 _AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
-_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has begun already."}
+_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
 
 
 def decide(
@@ -231,7 +231,7 @@ def _decide_one(
         call = replace(rights.call_of(session, p), at=now)
         why = policy.forbidding(call)
         if why:
-            return refuse(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
+            return refuse(Answer.REFUSED, p, f"This is now forbidden: {why}. Nothing runs.")
     if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
         return refuse(Answer.INVALID, p, _OTHER_KIND[press.verb])
     return _STEPS[press.verb](session, context, p)
@@ -351,7 +351,8 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     unknown = [word for word in words if word not in ("requester", *Role) and not _is_account(word)]
     if unknown:
         told = (
-            f"{unknown[0][:40]!r} is no account and no role. Write requester, admin, approver or http:NAME."
+            f"{unknown[0][:40]!r} is neither an account nor a role. "
+            "Write requester, admin, approver or http:NAME."
         )
         return refuse(Answer.INVALID, p, told)
     deciders = Deciders(

@@ -190,7 +190,7 @@ def _claim(
         call = replace(rights.call_of(session, p), at=now)
         why = policy.forbidding(call)
         if why:
-            raise Refused(f"It is forbidden by now: {why}.")
+            raise Refused(f"This is now forbidden: {why}.")
     if why := ownership.find_change(session, p):
         raise Disconnected(why)
     by, version = By.nod(Act.EXECUTE), policy.book.version

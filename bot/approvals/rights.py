@@ -22,7 +22,7 @@ _OWN_RIGHT = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
 """What a role allows, or having asked: no one does it in another's place."""
 _OF_OWNER = frozenset({Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL})
 """The presses of the person as whom a call runs, also where others decide it."""
-_ONE_BY_ONE = "Who stands in for someone decides one by one. Approve this alone. It stays open."
+_ONE_BY_ONE = "A stand-in decides one at a time. Approve this on its own. It stays open."
 
 
 def objection(

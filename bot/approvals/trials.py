@@ -106,7 +106,7 @@ class Trials:
         token = await asyncio.to_thread(json.dumps, found.token)
         refused = found.refused
         if len(token) > _LONGEST_TOKEN:
-            refused = refused or "What it would change is too much to be kept."
+            refused = refused or "It would change too much to be kept."
         trial = Trial(
             why=refused,
             cage=found.cage,
@@ -128,7 +128,7 @@ class Trials:
         hashed = proposal.trial.token if proposal.trial else ""
         content = await self.database.read(trials.token, hashed)
         if content is None:
-            raise ToolError("What was tried is not kept any longer. Nothing was changed.")
+            raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
         return await asyncio.to_thread(json.loads, content)
 
     async def unchanged(self, tool: Tool, proposal: Proposal) -> bool:
@@ -150,7 +150,7 @@ class Trials:
     async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Do exactly what the trial of a claimed proposal showed. Raises ToolError where nothing was done."""
         if tool.trying is None:
-            raise ToolError("This tool's calls can't be tried any longer. Nothing was changed.")
+            raise ToolError("This tool's calls can no longer be tried first. Nothing was changed.")
         work = tool.trying.apply(claimed.arguments, await self.token(claimed), context)
         done: ToolOutput = await await_tool(tool.name, work, tool.timeout)
         return done

@@ -101,14 +101,13 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
     """Return why a vote can't apply the proposal's trial, or an empty text."""
     if p.trial is None or not p.trial.tried:
         if verb is Verb.FOR_REAL:
-            return "It was not tried, so to approve it is to run it."
+            return "It was not tried first. Approving it runs it."
         return ""
     if p.trial.is_refused and not for_real:
-        return f"What it did when tried can't be applied. {p.trial.why} It can be run for real."
+        return f"The result of its trial can't be applied. {p.trial.why} It can be run for real."
     if p.for_real not in (None, for_real):
-        return (
-            f"Others approved {'to run it for real' if p.for_real else 'what it did when tried'}. Do so too."
-        )
+        theirs = "running it for real" if p.for_real else "the result of its trial"
+        return f"Others approved {theirs}. Approve the same."
     return ""
 
 

@@ -66,7 +66,7 @@ def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
     settings = load_settings()
     if at_work(settings.database_url):
-        raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
+        raise SettingsError("NOD_DATABASE_URL: Nod is running on this database. Stop it first.")
     with existing(settings) as database:
         first = database.write_now(admin_changes.begin_to_seal, operator(), now())
         print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
@@ -86,7 +86,7 @@ def export_log(
     who: Annotated[str, typer.Option(help="One account, and those linked with it.")] = "",
     tool: Annotated[str, typer.Option(help="One tool, and the rules about it.")] = "",
     proposal: Annotated[str, typer.Option("--id", help="One proposal, by the beginning of its ID.")] = "",
-    since: Annotated[datetime | None, typer.Option(help="Only from then on, UTC.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only rows from this time on, in UTC.")] = None,
 ) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with looking(load_settings()) as database:

@@ -24,7 +24,7 @@ app = typer.Typer(callback=shared_options, no_args_is_help=True, help="Upgrade a
 
 @command(app)
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where the copy goes; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
 ) -> None:
     """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
     source = load_settings().sqlite_file
@@ -38,7 +38,7 @@ def backup(
     except OSError as error:
         raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
     except sqlite3.Error as error:
-        raise NodError(f"cannot copy {source} ({error}). nod doctor looks closer.") from None
+        raise NodError(f"cannot copy {source} ({error}). Run nod doctor for details.") from None
     print(plain(f"Copied {source} to {file}."))
 
 
@@ -67,7 +67,7 @@ def copy(
         for each, url in zip((source, target), both, strict=True):
             if at_work(url):
                 raise SettingsError(
-                    f"{plain(hide_password(url, each))}: a nod is running on it. Stop it first."
+                    f"{plain(hide_password(url, each))}: Nod is running on this database. Stop it first."
                 )
         file = make_url(both[0])
         if file.drivername == "sqlite" and not Path(file.database or "").exists():

@@ -37,10 +37,12 @@ from bot.tools.registry import AvailableTools
 Seen = Annotated[
     int | None,
     typer.Option(
-        "--round", help="The round you looked at, as nod show says it; refused if it has changed since."
+        "--round", help="The round you saw, as nod show prints it; refused if the proposal has changed since."
     ),
 ]
-Every = Annotated[bool, typer.Option("--all", help="Also all other open ones of the same answer.")]
+Every = Annotated[
+    bool, typer.Option("--all", help="Decide all other open proposals of the same answer, too.")
+]
 
 app = typer.Typer()
 _ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
@@ -51,7 +53,7 @@ def approve(
     proposal: Id,
     *,
     similar: Annotated[
-        GrantScope | None, typer.Option(help="Allow calls like it from now on, as nod similar says them.")
+        GrantScope | None, typer.Option(help="Let similar calls run from now on; nod similar lists choices.")
     ] = None,
     lasting: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
     seen: Seen = None,
@@ -61,7 +63,7 @@ def approve(
     steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
     every: Every = False,
     real: Annotated[
-        bool, typer.Option("--real", help="What was tried: run it for real, instead of applying what it did.")
+        bool, typer.Option("--real", help="Run it for real instead of applying the result of its trial.")
     ] = False,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""

@@ -68,7 +68,7 @@ def doctor(*, as_json: Json = False) -> None:
     around = find_surrounding_faults(os.environ)
     findings = [fault(words) for words in (*faults, *around)]
     if around:
-        findings.append(warn("everything else", "was not checked. Fix this first, and ask again."))
+        findings.append(warn("everything else", "was not checked. Fix this first, then check again."))
     elif settings:
         with show_progress("Checking", wanted=not as_json) as progress:
             findings += asyncio.run(check(settings, progress))
@@ -328,7 +328,7 @@ def look_at_admins(settings: Settings) -> Finding:
 def _tokens(settings: Settings) -> Finding:
     issued, named = _list_tokens(settings), len(settings.tokens)
     if not issued and not named:
-        return ok("tokens", "none; only this machine is answered. nod token new NAME makes one for a script")
+        return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
     return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
 
 
@@ -474,7 +474,7 @@ async def look_at_models(settings: Settings) -> list[Finding]:
     return [
         *await asyncio.gather(*map(_look_at_model, named)),
         *(
-            fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod answers no one there")
+            fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod can't answer there")
             for rule in rules
             if rule.value not in known
         ),
@@ -499,14 +499,14 @@ async def _look_at_model(named: NamedModel) -> Finding:
         except openai.AuthenticationError:
             return fail(name, f"{named.key}: the server does not accept this key")
         except openai.NotFoundError:
-            return ok(name, "it answers, and keeps no list of models")
+            return ok(name, "it answers, but lists no models")
         except openai.APIConnectionError as error:
             why = f"cannot be reached ({type(error.__cause__ or error).__name__})"
             return fail(name, f"{address}: {why}; check the address and the network")
         except openai.APIStatusError as error:
             return fail(name, f"the server answers with HTTP {error.status_code}")
         except openai.OpenAIError as error:
-            return fail(name, f"{address}: this is no OpenAI-compatible server ({error})")
+            return fail(name, f"{address}: this is not an OpenAI-compatible server ({error})")
     if offered and named.model not in offered:
         some = ", ".join(sorted(difflib.get_close_matches(named.model, offered, 5) or offered[:5]))
         return fail(name, f"{named.setting}: the server does not offer it; it offers {some}")

@@ -91,14 +91,14 @@ def init() -> None:
     """Write a .env: asks five questions, and tries each answer out."""
     log_at("critical")
     if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
-        raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
-    print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
+        raise NodError(f"{_FILE} was not changed. nod doctor checks it.")
+    print("Five questions. Press Enter to take the value in brackets. Ctrl+C stops and writes nothing.")
     given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
     for number, step in enumerate(_STEPS, start=1):
         print(f"\n{number} of {len(_STEPS)}")
         given |= _ask_until_it_works(step, given)
     _write(given)
-    print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
+    print(f"\nWrote {_FILE}. Only you can read it. Next: nod run")
 
 
 def _webhook_secret() -> str:
@@ -134,14 +134,14 @@ def _yes(question: str) -> bool:
 
 def _ask_database() -> Given:
     named = _prompt(
-        "Where is everything kept? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
+        "Where should Nod keep its data? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
     )
     return {"NOD_DATABASE_URL": database_url(named)}
 
 
 def _ask_model() -> Given:
     print(
-        "Which language model answers? Its server takes the OpenAI interface. For the scripted demo: Enter."
+        "Which language model should answer? Any OpenAI-compatible server. Press Enter for the scripted demo."
     )
     here = asyncio.run(local_servers())
     for each in here:

@@ -39,7 +39,7 @@ def pending(
     *,
     as_json: Json = False,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Print what changes, too, until Ctrl+C.")
+        bool, typer.Option("--watch", "-w", help="Also print changes as they happen, until Ctrl+C.")
     ] = False,
 ) -> None:
     """List what is waiting for a decision, soonest to expire first."""

@@ -89,7 +89,7 @@ def _read_answer(response: httpx2.Response) -> dict[str, Any]:
     except ValueError:
         raise NodError(f"the running nod answered with HTTP {response.status_code}") from None
     if response.status_code == httpx2.codes.UNAUTHORIZED:
-        raise NodError("this nod wants a token: set NOD_TOKEN to one of its tokens (nod token new NAME)")
+        raise NodError("this Nod needs a token: set NOD_TOKEN to one of its tokens (nod token new NAME)")
     if response.is_error:
         raise NodError(str(said.get("error", f"HTTP {response.status_code}")))
     return said

@@ -33,4 +33,4 @@ def rotate() -> None:
     if done.lost:
         print(f"No key opens: {len(done.lost)}. Keep the older keys, or sign in there again.")
     else:
-        print("The older keys are needed no longer, once every process has the newest.")
+        print("Once every process has the newest key, you can remove the older ones.")

@@ -33,7 +33,7 @@ _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account i
 @command(app)
 def approvals(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="As in the chats; try: help")
+        list[str] | None, typer.Argument(metavar="WORDS", help="An admin command, as in the chats; try: help")
     ] = None,
     *,
     as_json: Json = False,
@@ -101,7 +101,7 @@ def away(
 
 
 @command(app)
-def back(account: Annotated[str, typer.Argument(help="Of someone else: for admins.")] = "") -> None:
+def back(account: Annotated[str, typer.Argument(help="Someone else's account, for admins.")] = "") -> None:
     """Say that you are back; an admin ends anyone's absence."""
     say("nod", f"back {account}")
 
@@ -120,7 +120,7 @@ def link(
 
 
 @command(app)
-def unlink(account: Annotated[str, typer.Argument(help="One of yours.")] = "") -> None:
+def unlink(account: Annotated[str, typer.Argument(help="One of your accounts.")] = "") -> None:
     """Separate one of your linked accounts again.
 
     Without a name: the account of this shell.

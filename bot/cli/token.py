@@ -21,13 +21,13 @@ app = typer.Typer(
 
 
 @command(app)
-def new(name: Annotated[str, typer.Argument(help="Whose it is, such as ci: the account http:ci.")]) -> None:
+def new(name: Annotated[str, typer.Argument(help="Who uses it, such as ci (account http:ci).")]) -> None:
     """Make a token and print it, once: only its hash is kept."""
     with existing(load_settings()) as database:
         token = database.write_now(tokens.issue, name, operator(), now())
         print(token)
         label = token.split("_")[1]
-        words = f"Keep it: it is shown only now. It is http:{name}. To end it: nod token revoke {label}"
+        words = f"Copy it now. It is not shown again. It is http:{name}. To end it: nod token revoke {label}"
         print(words, file=sys.stderr)
 
 
@@ -61,7 +61,7 @@ def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, str
 
 @command(app, "revoke")
 def revoke_token(
-    which: Annotated[str, typer.Argument(metavar="LABEL", help="Its label, or a name for all of that name.")],
+    which: Annotated[str, typer.Argument(metavar="LABEL", help="Its label, or the name of several.")],
 ) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
     settings = load_settings()

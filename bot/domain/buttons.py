@@ -48,7 +48,7 @@ def make_button(
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO if undoing:
-            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
+            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"Undoing does this: {undoing}."))
         case Verb.RETRY if unsure:
             return replace(found, sure=RETRY_CHECK)
         case Verb.RETRY if level is Level.DESTRUCTIVE:

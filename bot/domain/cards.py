@@ -411,7 +411,7 @@ def _failure(p: Proposal, who: str) -> str:
         case Cause.TOOL_CHANGED:
             return f"Not run: the tool changed after {who} approved it. Nothing was changed."
         case Cause.FORBIDDEN:
-            return f"Not run: a rule forbids it since {who} approved it. Nothing was changed."
+            return f"Not run: {who} approved it, but a rule now forbids it. Nothing was changed."
         case Cause.DISCONNECTED:
             return f"Not run after {who} approved it. Nothing was changed."
         case _:
@@ -661,7 +661,7 @@ def _of_trial(p: Proposal, trial: Trial) -> list[str]:
     """Return notes on a trial for people who decide, or on which of the two they decided."""
     if p.for_real:
         begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
-        return [f"{begun} for real, instead of what it did when tried."]
+        return [f"{begun} for real, instead of applying its trial."]
     if p.state is not State.PROPOSED:
         return []
     why = one_line(sentence(trial.why))

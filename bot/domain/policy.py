@@ -150,7 +150,7 @@ class Policy:
             plans = self.plan_rule(call.place.address)
             rule = plans.rule.words if plans.rule else f"plans {plans.value}"
         elif guarded:
-            asks, rule = True, "what someone from outside asks for always asks"
+            asks, rule = True, "requests from outside the team always ask"
         elif asks and not usual:
             rule = f"a {kind} always asks"
         deciders = self._deciders(call, risk)

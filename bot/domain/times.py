@@ -115,7 +115,7 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
         still_ahead = [each for each in candidates if each.astimezone(UTC) > now.astimezone(UTC)]
         if still_ahead:
             return still_ahead[-1] if last else still_ahead[0]
-    raise ValueError("that is over already")
+    raise ValueError("that time has passed")
 
 
 def _parse_day(day: str, today: date) -> tuple[date, int]:

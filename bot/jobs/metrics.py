@@ -69,17 +69,17 @@ class Metrics:
         self._moves = counter("nod_proposal_moves", "Proposals that came into a state.", ["state"])
         self._decisions = histogram(
             "nod_decision_seconds",
-            "From a proposal's making until a person decided it.",
+            "Time from a proposal's creation until a person decided it.",
             buckets=_DECISION_SECONDS,
         )
         self._turns = histogram(
             "nod_turn_seconds",
-            "From a message until its turn ended or waits, by how it ended.",
+            "Time from a message until its turn ended or waits, by how it ended.",
             ["end"],
             buckets=_TURN_SECONDS,
         )
-        self._waiting = gauge("nod_work_waiting", "Work that is asked for and not done.", ["work"])
-        self._oldest = gauge("nod_work_oldest_seconds", "For how long the first of it has waited.", ["work"])
+        self._waiting = gauge("nod_work_waiting", "Work that is requested and not done yet.", ["work"])
+        self._oldest = gauge("nod_work_oldest_seconds", "How long the oldest of it has waited.", ["work"])
         self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
         self._told = StateTally[tuple[str, str]]()  # of `problems`
         self._problems = counter(
@@ -95,7 +95,7 @@ class Metrics:
         )
         self._first = histogram(
             "nod_model_first_part_seconds",
-            "Until a language model said its first part.",
+            "Time until the first part of a language model's answer.",
             ["model"],
             buckets=_MODEL_SECONDS,
         )
@@ -103,7 +103,7 @@ class Metrics:
         self._cost = counter(
             "nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.", ["model"]
         )
-        self._spent = gauge("nod_budget_spent", "What of a budget is used, by its rule.", ["rule"])
+        self._spent = gauge("nod_budget_spent", "How much of a budget is used, by its rule.", ["rule"])
         self._limit = gauge("nod_budget_limit", "How much a budget allows, by its rule.", ["rule"])
         self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
         self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")

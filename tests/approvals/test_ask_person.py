@@ -92,7 +92,7 @@ async def test_a_stranger_or_a_guest_is_not_asked(nod: Nod) -> None:
     guest = replace(EVE, standing=Membership.GUEST)
     await nod.database.write(people.learn_standing, guest)
     assert await nod.asked(ask(who=["Eve"]), private=False) == []
-    assert "Eve is not of this team" in nod.model.results[-1]
+    assert "Eve is not part of this team" in nod.model.results[-1]
 
 
 @pytest.mark.parametrize(

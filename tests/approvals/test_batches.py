@@ -184,7 +184,7 @@ async def test_what_has_not_begun_can_be_stopped(make_nod: MakeNod) -> None:
     await nod.idle()
     ended = await states(nod, found)
     assert reply.text.partition(" stopped.")[0] == str(ended.count(State.CANCELLED))
-    assert set(reply.text.split(" not: ")[1:]) <= {"It has begun already."}
+    assert set(reply.text.split(" not: ")[1:]) <= {"It has already started."}
     assert 0 < ended.count(State.SUCCEEDED) < 30
     assert ended.count(State.SUCCEEDED) == len(nod.world.runs)
     assert {(await nod.now(p)).cause for p in found} == {None, Cause.TAKEN_BACK}

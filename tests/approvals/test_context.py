@@ -111,7 +111,7 @@ async def test_what_was_deleted_is_no_longer_read_and_nothing_led_to_what_no_age
     await nod.press(Verb.DECLINE, p)
     await nod.idle()
     await nod.database.write(conversations.forget_conversations, [p.conversation_id], nod.clock())
-    assert await told(nod, p) == "Nothing that led to it is kept."
+    assert await told(nod, p) == "What led to it is no longer kept."
 
 
 async def test_a_long_turn_is_bounded_and_keeps_its_order(nod: Nod) -> None:

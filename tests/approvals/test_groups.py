@@ -93,7 +93,7 @@ async def test_what_waits_for_the_group_is_listed_for_those_in_it_alone(nod: Nod
     [p] = await nod.asked(RED, private=False)
     nod.clock.forward(GROUP_COUNTS)
     assert p.id[:8] in (await nod.command("/nod status", by=BEN)).text
-    assert (await nod.command("/nod status", by=EVE)).text == "Nothing waits."
+    assert (await nod.command("/nod status", by=EVE)).text == "Nothing is waiting."
     assert [each.proposal_id for each in (await nod.lookup.overview(BEN)).waiting] == [p.id]
 
 

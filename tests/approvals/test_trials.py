@@ -136,9 +136,9 @@ async def test_run_it_for_real_runs_the_call_and_says_so(make):
     assert (done.state, done.for_real, done.result) == (State.SUCCEEDED, True, "ran")
     assert bank.books["ran"] == 1
     assert "applied" not in bank.books
-    assert "It ran for real, instead of what it did when tried." in card_of(done, {}).notes
+    assert "It ran for real, instead of applying its trial." in card_of(done, {}).notes
     running = replace(done, state=State.EXECUTING)
-    assert "Approved to run for real, instead of what it did when tried." in card_of(running, {}).notes
+    assert "Approved to run for real, instead of applying its trial." in card_of(running, {}).notes
 
 
 async def test_what_cannot_be_applied_can_only_be_run_for_real(make):
@@ -212,7 +212,7 @@ async def test_votes_are_all_for_what_was_tried_or_all_for_running_it(make):
     refused = await bank.press(Verb.APPROVE, p, by=BEN)
     assert (refused.answer, refused.text) == (
         Answer.INVALID,
-        "Others approved to run it for real. Do so too.",
+        "Others approved running it for real. Approve the same.",
     )
     await bank.press(Verb.FOR_REAL, p, by=BEN)
     await bank.idle()
@@ -308,7 +308,7 @@ async def test_a_command_is_shown_by_what_it_does_and_applied_without_running_ag
     assert shown["content of a.txt"] == ("one\ntwo\n", "one\ntwo\nthree\n")
     done = await shell.approve(p)
     assert (done.state, done.ended_badly) == (State.SUCCEEDED, "Ended with code 3")
-    assert done.told == "Applied what it did when tried: 2 files changed"
+    assert done.told == "Applied the result of its trial: 2 files changed"
     assert (shell.around.workspace / "now").read_text() == shown["content of now"][1]
     assert json.loads(done.result)["stdout"] == "said\n"
     assert [(each.field, each.agrees) for each in done.read_again] == [

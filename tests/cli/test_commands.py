@@ -396,7 +396,7 @@ def test_doctor_asks_the_configured_model_server_and_no_other(shell: Shell):
             given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": key, "NOD_PORT": "0"}
             return (await asyncio.to_thread(shell.nod, "doctor", **given)).stdout
 
-    assert "it answers, and keeps no list of models" in asyncio.run(check("test-key"))
+    assert "it answers, but lists no models" in asyncio.run(check("test-key"))
 
 
 def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(shell: Shell):

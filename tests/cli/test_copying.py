@@ -19,7 +19,7 @@ def test_what_a_running_nod_works_on_is_not_copied(shell: Shell) -> None:
     shell.nod("db", "upgrade")
     with FileLock(shell.folder / "nod.db"):
         done = shell.nod("db", "copy", "nod.db", "new.db")
-    assert done.stderr == "nod: nod.db: a nod is running on it. Stop it first.\n"
+    assert done.stderr == "nod: nod.db: Nod is running on this database. Stop it first.\n"
     assert not (shell.folder / "new.db").exists()
 
 

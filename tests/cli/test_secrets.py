@@ -15,7 +15,7 @@ def test_a_new_key_is_taken_and_rotating_says_that_older_ones_may_go(shell: Shel
     )
     assert done.stdout.splitlines() == [
         "Encrypted with the newest key: 0.",
-        "The older keys are needed no longer, once every process has the newest.",
+        "Once every process has the newest key, you can remove the older ones.",
     ]
     assert (
         "ok   secrets in the database: encrypted with NOD_SECRET_KEY"

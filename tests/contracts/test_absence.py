@@ -80,7 +80,7 @@ async def test_in_discord_a_guest_whom_nod_never_met_and_nod_itself_do_not_stand
     discord.discord.flags[guest] = 1 << 4
     discord.discord.bots.add(nod)
     said = await discord.command(f"/nod away <@{guest}> for 3d")
-    assert "is not of this team, so they can't decide for you. Name someone else." in said
+    assert "is not part of this team, so they can't decide for you. Name someone else." in said
     for account in (nod, "111/222", "900000000000000003"):
         said = await discord.command(f"/nod away discord:{account} for 3d")
         assert said.startswith("I don't know ")

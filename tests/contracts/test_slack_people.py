@@ -67,7 +67,7 @@ async def test_who_is_from_outside_and_was_never_seen_here_stands_in_for_no_one(
     driver: SlackDriver, eve: str
 ) -> None:
     said = await driver.command("/nod away @Eve for 3d")
-    assert f"Eve ({eve}) is not of this team, so they can't decide for you." in said
+    assert f"Eve ({eve}) is not part of this team, so they can't decide for you." in said
 
 
 async def test_who_is_from_outside_does_not_change_what_nod_reads_in_a_thread(

@@ -234,7 +234,7 @@ async def test_nod_stop_stops_the_team_with_the_lead(nod: TeamNod) -> None:
     await nod.until_open(1)
     reply = await nod.command("/nod stop")
     await nod.idle()
-    assert reply.text == "Stopped, and with it 2 teammates; what they had proposed is cancelled."
+    assert reply.text == "Stopped, together with 2 teammates; what they had proposed is cancelled."
     assert {t.standing for t in await nod.team()} == {Standing.STOPPED}
     assert {p.state for p in await nod.proposals()} == {State.CANCELLED}
     await nod.say("what happened?")
@@ -247,7 +247,7 @@ async def test_nod_new_ends_the_team_with_its_conversation(nod: TeamNod) -> None
     [p] = await nod.plans()
     told = (await nod.command("/nod new")).text
     assert told == (
-        "Stopped, and with it a teammate; what they had proposed is cancelled. "
+        "Stopped, together with a teammate; what they had proposed is cancelled. "
         "Your next message starts a new conversation; other open proposals stay open."
     )
     await nod.idle()

@@ -69,7 +69,7 @@ async def test_an_admin_sets_rules_over_http_and_others_are_refused(serve: Serve
         assert wrong.status_code == 422
         assert "Did you mean" in wrong.json()["error"]
         everyone = await nod.client.post("/api/commands", json={"name": "nod", "text": "status"})
-        assert everyone.json()["text"] == "Nothing waits."
+        assert everyone.json()["text"] == "Nothing is waiting."
 
 
 async def test_a_rule_with_limits_is_set_over_http_and_seen_with_its_end_by_whom_it_concerns(serve: Serve):

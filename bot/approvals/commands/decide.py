@@ -48,7 +48,7 @@ class DecideCommands:
         self.words = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
-            Subcommand("context ID", "what led to it: the order, what was read and said", self._context),
+            Subcommand("context ID", "what led to it: the request, what was read and said", self._context),
             *(Subcommand(_usage(each), each.command, self._pressing(each)) for each in COMMANDS),
         ]
 

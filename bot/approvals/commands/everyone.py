@@ -51,7 +51,7 @@ class EveryoneCommands:
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
         parts = [format_titled_list(title, found, now) for title, found in headed]
         parts.append(await self._database.read(list_absences, self._policies, command.actor))
-        told = "\n\n".join(part for part in parts if part) or "Nothing waits."
+        told = "\n\n".join(part for part in parts if part) or "Nothing is waiting."
         read = await asyncio.to_thread(self._workspace) if self._workspace else ""
         follows = f"I follow the workspace's `AGENTS.md` ({len(read):,} characters)."
         if read:

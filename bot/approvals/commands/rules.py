@@ -101,7 +101,7 @@ class RuleCommands:
                 self._policy,
             ),
             Subcommand(
-                f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)
+                f"risk read|write|destructive {rest}", "how risky a tool's calls are", self._set(Subject.RISK)
             ),
             Subcommand(
                 f"approvers WHO… {rest}",
@@ -158,7 +158,7 @@ class RuleCommands:
             Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._set(Subject.QUIET)),
             Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
             Subcommand(
-                "digest 09:00 PLACE [in PLACE]", "what is open, once a day", self._set(Subject.DIGEST)
+                "digest 09:00 PLACE [in PLACE]", "a daily list of what is open", self._set(Subject.DIGEST)
             ),
             Subcommand(
                 f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
@@ -168,7 +168,7 @@ class RuleCommands:
             ),
             Subcommand(
                 "instructions [in PLACE] [WORDS, or clear]",
-                "what you ask of Nod in this chat, or in PLACE; without words, what is asked there",
+                "instructions for Nod in this chat, or in PLACE; without words, it shows them",
                 self._instructions,
             ),
             Subcommand("revoke G-7|all", "end a grant", self._revoke),
@@ -177,7 +177,7 @@ class RuleCommands:
                 "who did what; whether the audit log is intact",
                 self._audit,
             ),
-            Subcommand("pause", "nothing executes, proposals wait, clocks stop", self._pause),
+            Subcommand("pause", "stop all changes: nothing runs, proposals wait, timers stop", self._pause),
             Subcommand("resume", "continue after a pause", self._resume),
         ]
 
@@ -280,10 +280,10 @@ class RuleCommands:
         if str(given.value).lower() == "clear":
             if own:
                 return await self._drop(command, str(own.rule.id))
-            return "Nothing is asked of me there."
+            return "There are no instructions there."
         if given.value:
             rule, _ = await self._database.write(self._add, given, command)
-            said = f"Set: {rule.words}. It holds from the next message on, in addition to the settings' own."
+            said = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
             return CommandReply(await self._put_names_in(said), rule=rule.id)
         zone = self._policies.held.book.zone
         lines = [
@@ -293,7 +293,7 @@ class RuleCommands:
         ]
         if lines:
             return await self._put_names_in("\n\n".join(lines))
-        return "Nothing is asked of me there."
+        return "There are no instructions there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
         """Return the instructions for a place, the widest first, each with how often they were set."""
@@ -403,7 +403,7 @@ class RuleCommands:
             return await self._set(Subject.MODEL)(command, text)
         there = f"There are {', '.join(self._models)}."
         if text:
-            raise CommandError(f"{name!r} is not a model here, or something follows it. {there}")
+            raise CommandError(f"{name!r} is not a model here, or there is text after its name. {there}")
         book = (await self._database.read(self._policies.load)).book
         lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
         lines += [f"- {rule.words}" for rule in book.list_about(Subject.MODEL)]
@@ -623,7 +623,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
     if given.value is Mode.FORBID:
         then = "Each change there asks."
     else:
-        then = "It does not hold there."
+        then = "It does not apply there."
     return f" {named} {have} no {next(iter(lacking.values()))}. {then}"
 
 

@@ -127,7 +127,7 @@ class Words:
 
     def __init__(self, name: str, words: Sequence[Subcommand]) -> None:
         self._name = name
-        every = [Subcommand("help [WORD]", "this list, or one of it", self._help), *words]
+        every = [Subcommand("help [WORD]", "this list, or one of its commands", self._help), *words]
         self._words = {each.word: each for each in every}
 
     async def answer(self, command: Command) -> Reply:

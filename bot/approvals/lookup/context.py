@@ -28,7 +28,7 @@ from bot.tools.registry import AvailableTools, Registry
 _LINES, _LOOKED_AT = 60, 200
 _TEXT, _RESULT, _ALL = 4_000, 1_000, 150_000  # characters: of a line, of what a call gave, of all together
 _IN_A_CHAT, _BEGIN = 8_000, 3_000  # of which so many are the beginning
-NOT_YOURS = "Only who may decide it may read what led to it."
+NOT_YOURS = "Only people who may decide it may read what led to it."
 _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}
 
 
@@ -144,7 +144,7 @@ def format_lines(lines: Sequence[Line]) -> str:
             for call in line.calls
             if (given := line.results.get(call.id))
         ]
-    text = "\n\n".join(said) or "Nothing that led to it is kept."
+    text = "\n\n".join(said) or "What led to it is no longer kept."
     if len(text) <= _IN_A_CHAT:
         return text
     return f"{text[:_BEGIN]}\n…\n{text[_BEGIN - _IN_A_CHAT :]}"

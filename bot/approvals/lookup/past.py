@@ -76,14 +76,14 @@ class Tried:
     def words(self) -> str:
         """The result as text for a chat."""
         spared, asked, refused, otherwise = (self.effects[effect] for effect in Effect)
-        lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have been asked for."]
+        lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have asked."]
         if spared and self.price:
             lines.append(f"- Of these, people had declined, edited or undone {self.priced:,}:")
             lines += [f"  - {each.words(self.zone)}" for each in self.price[:_TOLD]]
             lines += [f"  - …and {self.priced - _TOLD:,} more"] if self.priced > _TOLD else []
         elif spared:
             lines.append("- People had declined, edited or undone none of these.")
-        lines.append(f"- {asked:,} would have been asked for in addition.")
+        lines.append(f"- {asked:,} more would have asked.")
         lines += [f"- {refused:,} would have been refused."] if refused else []
         lines += [f"- {otherwise:,} would have asked other people, or another number."] if otherwise else []
         far = f" back to {format_in_zone(self.back_to, self.zone)}" if self.back_to else ""

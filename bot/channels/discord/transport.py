@@ -118,7 +118,7 @@ class DiscordRest:
         for _ in range(_TRIES):
             if place and (left := self.waits.count_seconds_left(place)):
                 if left > patience:
-                    raise ChannelError("Discord takes no more here for now.")
+                    raise ChannelError("Discord accepts no more here for now.")
                 await self._sleep(left)
             try:
                 answer = await self._client.request(method, path, **given)

@@ -54,7 +54,7 @@ _SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "
 _TABLE = 6000  # units for all rows of a batch
 _ROWS_SURE = {
     Verb.DECLINE_ALL: "None of these rows runs.",
-    Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
+    Verb.STOP_ALL: "Rows that are running finish. The rest is withdrawn.",
     Verb.UNDO_ALL: "",
 }
 """The question before a press counts for all rows of a batch."""
@@ -65,7 +65,7 @@ _PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
 """What needs nothing and has a button of its own; the rest of that is in the menu."""
 _SURE = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
-    Verb.STOP: ("danger", "What it has done until then stays done."),
+    Verb.STOP: ("danger", "What it has done so far stays done."),
     Verb.UNDO: ("", ""),
 }
 """What a card that no longer waits offers: how the button looks, and what is asked before it counts."""

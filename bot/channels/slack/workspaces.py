@@ -147,7 +147,7 @@ class Client(AsyncWebClient):
 
 def _make_limit_error() -> SlackApiError:
     said = {"ok": False, "error": LIMITED}
-    return SlackApiError("Slack takes no more of this for now.", said)  # type: ignore[no-untyped-call]
+    return SlackApiError("Slack accepts no more of this for now.", said)  # type: ignore[no-untyped-call]
 
 
 def _find_seconds_to_wait(error: SlackApiError) -> float | None:

@@ -23,7 +23,7 @@ from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.state import keep_state, load_state
 
-NOT_YOURS = "This form is not open for you. Begin on the card."
+NOT_YOURS = "This form is not open for you. Start on the card."
 MOVED_ON = "This was decided or changed in the meantime."
 
 

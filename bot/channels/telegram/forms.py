@@ -31,7 +31,7 @@ from bot.telemetry.logs import logger
 
 _NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
 _EMPTY = "-"  # typed where a field is to be left empty
-_OVER = "I no longer wait for that answer, so nothing was done with it. Begin on the card."
+_OVER = "I'm no longer waiting for that answer, so nothing was done. Start again on the card."
 _AGAIN = "I lost track of that question. Here it is again: please reply to this one."
 
 

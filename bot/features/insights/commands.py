@@ -17,7 +17,7 @@ class InsightCommands:
         self.words = [
             Subcommand(
                 "insights [tool|place|person|connection] [30d]",
-                "what asking costs: how often, how it ended, how long it took; yours, for admins everyone's",
+                "how often people were asked, how it ended, how long it took; for admins everyone's",
                 self._insights,
             ),
         ]

@@ -386,7 +386,7 @@ def _undoes(database: Database, clock: Clock) -> Tool:
         _, issue = await _as_shown(database, context, _preview_taking_back, given, change)
         return ToolOutput(
             _fields(issue),
-            told=f"{'Reopened' if reopen else 'Took back the comment on'} {_name_issue(issue)}",
+            told=f"{'Reopened' if reopen else 'Removed the comment on'} {_name_issue(issue)}",
         )
 
     return replace(take_back_comment, offered=False, undoes=True)
@@ -405,7 +405,7 @@ def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewF
     issue = issues.find(session, arguments["number"])
     real = issues.differences(issue, _read_fields(arguments))
     if not real:
-        raise ToolError(f"This would change nothing: issue #{issue.number} is like that already.")
+        raise ToolError(f"This would change nothing: issue #{issue.number} already has these values.")
     return [
         PreviewField(name, _format_value(getattr(issue, name)), _format_value(value))
         for name, value in real.items()

@@ -69,7 +69,7 @@ def _check_room(there: list[Fact], fact: Fact) -> None:
     if sum(len(each.text) for each in others) + len(fact.text) > ROOM:
         raise ToolError(
             f"No room: what is remembered for one {fact.about} takes {ROOM:,} characters at most. "
-            f"Said longest ago: “{_oldest(others).text}”. Forget it first."
+            f"The oldest: “{_oldest(others).text}”. Forget it first."
         )
 
 

@@ -32,7 +32,7 @@ class MemoryCommands:
         self.words = [
             Subcommand(
                 "memory [forget NUMBER, forget all, edit NUMBER WORDS, or export]",
-                "what I remember of you, this chat and the team; admins forget it for an ACCOUNT that left",
+                "what I remember about you, this chat, the team; admins forget it for an ACCOUNT that left",
                 self._memory,
                 is_private=True,
                 also=("remember", "forget", "facts"),
@@ -101,7 +101,7 @@ class MemoryCommands:
             else:
                 last = None
             more += [f"until {last.day} {last:%b %Y}"] if last else []
-            more += ["said longest ago, room is short"] if each.oldest else []
+            more += ["the oldest, and there is little room left"] if each.oldest else []
             lines.append(f"- {each.id}: {each.fact}" + (f" ({', '.join(more)})" if more else ""))
         return shorten("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _SAID)
 

@@ -94,7 +94,7 @@ def last_day(until: datetime, zone: tzinfo) -> date:
 def check_fact(text: str) -> str:
     """Return a fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
     if len(text) > LONGEST:
-        raise ValueError(f"At most {LONGEST} characters. Remember what matters of it.")
+        raise ValueError(f"At most {LONGEST} characters. Shorten it to what matters.")
     fact = one_line(text)
     if blank(fact):
         raise ValueError("Say what to remember.")

@@ -36,7 +36,7 @@ def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime
     """End the absence of the person with these accounts, and tell who stood in for them."""
     ended = rows.end(session, accounts, people.by(session, Act.RETURN, actor), now)
     for each in ended:
-        over = f"{each.who.label} is no longer away. You decide for them no longer."
+        over = f"{each.who.label} is back. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
     return ended, redraw_jobs(posted_cards.show_again(session)) if ended else []
 

@@ -20,7 +20,7 @@ from bot.store import notices, people, posted_cards
 LONGEST = timedelta(days=14)
 _NAMED = 5
 _SAID = re.compile(r"(?P<who>\S.*?)\s+(?:until\s+(?P<until>\S.*)|for\s+(?P<length>\S+))")
-_OUTSIDE = "{} is not of this team, so they can't decide for you. Name someone else."
+_OUTSIDE = "{} is not part of this team, so they can't decide for you. Name someone else."
 _NO_ONE = "I don't know {} there. Have them write to me first, or name someone else."
 _WHO = "Say who decides for you and until when, such as `/nod away @ben until monday`."
 

@@ -33,12 +33,12 @@ class LinkCommands:
                 self._link,
                 is_private=True,
             ),
-            Subcommand("unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink),
+            Subcommand("unlink [ACCOUNT]", "separate this account, or another of yours", self._unlink),
             Subcommand("console", "a link that signs you in to the console", self._console, is_private=True),
         ]
         self.admins = [
             Subcommand("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
-            Subcommand("unlink ACCOUNT", "separate a linked account again", self._unlink_any),
+            Subcommand("unlink ACCOUNT", "separate a linked account", self._unlink_any),
         ]
 
     async def _link(self, command: Command, text: str) -> str:

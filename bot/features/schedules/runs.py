@@ -55,7 +55,7 @@ class ScheduleAction(StrEnum):
 
 _DONE_TEXTS = {
     ScheduleAction.PAUSE: "Schedule {0} is paused. `/nod schedules resume {0}` lets it run again.",
-    ScheduleAction.RESUME: "Schedule {0} runs again, from its next time on.",
+    ScheduleAction.RESUME: "Schedule {0} continues with its next run.",
     ScheduleAction.RUN: "Schedule {0} runs now.",
     ScheduleAction.DELETE: "Schedule {0} is deleted.",
 }
@@ -80,7 +80,7 @@ def begin_schedule(session: Session, policies: Policies, made: Schedule, most: i
     if made.follows:
         made = replace(made, follows=find_followed(session, policies, made.follows, found.id, made.person))
     elif made.due_at is None:
-        raise Hopeless("Its time is over. Ask for another one.")
+        raise Hopeless("It has ended. Ask for another one.")
     person = people.person_of(session, made.person)
     theirs, there = rows.count(session, person.accounts, str(chat_of(found.origin)))
     if theirs >= most or there >= PLACE * most:

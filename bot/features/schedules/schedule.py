@@ -59,7 +59,7 @@ def read_repetition(text: str, first: datetime) -> str:
     except ValueError:
         raise ValueError(_EVERY) from None
     if length < LEAST:
-        raise ValueError(f"that is too often; the least is every {format_span(LEAST)}")
+        raise ValueError(f"that is too often; the shortest is every {format_span(LEAST)}")
     if length > FURTHEST or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
     hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"

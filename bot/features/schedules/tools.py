@@ -164,7 +164,7 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
             found = rows.get(session, schedule)
             asked = proposals.get(session, context.idempotency_key.removeprefix("nod-"))
             if found is None or asked is None or not _may(session, policies, found, asked):
-                raise Hopeless("Only the person whose it is, or an admin, can delete it.")
+                raise Hopeless("Only its owner or an admin can delete it.")
             runs.end_schedule(session, found, asked.requester, clock())
             return found.label
 
@@ -238,7 +238,7 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
             rows["until"] = times.format_moment(times.until)
         once = explain_repeated(times.start.astimezone(times.zone))
         rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
-    rows["each_run"] = "in the name of who asks; its changes ask as always"
+    rows["each_run"] = "in the name of the person who asks; its changes ask as usual"
     return [PreviewField(name, None, words) for name, words in rows.items() if words]
 
 

@@ -118,7 +118,7 @@ def fetch_tools(
                     partial(target, ports=ports), url, resolve, connect, tls, max_bytes
                 )
         except TimeoutError:
-            raise ToolError(f"The page was not there within {seconds:g} s.") from None
+            raise ToolError(f"The page did not arrive within {seconds:g} s.") from None
         found = await _read_text(documents, page)
         if "note" in found:
             await context.progress(found["note"])
@@ -187,7 +187,7 @@ async def _follow_redirects(
         if isinstance(answer, _Fetched):
             return answer
         goal = _next(checked, goal, answer)
-    raise ToolError(f"The page leads on more than {_REDIRECTS} times.")
+    raise ToolError(f"The page redirects more than {_REDIRECTS} times.")
 
 
 def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Target:

@@ -42,7 +42,7 @@ from bot.web.streams import STILL_THERE, heard, sse
 router = api_routes("conversations")
 app = RunBodies(router)
 
-_STOPPING = "Nod stops. What was said is kept: run again to read the rest."
+_STOPPING = "Nod is stopping. What was said is kept: run again to read the rest."
 _UNKNOWN = "There is no such interrupt: {}"
 _TWO = "{} has two answers that differ. Send one."
 _ENDS = (TurnEnded, TurnFailed)

@@ -282,7 +282,7 @@ export class Batch {
 
 /** A change in one line of a table. */
 function values({ old_value: before, new_value: after }) {
-  const come = after === null ? h("span", { class: "nothing" }, "nothing") : h("ins", { class: "value new", ...DATA }, shown(after));
+  const come = after === null ? h("span", { class: "nothing" }, "removed") : h("ins", { class: "value new", ...DATA }, shown(after));
   if (before === null || before === after) return come;
   return h("span", { class: "values" }, h("del", { class: "value old", ...DATA }, shown(before)), h("span", { class: "arrow" }, icon("arrow"), h("span", { class: "hidden" }, "becomes")), come);
 }

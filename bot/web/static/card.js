@@ -515,7 +515,7 @@ export function contextOf(holder, id) {
   const said = (line) => h("div", {}, h("p", {}, h("b", {}, line.role === "user" ? data(line.name) : line.role === "note" ? "Nod to the agent" : "The agent")),
     line.role === "assistant" ? h("div", { class: "said", ...DATA }, spoken(line.text)) : h("p", { class: "plain", ...DATA }, shown(line.text)), line.calls.map(read));
   holder.context ??= get(`api/proposals/${encodeURIComponent(id)}/context`);
-  holder.context.then(({ messages }) => box.replaceChildren(...(messages.length ? messages.map(said) : [h("p", { class: "muted" }, "Nothing that led to it is kept.")])), (error) => {
+  holder.context.then(({ messages }) => box.replaceChildren(...(messages.length ? messages.map(said) : [h("p", { class: "muted" }, "What led to it is no longer kept.")])), (error) => {
     holder.context = null;
     box.replaceChildren(h("p", { class: "bad" }, error.message));
   });

@@ -27,7 +27,7 @@ function inline(before, after, allGone) {
 
 function value(text, kind, label) {
   const heard = h("span", { class: "hidden" }, `${label}: `);
-  if (text === null) return h("span", { class: "nothing" }, heard, "nothing");
+  if (text === null) return h("span", { class: "nothing" }, heard, "removed");
   if (text === "") return h("span", { class: "nothing" }, heard, "empty text");
   return h(kind === "old" ? "del" : "ins", { class: `value ${kind}` }, heard, data(text));
 }

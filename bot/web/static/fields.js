@@ -25,7 +25,7 @@ const MAKERS = {
     const control = long
       ? h("textarea", { ...common, rows: Math.min(12, Math.max(3, text.split("\n").length + 1)), value: text })
       : h("input", { ...common, type: hidden ? "password" : "text", autocomplete: hidden ? "new-password" : "off", value: text });
-    const help = hidden ? "Secret. Left as it is, it stays." : "";
+    const help = hidden ? "Secret. Leave it as it is to keep it." : "";
     return { element: control, control, help, read: () => control.value };
   },
   date({ value, common }) {

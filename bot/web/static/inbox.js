@@ -23,9 +23,9 @@ const TABS = {
 };
 const NOTHING = {
   decide: ["You're all caught up", "When Nod wants to change something that you may decide, it shows up here, whichever channel it was asked in."],
-  waiting: ["Nothing waits", "Every proposal you may see has been decided."],
-  asked: ["You asked for nothing yet", "What you ask Nod to change shows up here, with how it ended."],
-  decided: ["Nothing was decided yet", "What was approved, declined or expired shows up here."],
+  waiting: ["Nothing is waiting", "Every proposal you may see has been decided."],
+  asked: ["You haven't asked for anything yet", "What you ask Nod to change shows up here, with how it ended."],
+  decided: ["Nothing has been decided yet", "What was approved, declined or expired shows up here."],
 };
 const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve: a or Enter within five seconds sends it", d: "decline", e: "edit", "/": "search", "?": "these keys" };
 const DECIDING = { a: "approve", d: "decline", e: "edit" };

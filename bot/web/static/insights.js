@@ -42,7 +42,7 @@ export class Insights extends Page {
 
   draw({ everyone, total, parts, deciders, week, plots, back_to }) {
     const whose = everyone ? "Everyone was" : "You were";
-    if (!total.asked) return this.body.replaceChildren(nothing("No one was asked yet", "What people are asked, and how that ends, is counted here."));
+    if (!total.asked) return this.body.replaceChildren(nothing("No one has been asked yet", "What people are asked, and how that ends, is counted here."));
     const ends = ["asked", "approved", "edited", "declined", "expired", "undone", "failed"];
     const heads = [BY[this.by], "Asked", "Approved", "Edited first", "Declined", "Expired", "Undone", "Failed"];
     const name = (each) => data(each.name);
@@ -55,7 +55,7 @@ export class Insights extends Page {
       plot("Time to decide", plots.time, table("Time to decide", [BY[this.by], "Median", "Slowest tenth from"], parts.map((each) => [name(each), took(each.tally.median_seconds), took(each.tally.slowest_seconds)]))),
       plot("When people are asked", plots.week, table("When people are asked", ["Hour", ...DAYS], week[0].map((_, hour) => [`${String(hour).padStart(2, "0")}:00`, ...week.map((day) => day[hour])]))),
       h("h2", { class: "section" }, "Who decides"),
-      deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one decided yet."));
+      deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one has decided yet."));
   }
 
   export() {

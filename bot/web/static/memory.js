@@ -36,7 +36,7 @@ export class Memory extends Page {
     const body = h("p", { ...DATA }, shown(fact));
     const card = h("article", { class: "card person", "aria-label": `Fact ${id}` }, body,
       h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", part] : [part]))),
-      oldest ? h("p", { class: "help" }, h("span", { class: "state waiting" }, "Forget first"), " There is little room, and this was said longest ago.") : null, place);
+      oldest ? h("p", { class: "help" }, h("span", { class: "state waiting" }, "Forget first"), " There is little room left, and this is the oldest.") : null, place);
     this.offer(place, body, each);
     return card;
   }

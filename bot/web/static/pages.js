@@ -184,7 +184,7 @@ export class Usage extends Page {
         total.cost === null ? ". The model has no price." : `, ${money(total.cost)} ${currency}.`),
       ...(budgets.length ? [h("h2", { class: "section" }, "Budgets"), ...budgets.map((each) => this.budget(each))] : []),
       ...(rows.length ? [total.cost === null ? plot("Tokens", plots.tokens) : plot("Cost", plots.cost)] : []),
-      rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", `Cost in ${currency}`, "Share"], rows) : nothing("Nothing was used yet", "Each turn of a conversation is counted here."));
+      rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", `Cost in ${currency}`, "Share"], rows) : nothing("Nothing has been used yet", "Each turn of a conversation is counted here."));
   }
 }
 

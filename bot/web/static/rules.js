@@ -11,7 +11,7 @@ const POLICY = {
   always: "Every tool asks, those that only read too.",
   writes: "Every change asks.",
   destructive: "Only what cannot be undone asks; other changes run and are shown.",
-  never: "Nothing asks. Whatever Nod wants to change, it changes.",
+  never: "Nothing asks. Nod makes every change it wants to.",
 };
 const ROLES = { admin: "Admins", approver: "Approvers" };
 
@@ -231,7 +231,7 @@ export class Rules {
       h("dl", { class: "facts" }, counted.filter(([, many], at) => at < 2 || many).map(([words, many]) => fact(words, String(many)))),
       spared ? h("p", {}, found.priced ? `Of these, people had declined, edited or undone ${found.priced}:` : "People had declined, edited or undone none of these.") : "",
       h("ul", {}, found.price.map((each) => h("li", {}, h("a", { href: `#/inbox/${encodeURIComponent(each.id)}` }, data(each.title)), ` ${each.price}`, each.by ? [" by ", data(each.by)] : "", each.reason ? [": ", data(each.reason)] : ""))),
-      h("p", { class: "help" }, `Looked at ${found.looked} changes of the last 30 days`, far, ", with the risk that was stored, against the rules of now. What was only read is not looked at."),
+      h("p", { class: "help" }, `Looked at ${found.looked} changes of the last 30 days`, far, ", with the risk that was stored then, under the rules of today. Reads are not included."),
       found.next ? h("button", { type: "button", class: "button small", onclick: () => this.tryOnPast(rule, found.next, found) }, "Look further back") : "");
   }
 

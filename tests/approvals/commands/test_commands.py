@@ -79,14 +79,14 @@ async def test_new_stops_what_is_being_written(nod: Nod) -> None:
 
 
 async def test_status_tells_what_waits_for_me_and_what_i_asked_for(nod: Nod) -> None:
-    assert (await nod.command("/nod status")).text == "Nothing waits."
+    assert (await nod.command("/nod status")).text == "Nothing is waiting."
     [p] = await nod.asked(red())
     mine = (await nod.command("/nod status")).text
     assert "**Waiting for you to decide**" in mine
     assert "**Asked for by you, still open**" in mine
     assert mine.count(f"`{p.id[:8]}` Paint lamp desk red (asked by Ana, expires in 24 h)") == 2
     assert "**Asked for" not in (await nod.command("/nod status", by=ADA)).text
-    assert (await nod.command("/nod status", by=EVE)).text == "Nothing waits."
+    assert (await nod.command("/nod status", by=EVE)).text == "Nothing is waiting."
     nod.clock.forward(timedelta(hours=26))
     assert "(asked by Ana, was due to expire 2 h ago)" in (await nod.command("/nod status")).text
 

@@ -48,7 +48,7 @@ async def test_they_are_shown_with_version_who_and_when_and_cleared(nod: Nod) ->
     await nod.restart()
     assert "Answer in French." in await told(nod, OPS)
     assert "Dropped" in await do(nod, "clear")
-    assert await do(nod, "") == "Nothing is asked of me there."
+    assert await do(nod, "") == "There are no instructions there."
     assert "French" not in await told(nod, OPS)
 
 

@@ -98,15 +98,15 @@ async def test_a_rule_set_after_the_approval_stops_it_before_it_runs(ruled: Nod)
     await ruled.idle()
     ended = await ruled.now(p)
     assert (ended.state, ended.cause) == (State.FAILED, Cause.FORBIDDEN)
-    assert ended.error == "It is forbidden by now: rule 1: policy forbid for paint."
+    assert ended.error == "This is now forbidden: rule 1: policy forbid for paint."
     assert ruled.world.runs == []
     assert ruled.chat.card_of(ended).outcome == (
-        "Not run: a rule forbids it since Ana approved it. Nothing was changed."
+        "Not run: Ana approved it, but a rule now forbids it. Nothing was changed."
     )
     again = await ruled.press(Verb.RETRY, ended)
     assert (again.answer, again.text) == (
         Answer.REFUSED,
-        "It is forbidden by now: rule 1: policy forbid for paint. Nothing runs.",
+        "This is now forbidden: rule 1: policy forbid for paint. Nothing runs.",
     )
     await rule(ruled, "drop 1")
     await ruled.press(Verb.RETRY, ended)
@@ -290,7 +290,7 @@ async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
     ("words", "what"),
     [
         ("policy never for paint until yesterday", "'yesterday': write a moment"),
-        ("policy never for paint until 2020-01-01", "that is over already"),
+        ("policy never for paint until 2020-01-01", "that time has passed"),
         ("policy never for paint until 2029-01-01", "too far away"),
         ("policy never for paint between 8:00 and 8:00", "two different times"),
         ("policy never for paint between 25:00 and 8:00", "is not a time of day"),

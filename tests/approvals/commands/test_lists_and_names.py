@@ -145,7 +145,9 @@ async def test_who_cannot_be_asked_for_is_taken(nod: Nod) -> None:
 
 async def test_people_are_named_in_a_list_for_one_proposal_too(nod: Nod) -> None:
     [asked] = await nod.asked(call("paint", lamp="desk", color="red"), private=False)
-    assert "no account and no role" in (await nod.press(Verb.REASSIGN, asked, by=ADA, reason="ben")).text
+    assert (
+        "neither an account nor a role" in (await nod.press(Verb.REASSIGN, asked, by=ADA, reason="ben")).text
+    )
     assert "There is no account chat:gone" in await refused(nod, f"reassign {asked.id[:8]} chat:gone")
     reply = await nod.press(Verb.REASSIGN, asked, by=ADA, reason="chat:ben, chat:eve")
     assert reply.answer is Answer.ACCEPTED
@@ -168,7 +170,7 @@ async def test_a_condition_on_several_tools_is_about_those_that_have_the_field(n
 
 
 async def test_other_rules_do_not_hold_for_tools_without_the_field(nod: Nod) -> None:
-    assert "It does not hold there." in await rule(nod, "policy never for probe_* where amount < 100")
+    assert "It does not apply there." in await rule(nod, "policy never for probe_* where amount < 100")
     [marked] = await nod.asked(call("probe_mark", name="a"))
     assert marked.state is State.PROPOSED
     assert "it has no amount" in await refused(nod, "policy always for probe_mark where amount > 1")

@@ -249,9 +249,9 @@ async def test_where_there_is_no_room_the_one_not_used_for_longest_is_named(nod:
         nod.clock.forward(timedelta(minutes=1))
     p = await nod.remembered("y" * LONGEST)
     assert p.state is State.FAILED
-    assert f"{ROOM:,} characters at most. Said longest ago: “0xx" in (p.error or "")
+    assert f"{ROOM:,} characters at most. The oldest: “0xx" in (p.error or "")
     assert "1: 0xx" in (first := (await nod.memory()).splitlines()[1])
-    assert "said longest ago, room is short" in first
+    assert "the oldest, and there is little room left" in first
 
 
 async def test_it_ends_by_itself_after_its_last_day(nod: Remembering) -> None:

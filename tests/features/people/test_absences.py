@@ -79,7 +79,7 @@ async def test_nothing_lasting_is_allowed_in_someones_place(nod: Nod) -> None:
     reply = await nod.press(Verb.SIMILAR, p, by=BEN, rung=GrantScope.TOOL, lasting=GrantDuration.DAY)
     assert (reply.answer, reply.text.split(".")[0]) == (
         Answer.REFUSED,
-        "Who stands in for someone decides one by one",
+        "A stand-in decides one at a time",
     )
 
 
@@ -89,7 +89,7 @@ async def test_it_ends_when_its_time_is_over(nod: Nod) -> None:
     nod.clock.forward(timedelta(hours=2))
     assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=BEN)).text
     await nod.tick()
-    assert "Ana is no longer away" in nod.chat.shown
+    assert "Ana is back" in nod.chat.shown
     await nod.recovery.recover(nod.clock())
     await nod.idle()
     assert nod.chat.card_of(p).circle.words == "any approver"

@@ -68,7 +68,7 @@ async def test_the_card_says_the_task_the_times_and_in_whose_name(nod: Nod) -> N
         ("when", "every weekday at 09:00 (UTC)"),
         ("until", "Thursday 31 Dec 2026, 00:00"),
         ("next_times", "Tuesday 3 Mar 2026, 09:00\nWednesday 4 Mar 2026, 09:00\nThursday 5 Mar 2026, 09:00"),
-        ("each_run", "in the name of who asks; its changes ask as always"),
+        ("each_run", "in the name of the person who asks; its changes ask as usual"),
     ]
     assert asked.arguments["at"] == "2026-03-03 09:00"  # whenever it is approved, tomorrow is that day
     assert await all_of(nod) == []
@@ -210,7 +210,7 @@ async def test_approved_too_late_it_says_so(nod: Nod) -> None:
     nod.clock.forward(2 * HOUR)
     late = await nod.approve(asked)
     assert (late.state, late.cause) == (State.FAILED, Cause.REFUSED)
-    assert late.error == "Its time is over. Ask for another one."
+    assert late.error == "It has ended. Ask for another one."
 
 
 async def test_while_everything_is_paused_nothing_runs_and_nothing_is_lost(nod: Nod) -> None:
@@ -373,9 +373,9 @@ async def test_no_one_is_asked_to_wait_for_what_is_not_there_or_hidden(nod: Nod)
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"every": "1s"}, "every: That is too often; the least is every 15 min."),
+        ({"every": "1s"}, "every: That is too often; the shortest is every 15 min."),
         ({"at": "soon"}, "at: Write a moment such as 18:00"),
-        ({"at": "2020-01-01"}, "at: That is over already."),
+        ({"at": "2020-01-01"}, "at: That time has passed."),
         ({"at": "2027-03-04"}, "at: That is too far ahead; the first run is at most 366 days away."),
         ({"time_zone": "Moon/Base"}, "time_zone: There is no time zone"),
         ({"until": "2026-03-02 09:30"}, "until: It ends before it would run."),
@@ -465,7 +465,7 @@ async def test_the_agent_lists_and_deletes_what_is_the_askers(nod: Nod) -> None:
     [asked] = await nod.asked(call("delete_schedule", schedule=ident), by=BEN)
     assert asked.description == "Delete the schedule “list what is late”"
     other = await nod.approve(asked, by=BEN)
-    assert other.error == "Only the person whose it is, or an admin, can delete it."
+    assert other.error == "Only its owner or an admin can delete it."
     [asked] = await nod.asked(call("delete_schedule", schedule=ident))
     done = await nod.approve(asked)
     assert (done.state, done.misread) == (State.SUCCEEDED, ())

@@ -77,8 +77,8 @@ def test_a_week_away_is_counted_and_a_year_of_quarters_is_not() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("1s", "the least is every 15 min"),
-        ("14m", "the least is every 15 min"),
+        ("1s", "the shortest is every 15 min"),
+        ("14m", "the shortest is every 15 min"),
         ("901s", "whole minutes"),
         ("500d", "up to 366d"),
         ("now and then", "write day, weekday, week"),

@@ -43,7 +43,7 @@ def test_a_list_is_narrowed_by_words_tool_and_state(nod: Served, new_page: NewPa
     expect(page.locator(".row")).to_have_count(3)
     page.get_by_label("Person", exact=True).select_option("")
     page.get_by_role("button", name="Decided").click()
-    expect(page.get_by_text("Nothing was decided yet")).to_be_visible()
+    expect(page.get_by_text("Nothing has been decided yet")).to_be_visible()
     page.get_by_role("button", name="You asked").click()
     expect(page.locator(".row")).to_have_count(3)
 
@@ -171,7 +171,7 @@ def test_keys_act_only_on_what_the_list_shows_and_not_while_a_button_has_the_foc
     expect(page.locator(".card-form")).to_have_count(0)
     page.evaluate("document.activeElement.blur()")
     button(page, "Decided").click()
-    expect(page.get_by_text("Nothing was decided yet")).to_be_visible()
+    expect(page.get_by_text("Nothing has been decided yet")).to_be_visible()
     page.goto(f"{nod.url}#/inbox/{proposal['id']}")
     expect(page.locator("#inbox-detail .card.proposed")).to_be_visible()
     page.evaluate("document.activeElement.blur()")

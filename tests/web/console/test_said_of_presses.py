@@ -87,7 +87,7 @@ def test_an_error_of_a_page_goes_when_the_page_is_there(nod: Served, new_page: N
     expect(word).to_contain_text("Can't reach Nod")
     page.unroute("**/api/usage?*")
     button(page, "Person").click()
-    expect(page.get_by_role("heading", name="Nothing was used yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing has been used yet")).to_be_visible()
     expect(word).to_be_hidden()
 
 

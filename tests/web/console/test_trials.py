@@ -57,13 +57,13 @@ def test_a_trial_is_shown_applied_and_undone(
             button(shown, "Approve").click()
             if (sure := shown.get_by_role("form", name="Approve")).count():
                 sure.get_by_role("button", name="Approve").click()
-            expect(shown).to_contain_text("Applied what it did when tried: 5 files changed")
+            expect(shown).to_contain_text("Applied the result of its trial: 5 files changed")
             expect(shown).to_contain_text("Checked: code of .git/hooks is folder, mode 755")
             assert (around.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
             _picture(page, f"trial-ended-{name}")
             button(shown, "Undo").click()
             form = shown.get_by_role("form", name="Undo")
-            expect(form).to_contain_text("What undoes it: Put back .git, .git/hooks")
+            expect(form).to_contain_text("Undoing does this: Put back .git, .git/hooks")
             _picture(page, f"trial-undo-{name}")
             form.get_by_role("button", name="Undo").click()
             expect(shown).to_contain_text("Undone by you")

@@ -376,7 +376,7 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
     if old == (new, True):
-        raise ToolError(f"This would change nothing: {format_path(found)} is like that already.")
+        raise ToolError(f"This would change nothing: {format_path(found)} already has this content.")
     return [PreviewField(_content_of(found), None if old is None else old.text, new)]
 
 
@@ -403,7 +403,7 @@ def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[Pr
     found, to = changeable(arguments["path"]), changeable(arguments["to"])
     state = confined.state(found).text
     if confined.look(to) is not None:
-        raise ToolError(f"{format_path(to)} is there already; nothing is overwritten.")
+        raise ToolError(f"{format_path(to)} already exists; nothing is overwritten.")
     return [
         PreviewField("path", format_path(found), format_path(to)),
         PreviewField(_content_of(to), state, state),
@@ -428,9 +428,9 @@ def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence
     elif arguments.get("folder"):
         new = "folder with 0 entries"
     if old == new:
-        raise ToolError(f"This would change nothing: {format_path(found)} is like that already.")
+        raise ToolError(f"This would change nothing: {format_path(found)} already has this content.")
     if arguments.get("folder") and old is not None:
-        raise ToolError(f"{format_path(found)} is there already; nothing is overwritten.")
+        raise ToolError(f"{format_path(found)} already exists; nothing is overwritten.")
     return [PreviewField(_content_of(found), old, new)]
 
 

@@ -271,7 +271,7 @@ def _report_applied(tried: CommandToken, done: str) -> ToolOutput:
     }
     return ToolOutput(
         data,
-        told=f"{done} what it did when tried: {_files(len(paths))} changed",
+        told=f"{done} the result of its trial: {_files(len(paths))} changed",
         ended_badly=f"Ended with code {tried.exit}" if tried.exit else None,
         kept=_inverse(tried.changes),
     )
