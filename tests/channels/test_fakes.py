@@ -11,12 +11,13 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.mark.slow
 def test_the_command_prints_the_settings_with_which_nod_connects_and_ends_with_its_input():
-    done = subprocess.run(  # noqa: S603 # a fixed command
+    done = subprocess.run(
         [sys.executable, "-m", "tests.fakes"],
         cwd=ROOT,
         input="what\nslack: Approve\n",
         capture_output=True,
         text=True,
+        check=True,
     )
     *settings, unknown, missing = done.stdout.splitlines()
     assert [line.partition("=")[0] for line in settings] == [
@@ -29,4 +30,3 @@ def test_the_command_prints_the_settings_with_which_nod_connects_and_ends_with_i
     ]
     assert unknown == "Begin the line with slack or telegram."
     assert missing == "No card has that button."
-    assert done.returncode == 0

@@ -1,8 +1,8 @@
 """Slack and Telegram on this machine, to try a change in: ``python -m tests.fakes``.
 
-Prints the settings with which ``nod run`` connects, then reads lines. ``slack TEXT`` and ``telegram TEXT`` write
-to Nod as Ana. ``slack: BUTTON`` and ``telegram: BUTTON`` press a button of the newest card that has it. ``slack``
-and ``telegram`` show the chat as it is now.
+Prints the settings with which ``nod run`` connects, then reads lines. ``slack TEXT`` and ``telegram TEXT``
+write to Nod as Ana. ``slack: BUTTON`` and ``telegram: BUTTON`` press a button of the newest card that has it.
+``slack`` and ``telegram`` show the chat as it is now.
 """
 
 import asyncio

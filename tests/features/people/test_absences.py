@@ -236,7 +236,7 @@ async def test_who_stands_in_is_told_and_gets_private_cards(nod: Nod) -> None:
         (f"{BEN} until blursday", "'blursday': write a moment such as"),
         (f"{BEN} for 15d", "14 days at most"),
         (f"{BEN} until 2027-01-01", "14 days at most"),
-        (f"{BEN} until 2026-01-01", "over already"),
+        (f"{BEN} until 2026-01-01", "that time has passed"),
         (f"{BEN} for 9999999999999d", "write a duration"),
         (f"{ANA} for 3d", "That is you"),
         ("nobody for 3d", "No one is called that"),
