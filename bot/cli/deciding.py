@@ -40,9 +40,7 @@ Seen = Annotated[
         "--round", help="The round you saw, as nod show prints it; refused if the proposal has changed since."
     ),
 ]
-Every = Annotated[
-    bool, typer.Option("--all", help="Decide all other open proposals of the same answer, too.")
-]
+Every = Annotated[bool, typer.Option("--all", help="Decide the other open proposals of the answer, too.")]
 
 app = typer.Typer()
 _ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
