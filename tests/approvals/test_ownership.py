@@ -5,6 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from bot.channels.card_text import card_text
+from bot.channels.discord import card as discord
+from bot.channels.slack import card as slack
+from bot.channels.telegram import card as telegram
+from bot.domain.cards import whole_text
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.connections import Connection, Identity
 from bot.domain.policy import Policy
@@ -339,3 +344,37 @@ async def test_insights_tell_in_whose_name(nod: ConnectedNod, octocat: Connectio
     await nod.approve(await close(nod))
     said = await nod.command("/approvals insights connection", by=ANA)
     assert "As Ana at forge (octocat): asked 1, approved 1" in said.text
+
+
+@pytest.mark.parametrize(
+    "name", ["octocat", "<!channel> @everyone <@U7>", "[click](http://evil.example)", "a" * 10_000]
+)
+async def test_every_channel_says_in_whose_name_before_and_after_the_decision(nod: ConnectedNod, name: str):
+    nod.accounts.connect("forge", ANA, name, token="token-of-someone")
+    p = await close(nod)
+    cards = [next(iter(nod.chat.cards.values()))]
+    await nod.approve(p)
+    cards += [next(iter(nod.chat.cards.values()))]
+    assert [card.pending for card in cards] == [True, False]
+    for card in cards:
+        said = card.acts_as
+        assert said.startswith("As Ana at forge (")
+        assert len(said) < 200
+        [line] = [each for each in _texts(slack.render(card).blocks) if each["text"] == said]
+        assert line["type"] == "plain_text"  # in which nothing is a mention or a link
+        assert said in telegram.render_card(card).rich.text
+        written = discord.render(card).message["embeds"][0]["description"]
+        assert said in written.replace("\\", "")
+        assert not any(mark in written for mark in ("[click]", "<@U7>", "<!channel>"))
+        assert said in card_text(card)
+        assert said in whole_text(card)
+
+
+def _texts(part: object) -> list[dict[str, str]]:
+    """Every text of Slack's blocks, with its type."""
+    if isinstance(part, list):
+        return [each for one in part for each in _texts(one)]
+    if not isinstance(part, dict):
+        return []
+    own = [part] if isinstance(part.get("text"), str) else []
+    return own + [each for one in part.values() for each in _texts(one)]

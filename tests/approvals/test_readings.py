@@ -15,6 +15,7 @@ from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, FakeClock, Hold, call, cores, says
 from tests.kit.accounts import ConnectedNod
 from tests.kit.urls import Urls
+from tests.team.conftest import TeamNod
 
 THREAD = Address("chat", "group")
 ALONE = Address("chat", "ana")
@@ -201,3 +202,38 @@ async def test_a_message_of_someone_else_begins_the_next_turn_with_their_own_acc
     [asked] = await nod.proposals(but=[p.id])
     assert (asked.kind, asked.connection) == (kinds.READING, hubot)
     assert nod.chat.streams[-1].text == "Ben, I look."
+
+
+async def test_what_a_schedule_reads_asks_its_owner_once(make: Callable[..., ConnectedNod]):
+    nod = make(schedules_each=3)
+    nod.accounts.connect("forge", ANA, "octocat")
+    task = call("schedule_task", {"task": "read what is late", "at": "10:00", "every": "day"})
+    [asked] = await nod.asked(task, at=ALONE)
+    await nod.approve(asked)
+    nod.model.will(says("I look.", call("read_issue", number=1)))
+    await nod.tick(timedelta(hours=1))
+    [p] = await nod.proposals(but=[asked.id])
+    assert (p.kind, p.state, numbers(nod)) == (kinds.READING, State.PROPOSED, [])
+    assert p.reason.startswith("A schedule of yours reads this by itself.")
+    await nod.approve(p)
+    assert numbers(nod) == ["1"]
+    nod.model.will(says("I look.", call("read_issue", number=2)))
+    await nod.tick(timedelta(days=1))
+    assert numbers(nod) == ["1", "2"]
+
+
+class ConnectedTeam(ConnectedNod, TeamNod):
+    """The core with teammates, where people have accounts."""
+
+
+async def test_what_a_teammate_reads_asks_its_owner_once_for_its_task(database_of: Urls, clock: FakeClock):
+    async with cores(ConnectedTeam, database_of, clock) as make:
+        nod = make()
+        nod.accounts.connect("forge", ANA, "octocat")
+        reads = [says("I look.", call("read_issue", number=number)) for number in (1, 2)]
+        await nod.begin(*reads, says("It is done."))
+        [p] = [each for each in await nod.proposals() if each.kind is kinds.READING]
+        assert (p.requester, p.state, numbers(nod)) == (ANA, State.PROPOSED, [])
+        assert p.reason.startswith("A teammate reads this for you.")
+        await nod.approve(p)
+        assert numbers(nod) == ["1", "2"]
