@@ -1,12 +1,11 @@
 """Millions may wait: what happens all the time finds its rows by an index, and reads no more of them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from sqlalchemy import event, insert
 
@@ -37,23 +36,12 @@ from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.proposals import CALLS
-from bot.store.tables.row import Row, table_of
+from bot.store.tables.row import table_of
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
+from tests.kit.plans import AskedTexts, read_from_end_to_end
 from tests.store.conftest import Rows
 
 pytestmark = pytest.mark.slow
-
-FEW = {"book", "chain_end", "hold", "process", "rule", "tool_version"}
-"""Tables whose rows do not become more with what waits."""
-MANY = {table.name for table in Row.metadata.sorted_tables} - FEW
-OF_FEW = {
-    index.name
-    for table in Row.metadata.sorted_tables
-    for index in table.indexes
-    if index.dialect_options["sqlite"]["where"] is not None
-} | {"notice_due"}
-"""Indexes of those rows alone that are still to be dealt with; a notice is deleted once it was posted."""
-PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
 @pytest.fixture
@@ -63,65 +51,8 @@ async def nod(database_url: str, clock: FakeClock) -> AsyncIterator[Nod]:
     await nod.close()
 
 
-class Asked:
-    """What a core's connections were asked, with the values in the text."""
-
-    def __init__(self, nod: Nod) -> None:
-        self.texts: dict[str, None] = {}
-        event.listen(nod.database.engine, "connect", self._note)
-
-    def _note(self, connection: Any, _: Any) -> None:
-        if isinstance(connection, psycopg.Connection):
-            connection.cursor_factory = self._cursor()
-        else:
-            connection.set_trace_callback(self._add)
-
-    def _cursor(self) -> type[psycopg.ClientCursor[Any]]:
-        add = self._add
-
-        class Noting(psycopg.ClientCursor[Any]):
-            def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
-                add(self.mogrify(query, params))
-                return super().execute(query, params, **how)
-
-        return Noting
-
-    def _add(self, text: str) -> None:
-        if text.lstrip().upper().startswith(PLAIN):
-            self.texts[text] = None
-
-
-def read_from_end_to_end(nod: Nod, text: str) -> list[str]:
-    """What a statement reads without looking anything up: tables, and indexes of all their rows."""
-    with nod.database.engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
-        if isinstance(driver, psycopg.Connection):
-            for way in ("seqscan", "mergejoin", "hashjoin"):  # which pay while there are few rows
-                driver.execute(f"SET LOCAL enable_{way} = off")
-            [[[plan]]] = driver.execute(f"EXPLAIN (FORMAT JSON) {text}").fetchall()
-            return list(_of_postgres(plan["Plan"]))
-        return list(_of_sqlite(row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text}")))
-
-
-def _of_postgres(node: dict[str, Any]) -> Iterator[str]:
-    kind, table, index = node["Node Type"], node.get("Relation Name"), node.get("Index Name")
-    if kind == "Seq Scan" and table in MANY:
-        yield table
-    elif index and index not in OF_FEW and "Index Cond" not in node and table not in FEW:
-        yield index
-    for below in node.get("Plans", ()):
-        yield from _of_postgres(below)
-
-
-def _of_sqlite(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        words = line.split()
-        if words[0] == "SCAN" and words[1].rstrip("_0123456789") in MANY and words[-1] not in OF_FEW:
-            yield line
-
-
 async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(nod: Nod) -> None:
-    asked = Asked(nod)
+    asked = AskedTexts(nod.database)
     red, blue = call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="blue")
     await nod.asked(red, blue)
     await nod.asked(red, at=Address("chat", "elsewhere"))
@@ -143,12 +74,12 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
     await nod.recovery.purge(nod.clock())
     texts = list(asked.texts)
     assert len(texts) > 80
-    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod.database, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
 
 
 async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
-    asked = Asked(nod)
+    asked = AskedTexts(nod.database)
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.approve(p)
     asked.texts.clear()
@@ -162,12 +93,12 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
     texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few
     assert len(texts) >= 8
-    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod.database, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
 
 
 async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -> None:
-    asked = Asked(nod)
+    asked = AskedTexts(nod.database)
     first, second = await nod.asked(
         call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="blue")
     )
@@ -188,7 +119,7 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
         pass
     texts = list(asked.texts)
     assert any("proposal.id >" in text for text in texts)
-    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod.database, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
 
 
