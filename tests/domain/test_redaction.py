@@ -132,8 +132,8 @@ def test_a_secret_is_hidden_in_full_where_a_text_repeats_it_escaped() -> None:
 def test_a_schema_that_leads_nowhere_fast_hides_all() -> None:
     schema: dict[str, Any] = {"additionalProperties": {"$ref": "#"}, "$defs": {"x": {"writeOnly": True}}}
     schema["allOf"] = [{"minLength": n} for n in range(4000)]
-    given = {str(n): {"x": "y"} for n in range(1000)}
-    assert redact(given, schema)["999"] == HIDDEN
+    given = {str(n): {"x": "y"} for n in range(300)}
+    assert redact(given, schema)["299"] == HIDDEN
 
 
 async def test_what_repeats_a_hidden_argument_is_hidden_too(make_nod: MakeNod) -> None:
