@@ -62,7 +62,7 @@ class ConnectionCommands:
         except SignInError as error:
             return CommandReply(error.message, answer=Answer.STALE)
         await self._wake(*done.jobs)
-        return as_written(ending.describe_connected(done.connection))
+        return ending.describe_connected(done.connection)
 
     async def _end(self, command: Command, which: str) -> str | CommandReply:
         now = self._clock()

@@ -12,6 +12,7 @@ from bot.domain.chat import Address
 from bot.domain.connections import Connection, Identity
 from bot.domain.people import Actor
 from bot.domain.record import Act
+from bot.domain.text import as_written
 from bot.features.connections import rows
 from bot.features.connections.chats import tell_privately
 from bot.features.connections.rows import ListedConnection
@@ -142,7 +143,7 @@ def is_same_person(session: Session, actor: Actor, account: str) -> bool:
 
 def describe_connected(connection: Connection) -> str:
     """Return the text for a person about their new connection."""
-    return f"Connected: {connection.words}. It ends with `/nod connections end {connection.server}`."
+    return f"Connected: {as_written(connection.words)}. `/nod connections end {connection.server}` ends it."
 
 
 def describe_ended(ended: Collection[Connection]) -> str:

@@ -138,7 +138,7 @@ async def confirm(body: DigitsBody, actor: Caller, over: Over) -> SaidBody:
     except SignInError as error:
         raise Fault(409, error.message) from None
     await over.wake(*done.jobs)
-    return SaidBody(text=ending.describe_connected(done.connection))
+    return SaidBody(text=f"Connected: {done.connection.words}.")
 
 
 @router.delete("/connections", summary="Disconnect everywhere")

@@ -17,7 +17,7 @@ async def test_a_person_connects_their_account_by_a_link_a_sign_in_and_the_numbe
     digits = page.text.split('class="digits"><strong>')[1][:6]
     assert digits not in asked
     said = await there.say(f"confirm {digits}")
-    assert said.text.startswith("Connected: As Ana at tracker (octocat).")
+    assert said.text == ("Connected: As Ana at tracker (octocat). `/nod connections end tracker` ends it.")
     [row] = there.rows()
     assert (row.owner, row.name, row.subject) == (str(ANA), "octocat", "id-of-octocat")
     assert there.tracker.log == [("octocat", "get_me", {})]
