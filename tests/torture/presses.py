@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address, Incoming, Press, Reply
@@ -35,7 +35,14 @@ _PEOPLE = range(501, 511)
 _EACH = 30
 _CARDS = 20
 _VERBS = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND)
-_PRESSED = (Does.APPROVE, Does.DECLINE, Does.APPROVE, Does.EDIT, Does.REASON, Does.MORE)
+_PRESSED = (
+    ButtonAction.APPROVE,
+    ButtonAction.DECLINE,
+    ButtonAction.APPROVE,
+    ButtonAction.EDIT,
+    ButtonAction.REASON,
+    ButtonAction.MORE,
+)
 
 
 def _now() -> float:
@@ -165,7 +172,7 @@ async def _person(
         await telegram.until(lambda query=query: query.answered)
         seen.toasts.append(_now() - begun)
         seen.late += query.too_old
-        if does in (Does.APPROVE, Does.DECLINE):
+        if does in (ButtonAction.APPROVE, ButtonAction.DECLINE):
             seen.decisions.append(core.decided[str(person), ident] - begun)
         await asyncio.sleep(numbers.uniform(1, 4) / SPEED)
 

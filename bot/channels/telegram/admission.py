@@ -12,7 +12,7 @@ from typing import Any, Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
@@ -72,17 +72,17 @@ class Admission:
 
     async def turn_away(self, user: User, place: TelegramPlace) -> None:
         """Tell a stranger once, and pass a private one on to the admins."""
-        key = _pairing(user.id) if place.private else f"stranger:{place.chat_id}"
+        key = _pairing(user.id) if place.is_private else f"stranger:{place.chat_id}"
         if await self._state(key) is not None:
             return
         code = secrets.token_hex(3).upper()
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
-        asking = bool(place.private and self.admitted.admins) and await self._room()
+        asking = bool(place.is_private and self.admitted.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
         if asking and not (asking := await self._ask_admins(user, code)):
             await self._keep(key, {**state, "stands": "told"})
-        if not place.private:
+        if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
         elif asking:
@@ -107,12 +107,12 @@ class Admission:
             return "I don't know of this request."
         if state["stands"] in ("in", "out"):
             return f"{state.get('by', 'Someone')} has already decided."
-        let_in = callback.does is Does.LET_IN
+        let_in = callback.action is ButtonAction.LET_IN
         stands = "in" if let_in else "out"
         await self._keep(key, {**state, "stands": stands, "by": admin.full_name})
         await tell("Done.")
         outcome = f"{'✅ Let in' if let_in else '⚪️ Kept out'} by {admin.full_name}: {state['name']}"
-        await self._transport.note(message, plain(outcome))
+        await self._transport.try_edit(message, plain(outcome))
         if let_in:
             welcome = f"{admin.full_name} let you in. What can I do for you?"
             try:
@@ -125,7 +125,10 @@ class Admission:
         """Ask the admins, and tell if one of them was reached."""
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
-        yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))
+        yes, no = (
+            ButtonData(ButtonAction.LET_IN, str(user.id)),
+            ButtonData(ButtonAction.KEEP_OUT, str(user.id)),
+        )
         row = [
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),

@@ -22,7 +22,7 @@ _SHAPE = re.compile(
 )
 
 
-def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
+def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     """Return a button for each, one below the other; None without any."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     if rows:
@@ -35,7 +35,7 @@ def make_disabled_button(label: str) -> InlineKeyboardButton:
     return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
 
 
-def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
+def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     """Return the keyboard without what an older Bot API server refuses.
 
     Itself where there is no such thing.
@@ -47,20 +47,20 @@ def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-class Does(StrEnum):
+class ButtonAction(StrEnum):
     """The actions of buttons that are no plain verb, and short codes of verbs."""
 
-    SURE = "su"  # approve what can't be undone: the answer to the question that Approve asks
-    KEEP = "ke"  # the other answer
-    UNDO_SURE = "us"  # undo it: the answer to the question that Undo asks
+    CONFIRM_APPROVE = "su"  # approve what can't be undone: the answer to the question that Approve asks
+    CANCEL = "ke"  # the other answer
+    CONFIRM_UNDO = "us"  # undo it: the answer to the question that Undo asks
     UNDO = "un"
     FOR_REAL = "fr"
-    FOR_REAL_SURE = "fs"  # the answer to the question that it asks
-    UNDO_ALL_SURE = "uz"  # the answer to the question that Undo all asks
+    CONFIRM_FOR_REAL = "fs"  # the answer to the question that it asks
+    CONFIRM_UNDO_ALL = "uz"  # the answer to the question that Undo all asks
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
-    RETRY_SURE = "rs"  # retry what may have happened: the answer to the question that Retry asks
+    CONFIRM_RETRY = "rs"  # retry what may have happened: the answer to the question that Retry asks
     EXTEND = "et"
     APPROVE_STEPS = "as"  # a plan, and what its steps name
     APPROVE_ALL = "aa"
@@ -79,77 +79,90 @@ class Does(StrEnum):
     SAVE = "es"  # propose the edited arguments
     CLOSE = "ex"  # stop asking
     SIMILAR = "si"  # start to approve it and what is like it
-    RUNG = "sr"  # reach as far as the rung of that index
-    REACH = "sw"  # for the calls of that index
-    LASTING = "sl"  # for as long as the choice of that index; approves
+    SCOPE = "sr"  # choose the scope of that index
+    AUDIENCE = "sw"  # choose the audience of that index
+    DURATION = "sl"  # approve, for the duration of that index
     PICK = "cr"  # show the rows of a batch to pick from, the page of that index
     TOGGLE = "ct"  # approve the row of that index, or not
-    LOOK = "cl"  # the same page, with numbers that open their rows
-    ROW = "co"  # open one row by itself
+    LIST_ROWS = "cl"  # the same page, with numbers that open their rows
+    VIEW_ROW = "co"  # open one row by itself
     DECIDE = "cd"  # approve what is picked and decline the others
     DECIDE_SOME = "ca"  # approve what is picked and leave the others open
-    FOLD = "cb"  # back to the buttons of the batch
+    BACK_TO_BATCH = "cb"  # back to the buttons of the batch
     LET_IN = "pi"  # the id is a person who asked to talk to Nod
     KEEP_OUT = "po"
 
 
 VERBS = {
-    Does.SURE: Verb.APPROVE,
-    Does.UNDO_SURE: Verb.UNDO,
-    Does.UNDO: Verb.UNDO,
-    Does.FOR_REAL_SURE: Verb.FOR_REAL,
-    Does.FOR_REAL: Verb.FOR_REAL,
-    Does.UNDO_ALL_SURE: Verb.UNDO_ALL,
-    Does.APPROVE: Verb.APPROVE,
-    Does.DECLINE: Verb.DECLINE,
-    Does.RETRY_SURE: Verb.RETRY,
-    Does.RETRY: Verb.RETRY,
-    Does.EXTEND: Verb.EXTEND,
-    Does.APPROVE_STEPS: Verb.APPROVE_STEPS,
-    Does.APPROVE_ALL: Verb.APPROVE_ALL,
-    Does.DECLINE_ALL: Verb.DECLINE_ALL,
-    Does.REVISE: Verb.REVISE,
+    ButtonAction.CONFIRM_APPROVE: Verb.APPROVE,
+    ButtonAction.CONFIRM_UNDO: Verb.UNDO,
+    ButtonAction.UNDO: Verb.UNDO,
+    ButtonAction.CONFIRM_FOR_REAL: Verb.FOR_REAL,
+    ButtonAction.FOR_REAL: Verb.FOR_REAL,
+    ButtonAction.CONFIRM_UNDO_ALL: Verb.UNDO_ALL,
+    ButtonAction.APPROVE: Verb.APPROVE,
+    ButtonAction.DECLINE: Verb.DECLINE,
+    ButtonAction.CONFIRM_RETRY: Verb.RETRY,
+    ButtonAction.RETRY: Verb.RETRY,
+    ButtonAction.EXTEND: Verb.EXTEND,
+    ButtonAction.APPROVE_STEPS: Verb.APPROVE_STEPS,
+    ButtonAction.APPROVE_ALL: Verb.APPROVE_ALL,
+    ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
+    ButtonAction.REVISE: Verb.REVISE,
 }
 """The buttons that are verbs as they stand. A verb that is not here carries its own name."""
 
-SURE: dict[Does | Verb, Does] = {
-    Does.APPROVE: Does.SURE,
-    Does.UNDO: Does.UNDO_SURE,
-    Does.RETRY: Does.RETRY_SURE,
-    Does.FOR_REAL: Does.FOR_REAL_SURE,
-    Verb.UNDO_ALL: Does.UNDO_ALL_SURE,
+SURE: dict[ButtonAction | Verb, ButtonAction] = {
+    ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
+    ButtonAction.UNDO: ButtonAction.CONFIRM_UNDO,
+    ButtonAction.RETRY: ButtonAction.CONFIRM_RETRY,
+    ButtonAction.FOR_REAL: ButtonAction.CONFIRM_FOR_REAL,
+    Verb.UNDO_ALL: ButtonAction.CONFIRM_UNDO_ALL,
 }
 """What asks once more, and the answer that does it."""
 
-_OPENS = {Verb.EDIT: Does.EDIT, Verb.SIMILAR: Does.SIMILAR}
-_DOES: dict[Verb, Does] = {verb: does for does, verb in VERBS.items() if does not in SURE.values()} | _OPENS
+_OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
+_VERB_ACTIONS: dict[Verb, ButtonAction] = {
+    verb: action for action, verb in VERBS.items() if action not in SURE.values()
+} | _OPENING_ACTIONS
 
 
-def does_of(verb: Verb) -> Does | Verb | None:
+def action_of(verb: Verb) -> ButtonAction | Verb | None:
     """Return the action of a verb's button; None for a verb whose input Telegram's screens do not offer."""
-    if verb in _DOES or BUTTONS[verb].needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
-        return _DOES.get(verb)
+    if verb in _VERB_ACTIONS or BUTTONS[verb].needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
+        return _VERB_ACTIONS.get(verb)
     return verb
 
 
-FORM = frozenset(
+DIALOGUE_ACTIONS = frozenset(
     {
-        Does.REASON,
-        Does.EDIT,
-        Does.FIELD,
-        Does.CHOOSE,
-        Does.CLEAR,
-        Does.BACK,
-        Does.SAVE,
-        Does.CLOSE,
+        ButtonAction.REASON,
+        ButtonAction.EDIT,
+        ButtonAction.FIELD,
+        ButtonAction.CHOOSE,
+        ButtonAction.CLEAR,
+        ButtonAction.BACK,
+        ButtonAction.SAVE,
+        ButtonAction.CLOSE,
     }
 )
 """The buttons that belong to a dialogue."""
 
-LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.REACH, Does.LASTING})
+GRANT_ACTIONS = frozenset(
+    {ButtonAction.SIMILAR, ButtonAction.SCOPE, ButtonAction.AUDIENCE, ButtonAction.DURATION}
+)
 """The buttons that lead to a grant."""
 
-CHOOSING = frozenset({Does.PICK, Does.TOGGLE, Does.LOOK, Does.DECIDE, Does.DECIDE_SOME, Does.FOLD})
+PICK_ACTIONS = frozenset(
+    {
+        ButtonAction.PICK,
+        ButtonAction.TOGGLE,
+        ButtonAction.LIST_ROWS,
+        ButtonAction.DECIDE,
+        ButtonAction.DECIDE_SOME,
+        ButtonAction.BACK_TO_BATCH,
+    }
+)
 """The buttons on the card of a batch that pick some of its rows."""
 
 
@@ -161,7 +174,7 @@ class ButtonData:
     batch, as `Picked` packs them; they are stored nowhere else.
     """
 
-    does: Does | Verb
+    action: ButtonAction | Verb
     id: str
     round: int = 0
     index: int | None = None
@@ -169,19 +182,21 @@ class ButtonData:
 
     @property
     def verb(self) -> Verb | None:
-        """The verb it presses; None for a step of a form or of a ladder."""
-        if isinstance(self.does, Verb):
-            return self.does
-        return VERBS.get(self.does)
+        """The verb it presses; None for a step of a dialogue or of a grant."""
+        if isinstance(self.action, Verb):
+            return self.action
+        return VERBS.get(self.action)
 
     @property
     def asks(self) -> bool:
         """True if it belongs to a dialogue in which the person types."""
-        return self.does in FORM or (self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS)
+        return self.action in DIALOGUE_ACTIONS or (
+            self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
+        )
 
     def pack(self) -> str:
         """Write the data of a button; raises ValueError when it is too long or would not read back."""
-        packed = f"{self.does}.{self.id}.{self.round}"
+        packed = f"{self.action}.{self.id}.{self.round}"
         if self.index is not None:
             packed += f".{self.index}" + (f".{self.picked}" if self.picked else "")
         if len(packed.encode()) > CALLBACK_BYTES or self.parse(packed) != self:
@@ -192,8 +207,16 @@ class ButtonData:
     def parse(cls, data: str) -> Self | None:
         """Parse what `pack` writes; None for anything else."""
         match = _SHAPE.fullmatch(data)
-        does = next((kind(match[1]) for kind in (Does, Verb) if match and match[1] in set(kind)), None)
-        if match is None or does is None or (isinstance(does, Verb) and does_of(does) is not does):
+        action = _find_action(match[1]) if match else None
+        if match is None or action is None:
+            return None
+        if isinstance(action, Verb) and action_of(action) is not action:
             return None
         index = None if match[4] is None else int(match[4])
-        return cls(does, match[2], int(match[3]), index, match[5] or "")
+        return cls(action, match[2], int(match[3]), index, match[5] or "")
+
+
+def _find_action(code: str) -> ButtonAction | Verb | None:
+    if code in set(ButtonAction):
+        return ButtonAction(code)
+    return Verb(code) if code in set(Verb) else None

@@ -36,7 +36,7 @@ from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.dialogue import Dialogues
-from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import Inbound
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import (
@@ -68,19 +68,19 @@ from bot.telemetry.outages import is_outage
 
 WEBHOOK = "/telegram/webhook"
 _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
-_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
-_UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
+_SECRET_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,256}")
+_UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
 
-_CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take http
+_CLOUD_ORIGIN = "https://api.telegram.org"  # a Bot API server of one's own may take http
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
-_CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_CONNECTIONS = 256  # as many as PTB itself would open
-_MOST_NAMED = 10
-_ENDS = 1000  # cards of which it is remembered that their end is shown
-_LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
-_PAUSE = 1.0  # seconds between tries to handle what the database did not take
-_TOLD_LATER = 512
-_LATER = "I can't reach my database. Your press counts once I can."
+_CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_MAX_CONNECTIONS = 256  # as many as PTB itself would open
+_MAX_NAMED_ADMINS = 10
+_MAX_REMEMBERED_ENDS = 1000  # cards of which it is remembered that their end is shown
+_LEASE_SECONDS = 2.0  # between looks whether it is this process that polls
+_RETRY_SECONDS = 1.0  # seconds between tries to handle what the database did not take
+_MAX_DELAYED_PRESSES = 512
+_PRESS_DELAYED = "I can't reach my database. Your press counts once I can."
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
@@ -108,33 +108,33 @@ class TelegramChannel(Platform):
         api = urlsplit(str(settings.telegram_api_url))
         self._origin = f"{api.scheme}://{api.netloc}"
         self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
-        fault = webhook_fault(settings)
+        fault = find_webhook_fault(settings)
         if fault:
             raise SettingsError(f"NOD_PUBLIC_URL: {fault}")
-        self._secret = webhook_secret(settings, self._token)
+        self._secret = make_webhook_secret(settings, self._token)
         self._database = database
         self._clock = clock
         self._pace = pace or ChatPace()
         self._sleep = sleep
         self._elapsed = elapsed
-        self._requests = BotRequests(elapsed, _CONNECTIONS)
+        self._requests = BotRequests(elapsed, _MAX_CONNECTIONS)
         self._polls = ReadableUpdates(elapsed)
         self._streams: WeakSet[TelegramStream] = WeakSet()
-        self._received: float | None = None  # the last update by webhook, of ``elapsed``
+        self._received_at: float | None = None  # the last update by webhook, of ``elapsed``
         self._connection: PlatformLink | None = None
         self._receives = True
         self._others: Peers | None = None
-        self._taking_turns: asyncio.Task[None] | None = None
-        self._ending = False
+        self._polling_task: asyncio.Task[None] | None = None
+        self._is_ending = False
         self._ends: dict[str, tuple[State, int]] = {}  # how cards say that they ended, by their message
-        self._told_later: deque[str] = deque(maxlen=_TOLD_LATER)  # ids of presses
-        self._mailbox = Mailbox(database, clock, self._tell_later, sleep)
+        self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)  # ids of presses
+        self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
         self._moves = Moves(database, clock)
         self._transport = Transport(self._bot, self._moves)
         self._admission = Admission(settings, database, self._transport, clock)
-        self._views = ShownCards(database, self._transport, clock)
+        self._shown_cards = ShownCards(database, self._transport, clock)
         self._inbound: Inbound | None = None
         self._presses: TelegramPresses | None = None
 
@@ -161,7 +161,7 @@ class TelegramChannel(Platform):
             await self.stop()
             raise
 
-    def _refusal(self, fault: TelegramError) -> str:
+    def _find_wrong_setting(self, fault: TelegramError) -> str:
         """Return the setting to correct where trying again changes nothing; empty where it may help."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN
@@ -189,7 +189,7 @@ class TelegramChannel(Platform):
                 await self._app.start()
             await self._listen()
         except TelegramError as error:
-            refusal = self._refusal(error)
+            refusal = self._find_wrong_setting(error)
             if refusal:
                 raise SettingsError(refusal) from error
             return error.message
@@ -197,31 +197,35 @@ class TelegramChannel(Platform):
 
     def _wire(self, inbox: Inbox, lookup: Lookup) -> None:
         dialogues = Dialogues(self._database, self._clock)
-        transport, admission, views = self._transport, self._admission, self._views
-        asker = Asker(dialogues, transport, inbox, lookup, views, self._clock)
+        transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
+        dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
         me, written = self._bot.bot, self._is_written_in
-        self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, me, written)
+        self._inbound = Inbound(
+            transport, admission, dialogue_runner, inbox, lookup, shown_cards, me, written
+        )
         self._presses = TelegramPresses(
             self._database,
             transport,
             admission,
-            asker,
+            dialogue_runner,
             inbox,
             lookup,
-            views,
+            shown_cards,
             self._pace.busy,
             self._sleep,
         )
 
     async def _listen(self) -> None:
         if self._webhook is not None:
-            await self._bot.set_webhook(self._webhook, secret_token=self._secret, allowed_updates=_UPDATES)
+            await self._bot.set_webhook(
+                self._webhook, secret_token=self._secret, allowed_updates=_UPDATE_TYPES
+            )
         elif self._others is None:
             await self._poll()
-        elif self._taking_turns is None:
-            self._taking_turns = asyncio.create_task(self._take_turns(self._others))
+        elif self._polling_task is None:
+            self._polling_task = asyncio.create_task(self._poll_in_turn(self._others))
 
-    async def _take_turns(self, others: Peers) -> None:
+    async def _poll_in_turn(self, others: Peers) -> None:
         """Poll while this process holds the lease: Telegram lets only one process poll."""
         updater = self._app.updater
         while updater is not None:
@@ -235,24 +239,24 @@ class TelegramChannel(Platform):
                     await updater.stop()
             except (SQLAlchemyError, TelegramError) as error:
                 log.warning("telegram can't be polled, will try again", why=str(error))
-            await self._sleep(_LOOK_SECONDS)
+            await self._sleep(_LEASE_SECONDS)
 
     async def _poll(self) -> None:
         if self._app.updater is not None:
             await self._app.updater.start_polling(
-                allowed_updates=_UPDATES, bootstrap_retries=0, error_callback=_polling_failed
+                allowed_updates=_UPDATE_TYPES, bootstrap_retries=0, error_callback=_log_polling_failure
             )
-            self._polls.heard = self._elapsed()  # it said yes to that
+            self._polls.heard_at = self._elapsed()  # it said yes to that
 
     async def stop(self) -> None:
         """Stop listening, finish what was taken in, disconnect."""
-        self._ending = True
+        self._is_ending = True
         if self._connection is not None:
             await self._connection.close()
-        if self._taking_turns is not None:
-            self._taking_turns.cancel()
+        if self._polling_task is not None:
+            self._polling_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._taking_turns
+                await self._polling_task
         if self._app.updater is not None and self._app.updater.running:
             await self._app.updater.stop()
         if self._app.running:
@@ -276,12 +280,12 @@ class TelegramChannel(Platform):
         if self._requests.is_refused or self._polls.is_refused:
             return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
         if self._webhook is not None:
-            return heard(self._received, self._elapsed(), told=True)
+            return heard(self._received_at, self._elapsed(), told=True)
         if self._others is not None and not (self._app.updater and self._app.updater.running):
             return Hearing()  # another process polls
-        if self._polls.contested is not None and self._elapsed() - self._polls.contested < SILENT:
+        if self._polls.contested_at is not None and self._elapsed() - self._polls.contested_at < SILENT:
             return Hearing(fault="another program polls with this token. Give each its own bot")
-        return heard(self._polls.heard, self._elapsed(), told=False)
+        return heard(self._polls.heard_at, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - as in `Channel`
         stream = TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
@@ -292,7 +296,7 @@ class TelegramChannel(Platform):
         return any(each.place == place and not each.ended for each in list(self._streams))
 
     async def check_place(self, address: Address) -> None:
-        await self._transport.typing(self._moves.place(address))
+        await self._transport.show_typing(self._moves.place(address))
 
     def find_place_around(self, address: Address) -> Address | None:
         """Return a topic's group, which stands for its topic General."""
@@ -302,7 +306,7 @@ class TelegramChannel(Platform):
         return None
 
     async def look_up(self, group: str) -> UserGroup:
-        title, admins = await self._transport.admins(self._with_admins(group))
+        title, admins = await self._transport.load_admins(self._find_group(group))
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
@@ -313,11 +317,11 @@ class TelegramChannel(Platform):
         if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
             return None
         place, user = self._moves.place(address), int(actor.key)
-        if place.private and place.chat_id != user:
+        if place.is_private and place.chat_id != user:
             raise NotDeliverable("Telegram does not say who someone else is in a private chat.")
         if not await self._admission.admits(user, place.chat_id):
             return None
-        there = place.private or await self._transport.has_member(place, user)
+        there = place.is_private or await self._transport.has_member(place, user)
         return Membership.MEMBER if there else None
 
     async def has_account(self, actor: Actor) -> bool:
@@ -338,7 +342,7 @@ class TelegramChannel(Platform):
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
         place = self._moves.place(address)
-        view = await self._views.lay_out(card, place.chat_id)
+        view = await self._shown_cards.lay_out(card, place.chat_id)
         return str(await self._transport.send(place, view.rich, view.keyboard))
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
@@ -347,30 +351,30 @@ class TelegramChannel(Platform):
         A card that stayed behind when its group got a new id is posted there, while it is open.
         """
         message = TelegramPosted.parse(ref)
-        view = await self._views.lay_out(card, message.chat_id)
+        view = await self._shown_cards.lay_out(card, message.chat_id)
         try:
             end = card.state, card.round
             # an end that stands there already, as where only the buttons of its group change, is no news
-            news = card.state not in _CHANGING and self._ends.get(ref) != end
+            news = card.state not in _CHANGING_STATES and self._ends.get(ref) != end
             urgency = Urgency.ENDED if news else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if news:
                 self._ends[ref] = end
-                if len(self._ends) > _ENDS:
+                if len(self._ends) > _MAX_REMEMBERED_ENDS:
                     del self._ends[next(iter(self._ends))]
         except CopyGone:
             if card.pending and self._moves.has_moved(message.chat_id):
-                await self._views.post_once(card, self._moves.place(address))
+                await self._shown_cards.post_once(card, self._moves.place(address))
             raise
-        await self._views.settle(card, message.chat_id)
+        await self._shown_cards.remove_outdated(card, message.chat_id)
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a group, name those who may decide."""
         card = TelegramPosted.parse(ref)
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
-        if not place.private:
-            named = await self._each_of([each for each in people if each.channel == self.name])
+        if not place.is_private:
+            named = await self._expand_groups([each for each in people if each.channel == self.name])
             lines = [*([join(map(mention, named), ", ")] if named else []), *lines]
             shown = await self._database.read(posted_cards.find_known, self.name, ref)
             if shown:
@@ -381,10 +385,10 @@ class TelegramChannel(Platform):
             place, rich, below=card.message_id if card.chat_id == place.chat_id else None
         )
 
-    def _with_admins(self, group: str) -> TelegramPlace:
+    def _find_group(self, group: str) -> TelegramPlace:
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
-    async def _each_of(self, people: Sequence[Actor]) -> list[Actor]:
+    async def _expand_groups(self, people: Sequence[Actor]) -> list[Actor]:
         """Return the people, with groups replaced by their members, since a group can't be mentioned.
 
         Their number is bounded.
@@ -394,12 +398,12 @@ class TelegramChannel(Platform):
             admins: list[User] = []
             if is_group(str(each)):
                 with contextlib.suppress(ChannelError):
-                    _, admins = await self._transport.admins(self._with_admins(str(each)))
-            found += [Actor(NAME, str(a.id), a.full_name) for a in admins[:_MOST_NAMED]] or [each]
+                    _, admins = await self._transport.load_admins(self._find_group(str(each)))
+            found += [Actor(NAME, str(a.id), a.full_name) for a in admins[:_MAX_NAMED_ADMINS]] or [each]
         return found
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
-        await self._transport.file(self._moves.place(address), name, content, "", None)
+        await self._transport.send_file(self._moves.place(address), name, content, "", None)
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:
@@ -437,7 +441,7 @@ class TelegramChannel(Platform):
 
         What fails for another reason of ours stays unhandled and comes again at a start.
         """
-        while not self._ending:
+        while not self._is_ending:
             try:
                 for each in await self._handle_once(kept):
                     await self._mailbox.mark_handled(each)
@@ -446,7 +450,7 @@ class TelegramChannel(Platform):
                     log.exception("telegram update not handled", update=kept.update.update_id)
                     return
                 log.warning("telegram update not handled yet", update=kept.update.update_id, why=str(error))
-                await self._sleep(_PAUSE)
+                await self._sleep(_RETRY_SECONDS)
             else:
                 return
 
@@ -457,7 +461,7 @@ class TelegramChannel(Platform):
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)
             elif update.message and self._inbound:
-                await self._album([each.update for each in together], self._inbound)
+                await self._handle_album([each.update for each in together], self._inbound)
             elif update.edited_message and self._inbound:
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
         except ChannelError as error:
@@ -465,27 +469,27 @@ class TelegramChannel(Platform):
         return together
 
     @staticmethod
-    async def _album(updates: Sequence[Update], inbound: Inbound) -> None:
+    async def _handle_album(updates: Sequence[Update], inbound: Inbound) -> None:
         messages = [each.message for each in updates if each.message]
         if messages:
             said = next((each for each in messages if each.caption), messages[0])
             await inbound.handle(said, event_id(updates[0]), messages)
 
-    async def _tell_later(self, update: Update) -> None:
+    async def _tell_delay(self, update: Update) -> None:
         """Say of a press that Telegram will deliver again that it waits; its button would only spin."""
         query = update.callback_query
-        if query is None or query.id in self._told_later:
+        if query is None or query.id in self._delayed_presses:
             return
-        self._told_later.append(query.id)
+        self._delayed_presses.append(query.id)
         with contextlib.suppress(TelegramError):
-            await self._bot.answer_callback_query(query.id, _LATER)
+            await self._bot.answer_callback_query(query.id, _PRESS_DELAYED)
 
     async def _receive(self, request: Request) -> Response:
         """Take one update; 200 only when it is in the database."""
         given = request.headers.get(_SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode(), self._secret.encode()):
             return Response(status_code=HTTPStatus.FORBIDDEN)
-        self._received = self._elapsed()
+        self._received_at = self._elapsed()
         try:
             raw = readable(json.loads(await request.body()))
         except (ValueError, RecursionError):
@@ -502,25 +506,25 @@ class TelegramChannel(Platform):
         return Response(status_code=HTTPStatus.OK)
 
 
-def webhook_fault(settings: Settings) -> str:
+def find_webhook_fault(settings: Settings) -> str:
     """Return why Telegram would refuse the webhook, and what to do; empty where it need not."""
     url = settings.public_url
-    if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD):
+    if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD_ORIGIN):
         return ""
     return f"Telegram takes a webhook over https only, and this is {url}. Leave it empty for long polling."
 
 
-def webhook_secret(settings: Settings, token: str) -> str:
+def make_webhook_secret(settings: Settings, token: str) -> str:
     """Give the secret Telegram repeats with every update: from the settings, or made of the token."""
     if settings.telegram_webhook_secret is None:
         return hmac.new(token.encode(), b"telegram webhook", hashlib.sha256).hexdigest()
     given = settings.telegram_webhook_secret.get_secret_value()
-    if not _SECRET.fullmatch(given):
+    if not _SECRET_PATTERN.fullmatch(given):
         raise SettingsError("TELEGRAM_WEBHOOK_SECRET: 1 to 256 of A-Z, a-z, 0-9, _ and -")
     return given
 
 
-def _polling_failed(error: TelegramError) -> None:
+def _log_polling_failure(error: TelegramError) -> None:
     if isinstance(error, Conflict):
         log.error("telegram is polled by another process with the same token; only one gets each update")
     else:

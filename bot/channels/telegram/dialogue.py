@@ -1,4 +1,4 @@
-"""Dialogues: what Nod is asking one person in one chat, to edit, to decline or to allow more.
+"""Dialogues: what Nod asks one person in one chat, to edit, to decline or to allow more.
 
 Values and moves only. A dialogue is kept as JSON between two answers, so it survives a restart; what a step
 shows is in ``screens.py``; who keeps and sends it is ``forms.py``.
@@ -13,7 +13,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 from telegram import User
 
-from bot.channels.telegram.places import NAME, Alone, TelegramPlace
+from bot.channels.telegram.places import NAME, EphemeralTarget, TelegramPlace
 from bot.domain.cards import Card
 from bot.domain.chat import Clock, Press
 from bot.domain.forms import Field
@@ -34,7 +34,7 @@ class DialogueStep(StrEnum):
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
     WORDS = "words"  # those that go with a press of ``verb``
-    RUNG = "rung"  # how far a grant reaches, for whose calls, and how long it holds
+    GRANT = "rung"  # how far a grant reaches, for whose calls, and how long it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Dialogue:
     @classmethod
     def similar(cls, card: Card, rung: GrantScope, reach: GrantAudience, now: datetime) -> Self:
         """Ask what a grant should allow; these two are chosen until others are."""
-        return cls(card.proposal_id, card.round, DialogueStep.RUNG, now, rung=rung, reach=reach)
+        return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=rung, reach=reach)
 
     @property
-    def climbs(self) -> bool:
-        """True if it is about a grant, not about the proposal's own contents."""
-        return self.step is DialogueStep.RUNG
+    def is_about_grant(self) -> bool:
+        """True if the dialogue is about a grant, not about the proposal's own contents."""
+        return self.step is DialogueStep.GRANT
 
     def pick(self, field: Field, now: datetime) -> Self:
         """Ask for this field next."""
@@ -103,18 +103,18 @@ class Dialogue:
     def awaits_text(self) -> bool:
         return self.step in (DialogueStep.ASK, DialogueStep.WORDS)
 
-    def listens(self, reply_to: int) -> bool:
+    def expects_reply_to(self, reply_to: int) -> bool:
         """Return whether a reply to this message is the answer; a text that replies to nothing never is."""
         return self.awaits_text and reply_to == self.prompt
 
-    def is_asked_in(self, text: str) -> bool:
+    def matches_question(self, text: str) -> bool:
         """Return whether a message with this text asks the question, although it is not known as its message.
 
         It was sent, and Telegram's answer with its id was lost, or the process was, right after.
         """
         return self.awaits_text and bool(self.question) and text == self.question
 
-    def concerns(self, card: Card) -> bool:
+    def is_current_for(self, card: Card) -> bool:
         """Return whether the proposal still is what the dialogue began with."""
         return card.pending and card.proposal_id == self.proposal_id and card.round == self.round
 
@@ -136,8 +136,8 @@ _STATE = TypeAdapter(Dialogue)
 _FORMER = {
     "reason": (DialogueStep.WORDS, Verb.DECLINE),
     "changes": (DialogueStep.WORDS, Verb.REVISE),
-    "reach": (DialogueStep.RUNG, Verb.EDIT),
-    "lasting": (DialogueStep.RUNG, Verb.EDIT),
+    "reach": (DialogueStep.GRANT, Verb.EDIT),
+    "lasting": (DialogueStep.GRANT, Verb.EDIT),
 }
 """Steps as earlier releases kept them."""
 
@@ -148,17 +148,18 @@ async def _nothing_to_answer() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The person in a dialogue, and where; ``answered`` is called before what waits for the chat's pace.
+    """The person in a dialogue, and the place.
 
-    ``alone`` is how they are shown something in a group that is for no one else.
+    ``acknowledge_press`` is called before anything that waits for the chat's pace. ``ephemeral`` is the way
+    to show them something in a group that no one else sees.
     """
 
     user: User
     actor: Actor
     place: TelegramPlace
     title: str = ""  # of the chat, where it has one
-    answered: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
-    alone: Alone | None = None
+    acknowledge_press: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
+    ephemeral: EphemeralTarget | None = None
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
         """Return a press of this person, in their place."""

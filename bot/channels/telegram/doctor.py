@@ -7,9 +7,9 @@ from telegram.error import InvalidToken, TelegramError
 
 from bot.channels.kinds import look_at_places
 from bot.channels.telegram.admission import Admitted
-from bot.channels.telegram.channel import WEBHOOK, webhook_fault, webhook_secret
+from bot.channels.telegram.channel import WEBHOOK, find_webhook_fault, make_webhook_secret
 from bot.channels.telegram.places import TelegramPlace
-from bot.channels.telegram.transport import type_in
+from bot.channels.telegram.transport import send_typing
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
@@ -33,7 +33,7 @@ def _local(settings: Settings) -> list[Finding]:
     found = []
     for name, made in (
         ("Telegram accounts", lambda: Admitted.by(settings)),
-        ("Telegram webhook secret", lambda: webhook_secret(settings, "")),
+        ("Telegram webhook secret", lambda: make_webhook_secret(settings, "")),
     ):
         try:
             made()
@@ -50,7 +50,7 @@ async def _ask_telegram(settings: Settings, token: str, places: Sequence[Address
             return [
                 *_identity(bot.bot, settings),
                 *_webhook(await bot.get_webhook_info(), settings),
-                *await look_at_places(places, lambda each: type_in(bot, TelegramPlace.of(each))),
+                *await look_at_places(places, lambda each: send_typing(bot, TelegramPlace.of(each))),
             ]
     except InvalidToken:
         return [fail("Telegram token", "Set TELEGRAM_BOT_TOKEN to what @BotFather gave you.")]
@@ -83,7 +83,7 @@ def _webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
         wanted = settings.public_url.rstrip("/") + WEBHOOK
     else:
         wanted = ""
-    fault = webhook_fault(settings)
+    fault = find_webhook_fault(settings)
     if fault:
         found.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))
     elif wanted and state.url != wanted:

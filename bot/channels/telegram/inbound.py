@@ -20,12 +20,12 @@ from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogue import Who
-from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.markdown import from_markdown
-from bot.channels.telegram.places import NAME, Alone, Moves, TelegramPlace
+from bot.channels.telegram.places import NAME, EphemeralTarget, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport, find_posted
+from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain import chat
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier, describe_files
 from bot.domain.chat import Answer, Inbox, Reply
@@ -34,23 +34,25 @@ from bot.domain.people import Actor
 from bot.domain.text import format_forwarded, in_group, in_reply_to
 from bot.errors import NotDeliverable
 
-_UNKNOWN = "I can't read that. Please say it in words."
+_CANNOT_READ = "I can't read that. Please say it in words."
 _NOT_SEEN = "I can't see {}. I'll go by your words."
-_EDITED = "I don't read edited messages. Send the change as a new message."
+_NO_EDITS = "I don't read edited messages. Send the change as a new message."
 _ANONYMOUS = (
     "I can't tell who you are while you write as a chat. Write as yourself. "
     "Pick your own name next to the message field. "
     "An anonymous admin turns off Remain anonymous in their admin rights."
 )
 _WORDS_NEEDED = "I can't take {} as an answer. Please answer in words. The question still waits."
-_PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
+_ASK_IN_PRIVATE = (
+    "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
+)
 _ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
 _FILES_LEFT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
-_PLACES = 200  # groups and topics whose last messages are kept
-_MESSAGES = 30  # of each
-_LONGEST = 2_000  # characters of one
-_KINDS = {
+_MAX_PLACES = 200  # groups and topics whose last messages are kept
+_MAX_MESSAGES_BY_PLACE = 30  # of each
+_MAX_MESSAGE_CHARS = 2_000  # characters of one
+_ATTACHMENT_NAMES = {
     "animation": "an animation",  # before document: Telegram fills both
     "photo": "a photo",
     "video": "a video",
@@ -64,7 +66,7 @@ _KINDS = {
     "poll": "a poll",
     "checklist": "a checklist",  # not among the library's `effective_attachment`
 }
-_FILES = {  # what is a file, and how it is named where its sender does not say
+_FILE_NAMES = {  # what is a file, and how it is named where its sender does not say
     "animation": "animation.mp4",
     "document": "document",
     "video": "video.mp4",
@@ -72,7 +74,7 @@ _FILES = {  # what is a file, and how it is named where its sender does not say
     "voice": "voice-message.ogg",
     "audio": "audio",
 }
-_MARKS: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
+_ENTITY_TYPES: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
 
 
 def actor_of(user: User) -> Actor:
@@ -93,7 +95,7 @@ def is_meant_for(message: Message, me: User) -> bool:
     """
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
-    if _private(message.chat) or _find_private_reply(message):
+    if _is_private(message.chat) or _find_private_reply(message):
         return True
     answered = message.reply_to_message
     if answered and answered.from_user == me and not answered.forum_topic_created:
@@ -103,14 +105,14 @@ def is_meant_for(message: Message, me: User) -> bool:
         if typed.bot:
             return typed.bot.lower() == (me.username or "").lower()
         return typed.known
-    return any(_names(each, words, me) for each, words in _list_marks(message))
+    return any(_mentions(each, words, me) for each, words in _list_mentions_and_links(message))
 
 
-def _find_private_reply(message: Message) -> Alone | None:
+def _find_private_reply(message: Message) -> EphemeralTarget | None:
     """Return the way to answer a message that only Nod can see in a group, else None."""
-    number, user = find_posted(message).message_id, message.from_user
+    number, user = posted_of(message).message_id, message.from_user
     if number < 0 and user:
-        return Alone(user.id, answer=-number)
+        return EphemeralTarget(user.id, answer=-number)
     return None
 
 
@@ -122,8 +124,8 @@ def words_of(message: Message, me: User | None = None) -> str:
     text = message.text or message.caption or ""
     named = text.startswith(("/nod", "/approvals"))
     units = text.encode("utf-16-le", "surrogatepass")
-    for entity, words in reversed(_list_marks(message)):
-        if me and _names(entity, words, me):
+    for entity, words in reversed(_list_mentions_and_links(message)):
+        if me and _mentions(entity, words, me):
             said = " "
         elif entity.url and entity.url not in words:
             said = f"{words} ({entity.url})"
@@ -134,24 +136,24 @@ def words_of(message: Message, me: User | None = None) -> str:
     return units.decode("utf-16-le", "surrogatepass").strip()
 
 
-def _says_something(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     """Tell if it is a message of a person: not a join, a pin or another notice of the chat."""
     return bool(message.text or message.caption or describe_attachment(message))
 
 
-def _private(chat: Chat) -> bool:
+def _is_private(chat: Chat) -> bool:
     return bool(chat.type == ChatType.PRIVATE)
 
 
-def _list_marks(message: Message) -> list[tuple[MessageEntity, str]]:
+def _list_mentions_and_links(message: Message) -> list[tuple[MessageEntity, str]]:
     if message.text:
-        found = message.parse_entities(_MARKS)
+        found = message.parse_entities(_ENTITY_TYPES)
     else:
-        found = message.parse_caption_entities(_MARKS)
+        found = message.parse_caption_entities(_ENTITY_TYPES)
     return sorted(found.items(), key=lambda each: each[0].offset)
 
 
-def _names(entity: MessageEntity, words: str, me: User) -> bool:
+def _mentions(entity: MessageEntity, words: str, me: User) -> bool:
     if entity.type == MessageEntity.MENTION:
         return words[1:].lower() == (me.username or "").lower()
     return entity.user is not None and entity.user.id == me.id
@@ -178,18 +180,18 @@ class Overheard:
         said = self._said.pop(place, {})
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
-            words = "\n".join(filter(None, map(words_of, album or [message])))[:_LONGEST]
+            words = "\n".join(filter(None, map(words_of, album or [message])))[:_MAX_MESSAGE_CHARS]
             files = [file for each in album or [message] for file in files_of(each)]
             what = describe_attachment(message)
             if what and not files:
                 words = f"{words}\n({what} that you can't see)".strip()
-            author = _author(message, me)
+            author = _name_author(message, me)
             if message.forward_origin is not None:
-                author = f"{author}, forwarding {_origin(message.forward_origin)}"
+                author = f"{author}, forwarding {_name_origin(message.forward_origin)}"
             said[message.message_id] = _Heard(author, words, tuple(files))
-        if len(said) > _MESSAGES:
+        if len(said) > _MAX_MESSAGES_BY_PLACE:
             del said[next(iter(said))]
-        if len(self._said) > _PLACES:
+        if len(self._said) > _MAX_PLACES:
             del self._said[next(iter(self._said))]
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
@@ -218,9 +220,9 @@ class Overheard:
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
     """Name an attachment that Nod can't read, such as "a photo"; empty without one."""
-    kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
+    kind = next((kind for kind in _ATTACHMENT_NAMES if getattr(message, kind, None)), None)
     if kind is not None:
-        return _KINDS[kind]
+        return _ATTACHMENT_NAMES[kind]
     if isinstance(message, Message) and message.effective_attachment:
         return "an attachment"
     return ""
@@ -231,11 +233,11 @@ def files_of(message: Message) -> list[Upload]:
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
-    kind = next((kind for kind in _FILES if getattr(message, kind, None)), None)
+    kind = next((kind for kind in _FILE_NAMES if getattr(message, kind, None)), None)
     if kind is None:
         return []
     found = getattr(message, kind)
-    name = getattr(found, "file_name", None) or _FILES[kind]
+    name = getattr(found, "file_name", None) or _FILE_NAMES[kind]
     return [Upload(name, None, found.file_id, found.file_size or 0)]
 
 
@@ -247,7 +249,7 @@ def for_model(message: Message, words: str, me: User) -> str:
     if not words:
         return ""
     if message.forward_origin is not None:
-        return format_forwarded(_origin(message.forward_origin), words, "")
+        return format_forwarded(_name_origin(message.forward_origin), words, "")
     return in_reply_to(*_read_replied(message, me), words)
 
 
@@ -258,16 +260,16 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
     if elsewhere is not None:
         what = describe_attachment(elsewhere)
         unseen = f"({what} that you can't see)" if what else ""
-        return _origin(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
+        return _name_origin(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
     said = quote or words_of(replied) or (f"({what})" if (what := describe_attachment(replied)) else "")
     if replied.media_group_id:
         said = f"{said} (one message of an album; you can't see the others)"
-    return _author(replied, me), said
+    return _name_author(replied, me), said
 
 
-def _origin(origin: MessageOrigin) -> str:
+def _name_origin(origin: MessageOrigin) -> str:
     """Return the name of a forwarded message's author: a person, a hidden account, a group or a channel."""
     user = getattr(origin, "sender_user", None)
     chat = getattr(origin, "sender_chat", None) or getattr(origin, "chat", None)
@@ -275,7 +277,7 @@ def _origin(origin: MessageOrigin) -> str:
     return author or (chat.title if chat else None) or "someone in another chat"
 
 
-def _author(message: Message, me: User) -> str:
+def _name_author(message: Message, me: User) -> str:
     if message.from_user is not None and message.from_user.id == me.id:
         return "you"
     if message.sender_chat is not None:
@@ -291,10 +293,10 @@ class Inbound:
 
     transport: Transport
     admission: Admission
-    asker: Asker
+    dialogue_runner: DialogueRunner
     inbox: Inbox
     lookup: Lookup
-    views: ShownCards
+    shown_cards: ShownCards
     me: User
     is_written_in: Callable[[TelegramPlace], bool]  # whether Nod writes an answer there
     overheard: Overheard = field(default_factory=Overheard)
@@ -310,64 +312,70 @@ class Inbound:
             return await moves.learn(message.migrate_from_chat_id, message.chat.id)
         place = place_of(message, moves)
         user = message.from_user
-        if place is None or user is None or not _says_something(message):
+        if place is None or user is None or not _has_content(message):
             return None
         if not any(is_meant_for(each, self.me) for each in album or (message,)):
             self.overheard.keep(place, message, self.me, album, edited=edited)
             return None
         if message.sender_chat is not None:
-            await self._say(place, _ANONYMOUS, message)
+            await self._reply(place, _ANONYMOUS, message)
             return None
-        who = Who(user, actor_of(user), place, alone=_find_private_reply(message))
+        who = Who(user, actor_of(user), place, ephemeral=_find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
-            if edited or message.forward_origin or not await self._decides(who, message):
+            if edited or message.forward_origin or not await self._take_from_decider(who, message):
                 await self.admission.turn_away(user, place)
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
-                await self._say(place, _EDITED, message)
+                await self._reply(place, _NO_EDITS, message)
         elif not user.is_bot:
             # words of another author command nothing
             typed = None if message.forward_origin else commands.read_command(words_of(message, self.me))
             if typed is not None:
-                await self._command(who, typed, message)
+                await self._take_command(who, typed, message)
             else:
-                await self._message(who, message, event_id, album)
+                await self._take_message(who, message, event_id, album)
         return None
 
-    async def _decides(self, who: Who, message: Message) -> bool:
+    async def _take_from_decider(self, who: Who, message: Message) -> bool:
         """Handle a reply to a card by a decider who is not admitted; False for any other message."""
         words = words_of(message, self.me)
-        typed, dialogue = commands.read_command(words), await self.asker.dialogues.load(who)
+        typed, dialogue = commands.read_command(words), await self.dialogue_runner.dialogues.load(who)
         about = dialogue.proposal_id if dialogue and words else ""
         if typed and typed.name != "cancel":
             about = typed.arguments if typed.name == "show" else ""
         if not (about and await self.lookup.decides(about, who.actor)):
             return False
         if typed is None:
-            return await self.asker.answer(who, words, message.reply_to_message, message.message_id)
-        await self._command(who, typed, message)
+            return await self.dialogue_runner.take_reply(
+                who, words, message.reply_to_message, message.message_id
+            )
+        await self._take_command(who, typed, message)
         return True
 
-    async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
+    async def _take_message(
+        self, who: Who, message: Message, event_id: str, album: Sequence[Message]
+    ) -> None:
         words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))
         replied = message.reply_to_message
         if not words and replied and await self._is_asked_for_words(who, replied):
-            await self._say(who.place, _WORDS_NEEDED.format(describe_attachment(message)), message)
+            await self._reply(who.place, _WORDS_NEEDED.format(describe_attachment(message)), message)
             return
         shown = [replied] if replied and replied.from_user != self.me else []
         files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
         if not files and (what := describe_attachment(message)):
-            await self._say(who.place, _NOT_SEEN.format(what) if message.caption else _UNKNOWN, message)
+            await self._reply(who.place, _NOT_SEEN.format(what) if message.caption else _CANNOT_READ, message)
         if not words and not files:
             return
         if (
             words
             and not message.forward_origin
-            and await self.asker.answer(who, words, message.reply_to_message, message.message_id)
+            and await self.dialogue_runner.take_reply(
+                who, words, message.reply_to_message, message.message_id
+            )
         ):
             return
-        if who.alone is not None:  # the answer would stand there for everyone
-            await self._say(who.place, _ONLY_ANSWERS, message)
+        if who.ephemeral is not None:  # the answer would stand there for everyone
+            await self._reply(who.place, _ONLY_ANSWERS, message)
             return
         known = {each.ref for each in files}
         earlier = [each for each in self.overheard.files(who.place) if each.ref not in known]
@@ -378,74 +386,76 @@ class Inbound:
                 who.actor,
                 in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
                 event_id,
-                private=_private(message.chat),
+                private=_is_private(message.chat),
                 names=who.place.named(message.chat.title),
                 files=(*files, *earlier),
             )
         )
         if left and reply.answer is Answer.ACCEPTED:
-            await self._say(who.place, _FILES_LEFT, message)
+            await self._reply(who.place, _FILES_LEFT, message)
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
             self.overheard.forget(who.place)
         elif reply.text:
-            await self._say(who.place, reply.text, message)
+            await self._reply(who.place, reply.text, message)
 
     async def _is_asked_for_words(self, who: Who, replied: Message) -> bool:
         """Tell if a message asks this person for text: by their form, or as the card of an open question."""
         if replied.from_user != self.me:
             return False
-        if await self.asker.asks(who, replied):
+        if await self.dialogue_runner.waits_for_reply(who, replied):
             return True
-        shown = await self.views.find_proposal_id(find_posted(replied))
+        shown = await self.shown_cards.find_proposal_id(posted_of(replied))
         if shown:
             card = await self.lookup.card(shown, who.actor, who.place.address)
         else:
             card = None
         return card is not None and card.pending and card.kind.is_answer
 
-    async def _command(self, who: Who, typed: Typed, message: Message) -> None:
-        if typed.name == "cancel" and not typed.arguments and await self.asker.cancel(who):
+    async def _take_command(self, who: Who, typed: Typed, message: Message) -> None:
+        if typed.name == "cancel" and not typed.arguments and await self.dialogue_runner.cancel(who):
             return
         if not typed.known:
-            await self._say(who.place, _NO_COMMAND, message)
+            await self._reply(who.place, _NO_COMMAND, message)
             return
         if typed.name in ("start", "help"):
             admin = who.user.id in self.admission.admitted.admins
             decides = admin or who.user.id in self.admission.admitted.approvers
             text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
-            await self.transport.send(who.place, plain(text), alone=who.alone)
+            await self.transport.send(who.place, plain(text), ephemeral=who.ephemeral)
             return
         if typed.name == "new":
             self.overheard.forget(who.place)
         people = {str(actor_of(each.user)): each.user.full_name for each in message.entities if each.user}
         named = {**who.place.named(message.chat.title), **people}
-        command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
+        command = typed.command(who.actor, who.place.address, private=_is_private(message.chat), names=named)
         shown = self.is_written_in(who.place)
         reply = await self.inbox(command)
         if shown and reply.text == STOPPED:
             return  # the answer says it
         if reply.answer is Answer.INVALID:
             reply = replace(reply, text=typed.as_typed(reply.text))
-        if who.place.private or not (typed.confidential or reply.is_private):
-            await self._answer(who, reply, who.place, message.message_id)
+        if who.place.is_private or not (typed.confidential or reply.is_private):
+            await self._post_reply(who, reply, who.place, message.message_id)
             return
         try:
-            await self._answer(who, reply, TelegramPlace(who.user.id))
+            await self._post_reply(who, reply, TelegramPlace(who.user.id))
         except NotDeliverable:
-            await self._say(who.place, _PRIVATELY, message)
+            await self._reply(who.place, _ASK_IN_PRIVATE, message)
 
-    async def _answer(
+    async def _post_reply(
         self, who: Who, reply: Reply, place: TelegramPlace, answer_to: int | None = None
     ) -> None:
         """Post the reply, then further copies of the cards it is about."""
         if reply.text:
-            alone = who.alone if place == who.place else None
-            await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to, alone=alone)
+            ephemeral = who.ephemeral if place == who.place else None
+            await self.transport.send(
+                place, from_markdown(reply.text), answer_to=answer_to, ephemeral=ephemeral
+            )
         for proposal in reply.proposals:
             card = await self.lookup.card(proposal.id, who.actor, together=True)
             if card is not None:
-                await self.views.put(card, place, self.lookup, who.actor)
+                await self.shown_cards.post_copy(card, place, self.lookup, who.actor)
 
-    async def _say(self, place: TelegramPlace, text: str, message: Message) -> None:
-        alone = _find_private_reply(message)
-        await self.transport.send(place, plain(text), answer_to=message.message_id, alone=alone)
+    async def _reply(self, place: TelegramPlace, text: str, message: Message) -> None:
+        ephemeral = _find_private_reply(message)
+        await self.transport.send(place, plain(text), answer_to=message.message_id, ephemeral=ephemeral)

@@ -27,20 +27,20 @@ from bot.domain.jobs import Peers
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024
 ENTITIES = 100
-TOAST = 200  # characters in the answer to a button
+TOAST_CHARS = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
 _ALL_CHATS = (30, 1.1)  # requests, seconds: a little longer than Telegram's, for what is on its way
 _GROUP = (20, 61.0)
 _PERSON = (30, 31.0)  # 1/s sustained; short bursts are allowed
-_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
-_GROUP_GAP = 3.0  # seconds between two previews
-_PERSON_GAP = 0.5
-_RETRIES = 3
-_QUIET_CHATS = 1000
-_PRESSED_IN_LINE = 40  # of a chat; only a client that presses by itself has more
-_ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
-_UNPACED = ("sendMessageDraft", "sendChatAction")
-_SENT = "telegram sent"  # what processes tell each other
+_MAX_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
+_GROUP_PREVIEW_SECONDS = 3.0  # seconds between two previews
+_PERSON_PREVIEW_SECONDS = 0.5
+_MAX_RETRIES = 3
+_MAX_KEPT_CHATS = 1000
+_MAX_WAITING_PRESSES = 40  # of a chat; only a client that presses by itself has more
+_MAX_WAITING_ENDS = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
+_UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
+_SENT_EVENT = "telegram sent"  # what processes tell each other
 
 
 class Urgency(IntEnum):
@@ -53,12 +53,12 @@ class Urgency(IntEnum):
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
 
-_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
+_URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
 """Of a chat's requests; the rest is kept for what people wait for."""
 
 
 @dataclass(slots=True)
-class _Line:
+class _ChatQueue:
     """One chat: when it was last written to, and for how long it must not be."""
 
     blocked: Callable[[], float] = lambda: 0.0  # seconds
@@ -81,7 +81,7 @@ class _Line:
 
     def is_used(self, now: float) -> bool:
         """Return whether anything of it counts still."""
-        recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_GAP
+        recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_PREVIEW_SECONDS
         return bool(self.waiting or recent or self.sent)
 
 
@@ -95,8 +95,8 @@ class ChatPace(BaseRateLimiter[int]):
     ) -> None:
         self._now = now
         self._sleep = sleep
-        self._all = _Line()
-        self._lines: dict[int, _Line] = {}
+        self._all = _ChatQueue()
+        self._lines: dict[int, _ChatQueue] = {}
         self._numbers = itertools.count()
         self._waits = Waits("telegram", now)
         self._others: Peers | None = None
@@ -105,7 +105,7 @@ class ChatPace(BaseRateLimiter[int]):
         """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
         self._others = others
         self._waits.share(others)
-        others.on(_SENT, self._count_sent)
+        others.on(_SENT_EVENT, self._count_sent)
 
     async def initialize(self) -> None:
         """Nothing to open."""
@@ -113,14 +113,14 @@ class ChatPace(BaseRateLimiter[int]):
     async def shutdown(self) -> None:
         """Nothing to close."""
 
-    def preview(self, chat_id: int) -> bool:
+    def claim_preview(self, chat_id: int) -> bool:
         """Tell if an unfinished text may be shown in this chat now; if so, take the place."""
         line, now = self._line(chat_id), self._now()
         window = _window(chat_id)
-        gap = _PERSON_GAP if chat_id > 0 else _GROUP_GAP
+        gap = _PERSON_PREVIEW_SECONDS if chat_id > 0 else _GROUP_PREVIEW_SECONDS
         if line.due(now, *window) > now or now - line.last_preview < gap:
             return False
-        if chat_id < 0 and len(line.sent) >= _GROUP_PREVIEWS:
+        if chat_id < 0 and len(line.sent) >= _MAX_GROUP_PREVIEWS:
             return False
         line.last_preview = now
         return True
@@ -140,33 +140,33 @@ class ChatPace(BaseRateLimiter[int]):
         rate_limit_args: int | None,
     ) -> Any:
         chat_id = data.get("chat_id")
-        if not isinstance(chat_id, int) or endpoint in _UNPACED:
+        if not isinstance(chat_id, int) or endpoint in _UNPACED_METHODS:
             return await callback(*args, **kwargs)
         line, (count, seconds) = self._line(chat_id), _window(chat_id)
         urgency = Urgency.TEXT if rate_limit_args is None else Urgency(rate_limit_args)
-        window = int(count * _SHARES.get(urgency, 1)), seconds
+        window = int(count * _URGENCY_SHARES.get(urgency, 1)), seconds
         if urgency is Urgency.OPEN and (line.waiting or line.due(self._now(), *window) > self._now()):
             raise RetryAfter(1)
-        if urgency is Urgency.ENDED and len(line.waiting) >= _ENDED_IN_LINE:
+        if urgency is Urgency.ENDED and len(line.waiting) >= _MAX_WAITING_ENDS:
             raise RetryAfter(1)  # a chat's cards may not hold all places where cards are drawn
-        if urgency is Urgency.PRESSED and len(line.waiting) >= _PRESSED_IN_LINE:
+        if urgency is Urgency.PRESSED and len(line.waiting) >= _MAX_WAITING_PRESSES:
             raise RetryAfter(1)
-        for attempt in range(_RETRIES + 1):
+        for attempt in range(_MAX_RETRIES + 1):
             await self._wait(line, window, urgency)
             self._count_sent(chat_id)
             if self._others is not None:
-                self._others.broadcast(_SENT, chat_id)
+                self._others.broadcast(_SENT_EVENT, chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
                 told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
                 pause = told.total_seconds() if isinstance(told, timedelta) else told
                 self._waits.told(str(chat_id), pause)
-                if attempt == _RETRIES or urgency is Urgency.PREVIEW:
+                if attempt == _MAX_RETRIES or urgency is Urgency.PREVIEW:
                     raise
         return None
 
-    async def _wait(self, line: _Line, window: tuple[int, float], urgency: Urgency) -> None:
+    async def _wait(self, line: _ChatQueue, window: tuple[int, float], urgency: Urgency) -> None:
         """Return when it is this call's turn; what is more urgent goes first, also if it came later.
 
         Raises RetryAfter where the chat takes nothing for longer than `PATIENCE`.
@@ -195,11 +195,13 @@ class ChatPace(BaseRateLimiter[int]):
         for line in (self._line(chat_id), self._all):
             line.sent.append(self._now())
 
-    def _line(self, chat_id: int) -> _Line:
-        if len(self._lines) > _QUIET_CHATS:
+    def _line(self, chat_id: int) -> _ChatQueue:
+        if len(self._lines) > _MAX_KEPT_CHATS:
             now = self._now()
             self._lines = {chat: line for chat, line in self._lines.items() if line.is_used(now)}
-        return self._lines.setdefault(chat_id, _Line(lambda: self._waits.count_seconds_left(str(chat_id))))
+        return self._lines.setdefault(
+            chat_id, _ChatQueue(lambda: self._waits.count_seconds_left(str(chat_id)))
+        )
 
 
 def _window(chat_id: int) -> tuple[int, float]:

@@ -27,7 +27,7 @@ class TelegramPlace:
     home: int | None = None
 
     @property
-    def private(self) -> bool:
+    def is_private(self) -> bool:
         return self.chat_id > 0
 
     @property
@@ -38,7 +38,7 @@ class TelegramPlace:
 
     def named(self, title: str | None) -> dict[str, str]:
         """Return the name of its chat, where it has one: private chats have none."""
-        if title and not self.private:
+        if title and not self.is_private:
             return {str(replace(self, thread_id=None).address): title}
         return {}
 
@@ -56,7 +56,8 @@ class TelegramPlace:
 class TelegramPosted:
     """One message; written ``chat/message`` where a copy of a card is remembered.
 
-    One that ``receiver`` alone sees has minus its ephemeral id as its number: Telegram counts those apart.
+    An ephemeral message is seen by its ``receiver`` alone. Telegram numbers those separately, so their ids
+    are negative here.
     """
 
     chat_id: int
@@ -76,8 +77,12 @@ class TelegramPosted:
             raise CopyGone(f"{text!r} is no message in Telegram.") from None
 
     @property
-    def private(self) -> dict[str, int | None]:
-        """The Bot API parameters that name an ephemeral message, which one person alone sees."""
+    def is_ephemeral(self) -> bool:
+        return self.receiver is not None
+
+    @property
+    def ephemeral_parameters(self) -> dict[str, int | None]:
+        """The Bot API parameters that name an ephemeral message."""
         return {
             "chat_id": self.chat_id,
             "receiver_user_id": self.receiver,
@@ -86,8 +91,8 @@ class TelegramPosted:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
-    """One person of a group, and what lets Nod write there to them alone: their press, or their answer.
+class EphemeralTarget:
+    """The person of a group who gets an ephemeral message, and their press or answer that allows it.
 
     Documented: either counts for 15 s, the receiver need not get it, and an app may drop it at a restart
     (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: how a refusal reads,

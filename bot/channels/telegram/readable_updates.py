@@ -37,14 +37,14 @@ def readable(raw: object) -> dict[str, Any] | None:
 class ReadableUpdates(BotRequests):
     """HTTP client for PTB's polls, which reads each update of an answer by itself.
 
-    ``heard`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
-    ``contested`` is when it last said that another program polls with the same token.
+    ``heard_at`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
+    ``contested_at`` is when it last said that another program polls with the same token.
     """
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         super().__init__(elapsed, connections=1)
-        self.heard: float | None = None
-        self.contested: float | None = None
+        self.heard_at: float | None = None
+        self.contested_at: float | None = None
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """Make a call and note its outcome. Raises TelegramError for a wrong token.
@@ -55,9 +55,9 @@ class ReadableUpdates(BotRequests):
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
             raise TelegramError(f"Telegram does not know this bot token ({status}).")
         if status == HTTPStatus.OK:
-            self.heard = self._elapsed()
+            self.heard_at = self._elapsed()
         elif status == HTTPStatus.CONFLICT:
-            self.contested = self._elapsed()
+            self.contested_at = self._elapsed()
         return status, payload
 
     @staticmethod

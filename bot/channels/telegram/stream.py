@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from bot.channels.markdown import open_fence
 from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
-from bot.channels.telegram.buttons import saying
+from bot.channels.telegram.buttons import make_choice_keyboard
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
@@ -51,12 +51,12 @@ class TelegramStream(StreamedMessage):
     async def _type(self) -> None:
         for _ in range(_SIGNS):
             with suppress(ChannelError):
-                await self._transport.typing(self.place)
+                await self._transport.show_typing(self.place)
             await self._sleep(_BETWEEN_SIGNS)
 
     async def preview(self, text: str, doing: str) -> None:
         said = bool(text.strip() or doing.strip())
-        if not (self._previews and said and self._pace.preview(self.place.chat_id)):
+        if not (self._previews and said and self._pace.claim_preview(self.place.chat_id)):
             return
         unfinished = _before(_latest(text))
         if doing:
@@ -67,15 +67,15 @@ class TelegramStream(StreamedMessage):
         self._typing.cancel()
         latest = pieces[-1]
         try:
-            if self.place.private:
-                await self._transport.draft(self.place, self._draft_id, latest)
+            if self.place.is_private:
+                await self._transport.send_draft(self.place, self._draft_id, latest)
             elif self._shown is None:
                 shown = _add_mark(latest)
                 self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
             else:
                 await self._transport.edit(self._shown, _add_mark(latest), urgency=Urgency.PREVIEW)
         except ChannelError:
-            self._previews = not self.place.private
+            self._previews = not self.place.is_private
             raise
 
     async def finish(self, text: str, note: str) -> None:
@@ -83,7 +83,7 @@ class TelegramStream(StreamedMessage):
         self.ended = True
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
         posts = in_few(pieces, f"{text}\n\n{note}" if note else text, note)
-        buttons = saying(self.choices)
+        buttons = make_choice_keyboard(self.choices)
         left, self._shown = self._shown, None
         if left is not None:
             try:

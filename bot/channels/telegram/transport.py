@@ -1,15 +1,17 @@
 """Calls to Telegram, with its refusals as Nod's own errors.
 
-`NotDeliverable` where it will never arrive, `CopyGone` where the message is no longer there, `ChannelError`
-for the rest. "Not modified" and "query is too old" are no errors. What the server cannot parse goes out as
-plain text. A group that became a supergroup is followed to its new id; its old messages are gone. The HTTP
-client is the library's; it also notes whether Telegram accepts the token.
+A call raises `NotDeliverable` for what will never arrive, `CopyGone` if the message is no longer there, and
+`ChannelError` for the rest. "Not modified" and "query is too old" are no errors. Text whose formatting the
+server refuses is sent as plain text. A group that became a supergroup is followed to its new id; its old
+messages can't be changed any longer. `BotRequests`, the library's HTTP client, also notes whether Telegram
+accepts the token.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from telegram import (
     Bot,
@@ -30,15 +32,15 @@ from telegram.request import HTTPXRequest
 
 from bot.channels.base import SILENT
 from bot.channels.streamed_message import FullText
-from bot.channels.telegram.buttons import without_newer
-from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
-from bot.channels.telegram.places import Alone, Moves, TelegramPlace, TelegramPosted
+from bot.channels.telegram.buttons import remove_new_buttons
+from bot.channels.telegram.limits import CAPTION_UNITS, TOAST_CHARS, Urgency
+from bot.channels.telegram.places import EphemeralTarget, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
 from bot.domain.text import one_line, shorten
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.telemetry.logs import logger
 
-_GONE = (
+_MISSING_MESSAGE_ERRORS = (
     "message to edit not found",
     "message can't be edited",
     "message_id_invalid",
@@ -47,7 +49,7 @@ _GONE = (
     "message to reply not found",
 )
 _NO_RIGHTS = "the bot may not write there; an admin of the group can let it"
-_WORDS = {  # for people, by a part of Telegram's description
+_REFUSAL_WORDS = {  # for people, by a part of Telegram's description
     "topic_closed": "the topic is closed",
     "message thread not found": "the topic was deleted",
     "blocked by the user": "they blocked the bot",
@@ -62,88 +64,103 @@ _WORDS = {  # for people, by a part of Telegram's description
     "wrong file_id": "the file is no longer there",
     "file is too big": "it is larger than the 20 MB that Telegram gives to bots",
 }
-_LONGEST_FAULT_CHARS = 100  # of what the network says
-T = TypeVar("T")
+_MAX_FAULT_CHARS = 100  # of what the network says
+_STAYED_BEHIND = "The group became a supergroup, and its old messages can't be changed."
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
-_NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
-_BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
+_LEFT_STATUSES = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
+_FORMATTING_ERRORS = ("entity", "entities", "wrong http url", "button_url_invalid")
+
+T = TypeVar("T")
+Markup = InlineKeyboardMarkup | ForceReply | None
+SendMessage = Callable[[dict[str, Any] | None], Awaitable[Message]]
+"""Sends a message, with the parameters that make it ephemeral, or None for a message to all."""
+
+log = logger(__name__)
 
 
 class BotRequests(HTTPXRequest):
-    """PTB's HTTP client; at most ``connections``. ``elapsed`` is in seconds, only differences count."""
+    """PTB's HTTP client, with at most ``connections``. ``elapsed`` is a monotonic clock, in seconds."""
 
     def __init__(self, elapsed: Callable[[], float], connections: int) -> None:
         super().__init__(connection_pool_size=connections)
         self._elapsed = elapsed
-        self._refused: float | None = None
+        self._refused_at: float | None = None
 
     @property
     def is_refused(self) -> bool:
-        """True if Telegram refused the token lately, and accepted it in nothing since."""
-        return self._refused is not None and self._elapsed() - self._refused <= SILENT
+        """True if Telegram refused the token lately, and has accepted no call since."""
+        return self._refused_at is not None and self._elapsed() - self._refused_at <= SILENT
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
         if status == HTTPStatus.UNAUTHORIZED:
-            self._refused = self._elapsed()
+            self._refused_at = self._elapsed()
         elif status == HTTPStatus.OK:
-            self._refused = None
+            self._refused_at = None
         return status, payload
 
 
-class Moved(ChannelError):
-    """The chat has another id now."""
+class ChatMigratedError(ChannelError):
+    """The chat has another id now: the library's `ChatMigrated` as an error of Nod's."""
 
-    def __init__(self, to: int) -> None:
+    def __init__(self, new_chat_id: int) -> None:
         super().__init__("The group became a supergroup.")
-        self.to = to
+        self.new_chat_id = new_chat_id
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise Telegram's refusals as Nod's own errors; ignore the two that aren't failures."""
+    """Raise Telegram's refusals as Nod's own errors; the body just ends at the two that aren't failures."""
     try:
         yield
     except Forbidden as error:
         raise NotDeliverable(_describe_refusal(error)) from error
     except BadRequest as error:
-        said = error.message.lower()
-        if "message is not modified" in said or "query is too old" in said:
+        description = error.message.lower()
+        if "message is not modified" in description or "query is too old" in description:
             return
-        kind = (
-            CopyGone if any(w in said for w in _GONE) else NotDeliverable
-        )  # the same would be refused again
-        raise kind(_describe_refusal(error)) from error
+        if any(missing in description for missing in _MISSING_MESSAGE_ERRORS):
+            raise CopyGone(_describe_refusal(error)) from error
+        raise NotDeliverable(_describe_refusal(error)) from error  # it would be refused again
     except ChatMigrated as error:
-        raise Moved(error.new_chat_id) from error
+        raise ChatMigratedError(error.new_chat_id) from error
     except InvalidToken as error:  # its message may hold the token
         raise ChannelError("Telegram does not know this bot token or this method.") from error
     except TelegramError as error:
-        why = shorten(one_line(error.message), _LONGEST_FAULT_CHARS)
+        why = shorten(one_line(error.message), _MAX_FAULT_CHARS)
         raise ChannelError(f"Telegram could not be reached: {why}") from error
 
 
 def _describe_refusal(error: TelegramError) -> str:
-    said = error.message.lower()
-    words = next((words for part, words in _WORDS.items() if part in said), None)
+    description = error.message.lower()
+    words = next((words for part, words in _REFUSAL_WORDS.items() if part in description), None)
     return f"Telegram refused: {words}" if words else f"Telegram refused ({error.message})"
 
 
-Markup = InlineKeyboardMarkup | ForceReply | None
-_Sends = Callable[[dict[str, Any] | None], Awaitable[Message]]  # given what makes it one for one person alone
+class _OutgoingText(NamedTuple):
+    """A text that goes out as one message."""
 
-log = logger(__name__)
+    place: TelegramPlace
+    rich: Rich
+    markup: Markup
+    reply: ReplyParameters | None
+    urgency: Urgency
 
 
 class Transport:
-    """Sends, edits and answers. Every method may raise ChannelError."""
+    """Sends, edits and answers. Every method may raise ChannelError.
+
+    An ephemeral message is one that a single person of a group sees. Telegram sends them since Bot API 10.3
+    and changes them since 10.2; the library knows neither.
+    """
 
     def __init__(self, bot: ExtBot[Any], moves: Moves) -> None:
         self._bot = bot
         self.moves = moves
-        self._newer = True  # until this server turns out not to know the newer kinds of buttons
-        self._times = True  # until this server turns out to be too old for times that each reader's app shows
-        self.whispers = True  # until this server turns out not to know messages for one person alone
+        # each is True until this server turns out to be too old for it
+        self._supports_new_buttons = True
+        self._supports_dates = True
+        self.supports_ephemeral = True
 
     async def send(
         self,
@@ -154,85 +171,88 @@ class Transport:
         answer_to: int | None = None,
         below: int | None = None,
         urgency: Urgency = Urgency.TEXT,
-        alone: Alone | None = None,
+        ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
-        """Send as many messages as the text needs, the markup under the last; return the last one.
+        """Send as many messages as the text needs, the markup under the last one. Returns that one.
 
-        ``answer_to`` is the message that it answers, if that is still there; without the one that it is to
-        stand ``below``, it is not sent: CopyGone. ``alone``: for one person of a group, if Telegram lets it.
+        They reply to the message ``answer_to``, if it is still there, or to ``below``: then CopyGone is
+        raised if that is gone. Only one of the two is given. With ``ephemeral`` they are for that person
+        alone, if Telegram allows it, else for all.
         """
+        reply = _reply_to(answer_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
         pieces = split(rich) or [Rich("…")]
-        reply = _replying(answer_to, must=False) or _replying(below, must=True)
         for piece in pieces[:-1]:
-            await self._post_for_one(self._sending(place, piece, None, reply, urgency), alone)
-        return await self._post_for_one(self._sending(place, pieces[-1], markup, reply, urgency), alone)
+            text = _OutgoingText(place, piece, None, reply, urgency)
+            await self._post(partial(self._send_text, text), ephemeral)
+        last = _OutgoingText(place, pieces[-1], markup, reply, urgency)
+        return await self._post(partial(self._send_text, last), ephemeral)
 
     async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
         """Send one of the posts of a text."""
         if isinstance(post, FullText):
-            await self.file(place, post.name, post.text, post.words, markup)
+            await self.send_file(place, post.name, post.text, post.words, markup)
         else:
             await self.send(place, post, markup)
 
-    def _sending(
+    async def send_ephemeral(
         self,
         place: TelegramPlace,
         rich: Rich,
-        markup: Markup,
-        reply: ReplyParameters | None,
-        urgency: Urgency,
-    ) -> _Sends:
-        """Return the call that sends a message."""
-
-        async def to(only: dict[str, Any] | None) -> Message:
-            async def send(chat_id: int, rich: Rich, markup: Markup) -> Message:
-                return await self._bot.send_message(
-                    chat_id,
-                    rich.text,
-                    entities=rich.entities,
-                    message_thread_id=place.thread_id,
-                    reply_markup=markup,
-                    reply_parameters=None if only else reply,
-                    rate_limit_args=urgency,
-                    api_kwargs=only,
-                )
-
-            async def sent(markup: Markup) -> Message:
-                return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
-
-            return await self._call_with_known_buttons(markup, sent)
-
-        return to
-
-    async def _post_for_one(self, to: _Sends, alone: Alone | None) -> TelegramPosted:
-        """Send an ephemeral message where one is asked for and Telegram takes it, else a message for all."""
-        with translate_errors():
-            return await self._try_to_whisper(to, alone) or find_posted(await to(None))
-
-    async def _try_to_whisper(self, to: _Sends, alone: Alone | None) -> TelegramPosted | None:
-        """Send an ephemeral message; a server before Bot API 10.3 ignores the parameter and sends to all."""
-        if alone is None or not self.whispers:
-            return None
-        try:
-            sent = find_posted(await to(alone.parameters), alone.user_id)
-        except (BadRequest, Forbidden) as error:
-            log.info("telegram refuses a message for one person alone", why=error.message)
-            return None
-        self.whispers = sent.receiver is not None
-        return sent
-
-    async def whisper(
-        self, place: TelegramPlace, rich: Rich, markup: InlineKeyboardMarkup | None, alone: Alone
+        markup: InlineKeyboardMarkup | None,
+        ephemeral: EphemeralTarget,
     ) -> TelegramPosted | None:
-        """Send for one person alone, or not at all: then None."""
+        """Send a message for one person alone. Returns None if the server doesn't do that.
+
+        A server that ignored the parameter has sent it to all, so it is deleted again.
+        """
+        text = _OutgoingText(place, rich, markup, None, Urgency.PRESSED)
         with translate_errors():
-            sent = await self._try_to_whisper(
-                self._sending(place, rich, markup, None, Urgency.PRESSED), alone
-            )
-            if sent is not None and sent.receiver is None:
+            sent = await self._try_ephemeral(partial(self._send_text, text), ephemeral)
+            if sent is not None and not sent.is_ephemeral:
                 await self.delete(sent)
                 return None
             return sent
+
+    async def _send_text(self, text: _OutgoingText, ephemeral: dict[str, Any] | None) -> Message:
+        # the parameters of an ephemeral message hold its own reply
+        reply = None if ephemeral else text.reply
+
+        async def send(rich: Rich, markup: Markup) -> Message:
+            return await self._call_in_chat(
+                text.place,
+                lambda chat_id: self._bot.send_message(
+                    chat_id,
+                    rich.text,
+                    entities=rich.entities,
+                    message_thread_id=text.place.thread_id,
+                    reply_markup=markup,
+                    reply_parameters=reply,
+                    rate_limit_args=text.urgency,
+                    api_kwargs=ephemeral,
+                ),
+            )
+
+        return await self._with_fallbacks(text.rich, text.markup, send)
+
+    async def _post(self, send: SendMessage, ephemeral: EphemeralTarget | None) -> TelegramPosted:
+        """Send an ephemeral message if one is asked for and Telegram takes it, else a message to all."""
+        with translate_errors():
+            posted = None
+            if ephemeral is not None:
+                posted = await self._try_ephemeral(send, ephemeral)
+            return posted or posted_of(await send(None))
+
+    async def _try_ephemeral(self, send: SendMessage, ephemeral: EphemeralTarget) -> TelegramPosted | None:
+        """Send an ephemeral message. Returns None if the server refuses; an old one sends it to all."""
+        if not self.supports_ephemeral:
+            return None
+        try:
+            posted = posted_of(await send(ephemeral.parameters), ephemeral.user_id)
+        except (BadRequest, Forbidden) as error:
+            log.info("telegram refuses a message for one person alone", why=error.message)
+            return None
+        self.supports_ephemeral = posted.is_ephemeral
+        return posted
 
     async def edit(
         self,
@@ -243,48 +263,111 @@ class Transport:
         urgency: Urgency = Urgency.TEXT,
     ) -> None:
         """Replace text and keyboard; without ``markup`` the keyboard is gone."""
+        async with self._change_in_place(ref):
+            await self._with_fallbacks(rich, markup, partial(self._edit_text, ref, urgency))
 
-        async def edit(chat_id: int, rich: Rich, markup: Markup) -> None:
-            if ref.receiver is not None:
-                text = {"text": rich.text, "entities": rich.entities, "link_preview_options": _NO_PREVIEW}
-                await self._private("editEphemeralMessageText", ref, urgency, reply_markup=markup, **text)
-                return
-            await self._bot.edit_message_text(
-                rich.text,
-                chat_id,
-                ref.message_id,
-                entities=rich.entities,
-                reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
-                rate_limit_args=urgency,
-            )
+    async def _edit_text(self, ref: TelegramPosted, urgency: Urgency, rich: Rich, markup: Markup) -> None:
+        if ref.is_ephemeral:
+            text = {"text": rich.text, "entities": rich.entities, "link_preview_options": _NO_PREVIEW}
+            await self._call_ephemeral("editEphemeralMessageText", ref, urgency, reply_markup=markup, **text)
+            return
+        await self._bot.edit_message_text(
+            rich.text,
+            ref.chat_id,
+            ref.message_id,
+            entities=rich.entities,
+            reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
+            rate_limit_args=urgency,
+        )
 
-        async with self._changing(ref):
-            await self._call_with_known_buttons(
-                markup, lambda each: self._simpler(ref.chat_id, rich, each, edit)
-            )
+    async def try_edit(self, ref: TelegramPosted, rich: Rich) -> None:
+        """Replace a message by a note. A refusal is only logged: what the note says has happened anyway."""
+        try:
+            await self.edit(ref, rich)
+        except ChannelError as error:
+            log.warning("telegram message not updated", chat=ref.chat_id, why=error.message)
 
-    async def _call_with_known_buttons(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
+    async def edit_keyboard(
+        self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None, *, urgency: Urgency = Urgency.OPEN
+    ) -> None:
+        """Replace or remove the keyboard. Does nothing if the message no longer exists."""
+        with suppress(CopyGone):
+            async with self._change_in_place(ref):
+                await self._with_button_fallback(markup, partial(self._edit_markup, ref, urgency))
+
+    async def _edit_markup(self, ref: TelegramPosted, urgency: Urgency, markup: Markup) -> None:
+        if ref.is_ephemeral:
+            method = "editEphemeralMessageReplyMarkup"
+            await self._call_ephemeral(method, ref, urgency, reply_markup=markup)
+            return
+        await self._bot.edit_message_reply_markup(
+            ref.chat_id,
+            ref.message_id,
+            reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
+            rate_limit_args=urgency,
+        )
+
+    async def delete(self, ref: TelegramPosted) -> None:
+        async with self._change_in_place(ref):
+            if ref.is_ephemeral:
+                await self._call_ephemeral("deleteEphemeralMessage", ref, Urgency.TEXT)
+            else:
+                await self._bot.delete_message(ref.chat_id, ref.message_id)
+
+    async def _call_ephemeral(
+        self, method: str, ref: TelegramPosted, urgency: Urgency, **parameters: Any
+    ) -> None:
+        """Change an ephemeral message by a method that the library lacks."""
+        await self._bot.do_api_request(
+            method, {**ref.ephemeral_parameters, **parameters}, rate_limit_args=urgency
+        )
+
+    async def _with_fallbacks(
+        self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
+    ) -> T:
+        """Call with a text and a keyboard; call again with less of them if the server refuses a part."""
+        return await self._with_button_fallback(
+            markup, lambda known: self._with_formatting_fallback(rich, known, call)
+        )
+
+    async def _with_button_fallback(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
         """Call, and again without the newer kinds of buttons if the server refuses them."""
-        older = without_newer(markup) if isinstance(markup, InlineKeyboardMarkup) else markup
-        if older is not markup and self._newer:
+        if not isinstance(markup, InlineKeyboardMarkup):
+            return await call(markup)
+        older = remove_new_buttons(markup)
+        has_new_buttons = older is not markup
+        if has_new_buttons and self._supports_new_buttons:
             try:
                 return await call(markup)
             except BadRequest as error:
                 if "button" not in error.message.lower():
                     raise
                 log.info("telegram's server does not know newer buttons", why=error.message)
-            self._newer = False
+            self._supports_new_buttons = False
         return await call(older)
 
-    async def note(self, ref: TelegramPosted, rich: Rich) -> None:
-        """Say in place of a message what has become of it; it has happened, whether it can be said or not."""
+    async def _with_formatting_fallback(
+        self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
+    ) -> T:
+        """Call, and again without dates, then without entities and links, if the server refuses them."""
+        undated = Rich(rich.text, tuple(e for e in rich.entities if e.type != MessageEntity.DATE_TIME))
+        if undated != rich and self._supports_dates:
+            try:
+                return await call(rich, markup)
+            except BadRequest as error:
+                if not _is_formatting_error(error):
+                    raise
+            self._supports_dates = False
         try:
-            await self.edit(ref, rich)
-        except ChannelError as error:
-            log.warning("telegram message not updated", chat=ref.chat_id, why=error.message)
+            return await call(undated, markup)
+        except BadRequest as error:
+            if not _is_formatting_error(error):
+                raise
+            log.warning("telegram refused the styling", why=error.message)
+            return await call(Rich(rich.text), _without_links(markup))
 
-    async def _follow(self, place: TelegramPlace, call: Callable[[int], Awaitable[T]]) -> T:
-        """Call with the id the chat has today, learning it where it is new."""
+    async def _call_in_chat(self, place: TelegramPlace, call: Callable[[int], Awaitable[T]]) -> T:
+        """Call with the chat's current id. If Telegram tells a new one, remember it and call again."""
         chat_id = self.moves.now(place.chat_id)
         try:
             return await call(chat_id)
@@ -293,101 +376,50 @@ class Transport:
             return await call(moved.new_chat_id)
 
     @asynccontextmanager
-    async def _changing(self, ref: TelegramPosted) -> AsyncIterator[None]:
-        """Change a message where it stands; at a chat's new id the same number would be another message."""
-        stayed_behind = CopyGone("The group became a supergroup, and its old messages can't be changed.")
+    async def _change_in_place(self, ref: TelegramPosted) -> AsyncIterator[None]:
+        """Translate the errors of a change; raise CopyGone if the chat has another id than the message's.
+
+        A message keeps its number only at the old id. At the new one it is the number of another message.
+        """
         if self.moves.has_moved(ref.chat_id):
-            raise stayed_behind
+            raise CopyGone(_STAYED_BEHIND)
         try:
             with translate_errors():
                 yield
-        except Moved as error:
-            await self.moves.learn(ref.chat_id, error.to)
-            raise stayed_behind from error
+        except ChatMigratedError as error:
+            await self.moves.learn(ref.chat_id, error.new_chat_id)
+            raise CopyGone(_STAYED_BEHIND) from error
 
-    async def _simpler(
-        self, chat_id: int, rich: Rich, markup: Markup, call: Callable[[int, Rich, Markup], Awaitable[T]]
-    ) -> T:
-        """Call, and again without times, then without entities and links, if they are refused."""
-        untimed = Rich(rich.text, tuple(e for e in rich.entities if e.type != MessageEntity.DATE_TIME))
-        if untimed != rich and self._times:
-            try:
-                return await call(chat_id, rich, markup)
-            except BadRequest as error:
-                if not any(w in error.message.lower() for w in _BAD_TEXT):
-                    raise
-            self._times = False
-        try:
-            return await call(chat_id, untimed, markup)
-        except BadRequest as error:
-            if not any(w in error.message.lower() for w in _BAD_TEXT):
-                raise
-            log.warning("telegram refused the styling", why=error.message)
-            return await call(chat_id, Rich(rich.text), _without_links(markup))
-
-    async def dress(
-        self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None, *, urgency: Urgency = Urgency.OPEN
-    ) -> None:
-        """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
-        try:
-            async with self._changing(ref):
-
-                async def edit(markup: Markup) -> None:
-                    if ref.receiver is not None:
-                        method = "editEphemeralMessageReplyMarkup"
-                        await self._private(method, ref, urgency, reply_markup=markup)
-                        return
-                    await self._bot.edit_message_reply_markup(
-                        ref.chat_id,
-                        ref.message_id,
-                        reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
-                        rate_limit_args=urgency,
-                    )
-
-                await self._call_with_known_buttons(markup, edit)
-        except CopyGone:
-            return
-
-    async def delete(self, ref: TelegramPosted) -> None:
-        async with self._changing(ref):
-            if ref.receiver is not None:
-                await self._private("deleteEphemeralMessage", ref, Urgency.TEXT)
-            else:
-                await self._bot.delete_message(ref.chat_id, ref.message_id)
-
-    async def _private(self, method: str, ref: TelegramPosted, urgency: Urgency, **more: Any) -> None:
-        """Change an ephemeral message by a call of Bot API 10.2, which the library lacks."""
-        await self._bot.do_api_request(method, {**ref.private, **more}, rate_limit_args=urgency)
-
-    async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
+    async def load_admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
         """Return a group's title, and its admins that are people."""
         with translate_errors():
-            chat = await self._follow(place, self._bot.get_chat)
-            admins = await self._follow(place, self._bot.get_chat_administrators)
-        return chat.title or str(place.chat_id), [each.user for each in admins if not each.user.is_bot]
+            chat = await self._call_in_chat(place, self._bot.get_chat)
+            admins = await self._call_in_chat(place, self._bot.get_chat_administrators)
+        return chat.title or str(place.chat_id), [admin.user for admin in admins if not admin.user.is_bot]
 
     async def has_member(self, place: TelegramPlace, user_id: int) -> bool:
-        """Return whether someone is in a group by now."""
+        """Return whether someone is still in a group."""
 
         async def ask(chat_id: int) -> ChatMember:
             return await self._bot.get_chat_member(chat_id, user_id)
 
         with translate_errors():
-            found = await self._follow(place, ask)
-        return found.status not in _NOT_THERE and getattr(found, "is_member", True)
+            member = await self._call_in_chat(place, ask)
+        # a restricted member may have left: only that kind of member says so
+        return member.status not in _LEFT_STATUSES and getattr(member, "is_member", True)
 
-    async def typing(self, place: TelegramPlace) -> None:
+    async def show_typing(self, place: TelegramPlace) -> None:
         """Show for five seconds that an answer is on its way."""
-        await type_in(self._bot, place)
+        await send_typing(self._bot, place)
 
-    async def draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
+    async def send_draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute."""
         with translate_errors():
             await self._bot.send_message_draft(
                 place.chat_id, draft_id, rich.text, message_thread_id=place.thread_id, entities=rich.entities
             )
 
-    async def file(
+    async def send_file(
         self,
         place: TelegramPlace,
         name: str,
@@ -396,59 +428,70 @@ class Transport:
         markup: Markup,
         *,
         urgency: Urgency = Urgency.TEXT,
-        alone: Alone | None = None,
+        ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
-        async def to(only: dict[str, Any] | None) -> Message:
-            async def send(chat_id: int) -> Message:
-                return await self._bot.send_document(
+        """Send a file, with a caption that is cut to what Telegram takes."""
+        data = content.encode(errors="replace") if isinstance(content, str) else content
+        # a character takes at most two of the UTF-16 units that Telegram counts
+        short_caption = caption[: CAPTION_UNITS // 2]
+
+        async def send(ephemeral_parameters: dict[str, Any] | None) -> Message:
+            return await self._call_in_chat(
+                place,
+                lambda chat_id: self._bot.send_document(
                     chat_id,
-                    content.encode(errors="replace") if isinstance(content, str) else content,
-                    caption=caption[: CAPTION_UNITS // 2] or None,
+                    data,
+                    caption=short_caption or None,
                     filename=name,
                     message_thread_id=place.thread_id,
                     reply_markup=markup,
                     rate_limit_args=urgency,
-                    api_kwargs=only,
-                )
+                    api_kwargs=ephemeral_parameters,
+                ),
+            )
 
-            return await self._follow(place, send)
+        return await self._post(send, ephemeral)
 
-        return await self._post_for_one(to, alone)
-
-    async def toast(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
+    async def answer_press(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
         """Answer a pressed button; ``alert`` shows it until it is dismissed."""
-        shown = shorten(text, TOAST)
+        shown = shorten(text, TOAST_CHARS)
         with translate_errors():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
 
 
-def find_posted(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
-    """Return the reference of a message as ``person`` sees it. Ephemeral ones have ids of their own.
+def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
+    """Return the reference of a message, as ``person`` sees it.
 
-    Both fields are of Bot API 10.2; the library hands them on as they come.
+    Telegram numbers ephemeral messages separately, so their ids are stored negative. The library hands on
+    both fields as they come.
     """
-    number = message.api_kwargs.get("ephemeral_message_id")
-    if number is None:
+    ephemeral_id = message.api_kwargs.get("ephemeral_message_id")
+    if ephemeral_id is None:
         return TelegramPosted(message.chat.id, message.message_id)
     receiver = message.api_kwargs.get("receiver_user", {}).get("id", person)
-    return TelegramPosted(message.chat.id, -number, receiver)
+    return TelegramPosted(message.chat.id, -ephemeral_id, receiver)
 
 
-async def type_in(bot: Bot, place: TelegramPlace) -> None:
-    """Show for five seconds that Nod writes, as only those may who can post."""
+async def send_typing(bot: Bot, place: TelegramPlace) -> None:
+    """Show for five seconds that Nod writes. Telegram refuses it where Nod may not post."""
     with translate_errors():
         await bot.send_chat_action(place.chat_id, ChatAction.TYPING, message_thread_id=place.thread_id)
+
+
+def _is_formatting_error(error: BadRequest) -> bool:
+    description = error.message.lower()
+    return any(part in description for part in _FORMATTING_ERRORS)
 
 
 def _without_links(markup: Markup) -> Markup:
     if not isinstance(markup, InlineKeyboardMarkup):
         return markup
-    rows = [[b for b in row if not b.url] for row in markup.inline_keyboard]
+    rows = [[button for button in row if not button.url] for row in markup.inline_keyboard]
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-def _replying(message_id: int | None, *, must: bool) -> ReplyParameters | None:
-    """Return the reply parameters; None also for 0, the number of ephemeral messages."""
+def _reply_to(message_id: int | None, *, may_be_gone: bool) -> ReplyParameters | None:
+    """Return the parameters of a reply; None also for 0, the ``message_id`` of all ephemeral messages."""
     if message_id:
-        return ReplyParameters(message_id, allow_sending_without_reply=not must)
+        return ReplyParameters(message_id, allow_sending_without_reply=may_be_gone)
     return None

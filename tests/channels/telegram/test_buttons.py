@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 
 
 @given(
     st.builds(
         ButtonData,
-        st.sampled_from(Does),
+        st.sampled_from(ButtonAction),
         st.uuids().map(str) | st.uuids().map(lambda u: UUID(int=u.int).hex),
         st.integers(min_value=0, max_value=999_999_999),
         st.none() | st.integers(min_value=0, max_value=9999),
@@ -27,7 +27,7 @@ def test_it_fits_and_comes_back_the_same(callback: ButtonData):
 @pytest.mark.parametrize("ident", ["", "x" * 49, "a.b", "a b", "é"])
 def test_an_id_that_would_not_come_back_is_refused_when_the_button_is_made(ident: str):
     with pytest.raises(ValueError, match="does not fit"):
-        ButtonData(Does.APPROVE, ident, 1).pack()
+        ButtonData(ButtonAction.APPROVE, ident, 1).pack()
 
 
 @given(st.text(max_size=80))

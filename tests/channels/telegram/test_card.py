@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from telegram import MessageEntity
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.card import keyboard, render_card, whole
 from bot.domain import kinds
 from bot.domain.cards import Group
@@ -205,7 +205,10 @@ def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
     markup = render_card(card).keyboard
     assert markup is not None
     data = [ButtonData.parse(str(b.callback_data)) for row in markup.inline_keyboard for b in row]
-    assert [(d.does, d.round) for d in data if d] == [(Does.APPROVE, 1), (Does.APPROVE_ALL, 7)]
+    assert [(d.action, d.round) for d in data if d] == [
+        (ButtonAction.APPROVE, 1),
+        (ButtonAction.APPROVE_ALL, 7),
+    ]
 
 
 def test_hostile_text_is_only_text():

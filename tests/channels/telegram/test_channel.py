@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 from sqlmodel import Session
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain import kinds
 from bot.domain.attachments import Upload
@@ -536,7 +536,7 @@ async def test_a_press_from_a_chat_the_card_is_not_in_goes_no_further(
 ):
     core.propose(make_card(), Address("telegram", "999"))
     await channel.post(HERE, "hello")
-    data = ButtonData(Does.APPROVE, PROPOSAL, 1).pack()
+    data = ButtonData(ButtonAction.APPROVE, PROPOSAL, 1).pack()
     query = await telegram.press_data(ANA, await telegram.see(ANA, "hello"), data)
     assert query.alert
     assert core.taken == []
@@ -575,7 +575,7 @@ async def test_a_long_payload_is_viewed_before_it_can_be_approved(
     posted = await telegram.see(ANA, "cut here")
     assert "Approve" not in posted.labels
     assert [b["text"] for b in posted.buttons if "disabled" in b] == ([] if older else ["Approve"])
-    forged = ButtonData(Does.APPROVE, PROPOSAL, 1).pack()
+    forged = ButtonData(ButtonAction.APPROVE, PROPOSAL, 1).pack()
     assert (await telegram.press_data(ANA, posted, forged)).alert
     await telegram.press_data(ANA, posted, posted.more)
     copied = [b["copy_text"]["text"] for b in posted.buttons if "copy_text" in b]
@@ -603,7 +603,7 @@ async def test_what_was_viewed_and_then_changed_must_be_viewed_again(
         lambda: next((m for m in telegram.shown(ANA) if "Approve" in m.labels), None)
     )
     core.cards[PROPOSAL] = replace(card, round=2, version=2)
-    forged = ButtonData(Does.APPROVE, PROPOSAL, 2).pack()
+    forged = ButtonData(ButtonAction.APPROVE, PROPOSAL, 2).pack()
     assert (await telegram.press_data(ANA, posted, forged)).alert
     await channel.redraw_card(HERE, ref, core.cards[PROPOSAL])
     await telegram.until(lambda: first.labels == [])

@@ -26,7 +26,7 @@ TITLE = next(f for f in fields_of(SCHEMA, ARGUMENTS) if f.name == "title")
 
 def test_picking_and_answering_leads_to_confirming():
     asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).prompted(5)
-    assert asked.listens(5)
+    assert asked.expects_reply_to(5)
     given = asked.give(TITLE, "New", NOW)
     assert (given.step, given.changes, given.prompt) == (DialogueStep.CONFIRM, {"title": "New"}, None)
     assert given.arguments(ARGUMENTS) == {**ARGUMENTS, "title": "New"}
@@ -39,11 +39,11 @@ def test_the_old_value_is_no_change():
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
     asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).asking("why not? ")
-    assert not asked.listens(5)
-    assert asked.is_asked_in("why not?")
-    assert not asked.is_asked_in("")
-    assert asked.prompted(5).listens(5)
-    assert not asked.prompted(5).listens(6)
+    assert not asked.expects_reply_to(5)
+    assert asked.matches_question("why not?")
+    assert not asked.matches_question("")
+    assert asked.prompted(5).expects_reply_to(5)
+    assert not asked.prompted(5).expects_reply_to(6)
 
 
 def test_it_comes_back_from_json_the_same():

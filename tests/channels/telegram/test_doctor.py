@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.channels.telegram.channel import webhook_fault
+from bot.channels.telegram.channel import find_webhook_fault
 from bot.channels.telegram.doctor import check
 from bot.channels.telegram.kind import KIND
 from bot.domain.findings import Health
@@ -38,7 +38,7 @@ async def test_a_webhook_that_does_not_fit_the_settings_is_named(make_settings, 
 async def test_a_webhook_without_https_is_named(make_settings, telegram: FakeTelegram):
     del telegram
     settings = make_settings(NOD_PUBLIC_URL="http://nod.example", TELEGRAM_API_URL="https://api.telegram.org")
-    assert "https only" in webhook_fault(settings)
+    assert "https only" in find_webhook_fault(settings)
 
 
 async def test_privacy_mode_off_and_no_one_admitted_are_named(make_settings, telegram: FakeTelegram):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.app import App, build
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.model import Finished, Stop, Text, ToolCall
@@ -120,6 +120,6 @@ async def test_when_what_was_cut_is_decided_the_rest_can_be_approved(
 
 async def test_a_forged_approve_all_is_refused(cards: list[Posted], telegram: FakeTelegram):
     ident = cards[0].buttons[0]["callback_data"].split(".")[1]
-    query = await telegram.press_data(ANA, cards[0], ButtonData(Does.APPROVE_ALL, ident, 3).pack())
+    query = await telegram.press_data(ANA, cards[0], ButtonData(ButtonAction.APPROVE_ALL, ident, 3).pack())
     assert "View all" in query.text
     assert ran == []

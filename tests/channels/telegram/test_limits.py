@@ -122,7 +122,7 @@ async def test_a_preview_does_not_wait(seconds: FakeTime):
     with pytest.raises(RetryAfter):
         await ask(pace, -1, fails=[9], rate=Urgency.PREVIEW)
     assert seconds.slept == []
-    assert not pace.preview(-1)
+    assert not pace.claim_preview(-1)
 
 
 async def test_a_card_that_will_change_again_leaves_half_to_what_has_ended_and_both_leave_some_to_texts(

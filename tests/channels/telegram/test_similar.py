@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.channels.telegram.buttons import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.proposals import PreviewField
@@ -165,11 +165,11 @@ async def test_a_choice_that_is_not_offered_grants_nothing(channel, telegram: Fa
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
     for callback in (
-        ButtonData(Does.LASTING, PROPOSAL, 1, 9),
-        ButtonData(Does.LASTING, PROPOSAL, 1),
-        ButtonData(Does.RUNG, PROPOSAL, 1, 9),
-        ButtonData(Does.RUNG, PROPOSAL, 1),
-        ButtonData(Does.SAVE, PROPOSAL, 1),
+        ButtonData(ButtonAction.DURATION, PROPOSAL, 1, 9),
+        ButtonData(ButtonAction.DURATION, PROPOSAL, 1),
+        ButtonData(ButtonAction.SCOPE, PROPOSAL, 1, 9),
+        ButtonData(ButtonAction.SCOPE, PROPOSAL, 1),
+        ButtonData(ButtonAction.SAVE, PROPOSAL, 1),
     ):
         assert (await telegram.press_data(ANA, ladder, callback.pack())).text
     assert core.presses == []
@@ -185,7 +185,7 @@ async def test_where_nothing_can_be_allowed_it_is_said(channel, telegram: FakeTe
 async def test_a_cut_card_has_to_be_viewed_first(channel, telegram: FakeTelegram, core: FakeCore):
     posted = await card_in(channel, telegram, core, fields=(PreviewField("f", None, "x" * 5000),))
     assert "Approve similar" not in posted.labels
-    begin = ButtonData(Does.SIMILAR, PROPOSAL, 1).pack()
+    begin = ButtonData(ButtonAction.SIMILAR, PROPOSAL, 1).pack()
     assert "View all" in (await telegram.press_data(ANA, posted, begin)).text
     await telegram.press(ANA, posted, "View all")
     whole = (await telegram.until(lambda: [m for m in telegram.shown(ANA) if "Approve similar" in m.labels]))[

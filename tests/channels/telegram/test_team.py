@@ -71,5 +71,5 @@ def test_what_should_change_is_asked_by_a_reply():
     from telegram import User
 
     screen = ask_words(User(1, "Ana", is_bot=False), BUTTONS[Verb.REVISE], "painter's plan")
-    assert screen.replies
+    assert screen.asks_for_reply
     check_markup(screen.markup.to_dict())
