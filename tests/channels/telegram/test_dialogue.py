@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
-from bot.channels.telegram.dialogue import Dialogue, DialogueStep
+from bot.channels.telegram.dialogue import NOT_YOURS, Dialogue, DialogueStep
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.forms import fields_of
 from bot.domain.proposals import PreviewField
@@ -103,6 +104,21 @@ async def test_a_choice_is_made_with_buttons(channel, telegram: FakeTelegram, co
     await telegram.press(ANA, form, "yes")
     await telegram.press(ANA, form, "Save")
     assert core.presses[0].arguments == {**ARGUMENTS, "state": "closed", "urgent": True}
+
+
+async def test_a_forged_button_of_a_field_or_choice_that_does_not_exist_changes_nothing(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    posted = await card_in(channel, telegram, core)
+    await telegram.press(ANA, posted, "Edit")
+    form = await telegram.see(ANA, "Which part")
+    await telegram.press(ANA, form, "State: open")
+    for action in (ButtonAction.FIELD, ButtonAction.CHOOSE):
+        forged = await telegram.press_data(ANA, form, ButtonData(action, PROPOSAL, 1, 9999).pack())
+        assert forged.text == NOT_YOURS
+    await telegram.press(ANA, form, "closed")
+    await telegram.press(ANA, form, "Save")
+    assert core.presses[0].arguments == {**ARGUMENTS, "state": "closed"}
 
 
 async def test_an_answer_that_does_not_fit_is_asked_again(channel, telegram: FakeTelegram, core: FakeCore):
