@@ -138,7 +138,7 @@ class DialogueRunner:
         return dialogue.matches_question(replied.text or "")
 
     async def cancel(self, who: Who) -> bool:
-        """End the person's dialogue; False if there is none."""
+        """End the dialogue of a person. Returns False if none is open."""
         if await self.dialogues.load(who) is None:
             return False
         await self.dialogues.keep(who, None)
