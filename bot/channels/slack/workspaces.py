@@ -39,16 +39,16 @@ from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
 
-_NAME_LIVES = timedelta(hours=1)
-_UNANSWERED = timedelta(minutes=1)
-_LARGEST = 1000  # people of a user group that decides
-_MOST_WORKSPACES = 100  # of an organisation that are asked for a user group
-_NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
-_MANY = 10_000
-_WAITS = 2  # times that one call waits because Slack says so
-_NO_ONE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
-_NO_GROUP = frozenset({"no_such_subteam", "subteam_not_found"})
-_POSTS = frozenset(
+_CACHE_FOR = timedelta(hours=1)
+_RETRY_AFTER = timedelta(minutes=1)
+_MAX_GROUP_MEMBERS = 1000  # in a user group that decides
+_MAX_WORKSPACES = 100  # of an organisation that are asked for a user group
+_PROFILE_SECONDS = 1.0  # seconds; Slack waits three for an acknowledgement
+_MAX_CACHED_USERS = 10_000
+_MAX_RATE_LIMIT_WAITS = 2  # of one call
+_UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
+_UNKNOWN_GROUP_CODES = frozenset({"no_such_subteam", "subteam_not_found"})
+_POSTING_METHODS = frozenset(
     {
         "chat.postMessage",
         "chat.postEphemeral",
@@ -62,7 +62,7 @@ _POSTS = frozenset(
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
 
-_WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
+_time_budget: ContextVar[float] = ContextVar("within", default=PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,19 @@ class Workspace:
 @asynccontextmanager
 async def within(seconds: float) -> AsyncIterator[None]:
     """Give calls to Slack so many seconds, its own waits included; raises TimeoutError after that."""
-    token = _WITHIN.set(seconds)
+    token = _time_budget.set(seconds)
     try:
         async with asyncio.timeout(seconds):
             yield
     finally:
-        _WITHIN.reset(token)
+        _time_budget.reset(token)
 
 
 class Client(AsyncWebClient):
-    """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
+    """Slack's client, which waits as long as Slack asks for, at most `PATIENCE`, shared by all processes.
 
-    ``refused`` is asked, with Slack's code, whether the token is off for good. ``team``: whose it is.
-    ``moves`` translate the ids of channels.
+    ``refused`` gets an error code of Slack's and returns True if the token no longer works. ``team`` is the
+    installation that the token belongs to. ``moves`` translate the ids of channels.
     """
 
     refused: Callable[[str], Awaitable[bool]] | None = None
@@ -120,23 +120,23 @@ class Client(AsyncWebClient):
         return answer
 
     async def _call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
-        given = kwargs.get("json") or kwargs.get("params") or {}
-        place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
+        arguments = kwargs.get("json") or kwargs.get("params") or {}
+        place = f"{self.team} {api_method} {arguments.get('channel', '')}"  # what Slack limits
         waited = 0
         while True:
             left = self.waits.count_seconds_left(place)
-            if left > _WITHIN.get():
+            if left > _time_budget.get():
                 raise _make_limit_error()
             await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
-            except AttributeError as error:  # the client takes a 200 in plain text for an answer
+            except AttributeError as error:  # the SDK fails so on a 200 that is not JSON
                 raise aiohttp.ClientPayloadError("its answer can't be read") from error
             except SlackApiError as error:
                 seconds = _find_seconds_to_wait(error)
                 if seconds is not None:
                     self.waits.told(place, seconds)
-                    if waited < _WAITS:
+                    if waited < _MAX_RATE_LIMIT_WAITS:
                         waited += 1
                         continue
                 code, refused = code_of(error), self.refused
@@ -165,26 +165,26 @@ def _find_seconds_to_wait(error: SlackApiError) -> float | None:
 class _AfterServerError(AsyncServerErrorRetryHandler):
     """Tries again after a 5xx, unless the call may have posted something before it failed."""
 
-    async def can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
-        return _repeatable(request) and await super().can_retry_async(request=request, **given)
+    async def can_retry_async(self, *, request: HttpRequest, **arguments: Any) -> bool:
+        return _may_repeat(request) and await super().can_retry_async(request=request, **arguments)
 
 
 class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
     """Tries again after a lost connection, unless the call may have posted something before."""
 
-    async def can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
-        return _repeatable(request) and await super().can_retry_async(request=request, **given)
+    async def can_retry_async(self, *, request: HttpRequest, **arguments: Any) -> bool:
+        return _may_repeat(request) and await super().can_retry_async(request=request, **arguments)
 
 
-def _repeatable(request: HttpRequest) -> bool:
-    """Tell if a request is safe to repeat. Callers that post retry with care instead."""
-    return request.url.rpartition("/")[2] not in _POSTS
+def _may_repeat(request: HttpRequest) -> bool:
+    """Return whether a request is safe to repeat. Callers of the posting methods retry by themselves."""
+    return request.url.rpartition("/")[2] not in _POSTING_METHODS
 
 
 def make_client(
     settings: Settings, token: str | None, session: aiohttp.ClientSession | None = None
 ) -> Client:
-    """Build a client that repeats what can be repeated."""
+    """Build a client that retries the calls that are safe to repeat."""
     root = settings.slack_api_url
     return Client(
         token=token,
@@ -209,15 +209,15 @@ class Workspaces(AsyncAuthorize):
         self.waits = Waits("slack")
         self.moves = ChannelMoves(database, clock)
         self._own: Workspace | None = None
-        self._off: set[str] = set()
+        self._refused_teams: set[str] = set()
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
-        self._users: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
-        self._unanswered: dict[tuple[str, str], datetime] = {}  # when Slack last did not say who they are
-        self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
+        self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
+        self._silent_since: dict[tuple[str, str], datetime] = {}
+        self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
         self._organisations: dict[str, tuple[str, datetime]] = {}  # of workspaces, and until when
-        self._groups_at: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
+        self._group_workspaces: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
 
     async def open(self) -> None:
         """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
@@ -246,10 +246,10 @@ class Workspaces(AsyncAuthorize):
     @property
     def is_refused(self) -> bool:
         """True if Slack no longer accepts the bot token of the settings."""
-        return self._own is not None and self._own.team in self._off
+        return self._own is not None and self._own.team in self._refused_teams
 
     async def close(self) -> None:
-        for asking in list(self._asking.values()):
+        for asking in list(self._profile_requests.values()):
             asking.cancel()
         if self._session is not None:
             await self._session.close()
@@ -258,23 +258,23 @@ class Workspaces(AsyncAuthorize):
 
     async def find(self, team: str | None) -> Workspace | None:
         """Give the workspace, or None when Nod is not installed there or no longer is."""
-        if team is None or team in self._off:
+        if team is None or team in self._refused_teams:
             return None
         if self._own is not None and self._own.team == team:
             return self._own
         if self._settings.slack_client_id is None:
             return None
         row = await self._database.read(find_workspace, team)
-        everywhere = team if team.startswith("E") else ""
-        if row:
-            return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere)
-        return None
+        if row is None:
+            return None
+        organisation = team if team.startswith("E") else ""
+        return Workspace(row.team, row.token, row.bot_id, row.bot_user, organisation)
 
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Find the installation that a signed request is for, or None where there is no such one.
 
-        Whose message or view was pressed tells it before anything else: the person may be of a workspace
-        that has an installation of its own.
+        The bot that posted the pressed message or view decides. Only then do the workspaces count that the
+        request names: the person's own workspace may have an installation of its own.
         """
         named = [await self.find(name) for name in list_names(body)]
         found = [workspace for workspace in named if workspace is not None]
@@ -294,7 +294,10 @@ class Workspaces(AsyncAuthorize):
         return ""
 
     async def client(self, team: str) -> Client:
-        """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
+        """Return the client of a workspace.
+
+        Raises NotDeliverable if Nod is not installed there, ChannelError if Slack has not been reached yet.
+        """
         workspace = await self.find(team)
         if workspace is None and self.connecting:
             raise ChannelError("Slack has not been reached yet")
@@ -312,10 +315,10 @@ class Workspaces(AsyncAuthorize):
         return await self.check(team, f"Slack answered {code}")
 
     async def check(self, team: str, why: str) -> bool:
-        """Ask Slack whether the token that is there works; the workspace is off where it does not.
+        """Ask Slack whether the stored token still works; stop using the workspace if it doesn't.
 
-        Gives whether it is off. A refusal may be a mistake of Slack's, and an event that tells of an end may
-        come after the app was installed again. Where Slack does not say, nothing changes.
+        Returns True if the token is off. A refusal may be a mistake of Slack's, and an event that tells of
+        an end may come after the app was installed again. Where Slack does not say, nothing changes.
         """
         workspace = await self.find(team)
         if workspace is None:
@@ -334,7 +337,7 @@ class Workspaces(AsyncAuthorize):
     async def _mark_off(self, workspace: Workspace, reason: str) -> None:
         """Stop using an installation, unless it has a newer token."""
         if self._own is not None and self._own.team == workspace.team:
-            self._off.add(workspace.team)
+            self._refused_teams.add(workspace.team)
         await self._database.write(mark_off, workspace.team, workspace.token, reason, self._clock())
         self._clients.pop(workspace.team, None)
 
@@ -343,9 +346,9 @@ class Workspaces(AsyncAuthorize):
 
         ``teams`` are those that Slack named with what they did; ``name`` is for where it tells no other.
         """
-        (said, fresh), workspace = await asyncio.gather(self._user(team, user), self.find(team))
-        everywhere = workspace.enterprise if workspace else ""
-        standing, own = standing_of(said, teams, team, everywhere)
+        (said, fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
+        organisation = workspace.enterprise if workspace else ""
+        standing, own = standing_of(said, teams, team, organisation)
         if standing is Membership.MEMBER and not fresh:
             standing = Membership.UNKNOWN
         colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, said, teams)
@@ -357,9 +360,9 @@ class Workspaces(AsyncAuthorize):
         named = [each for each in (theirs, *teams) if str(each or "").startswith("E")]
         if said.get("is_stranger") or not named:
             return False
-        return await self._organisation(team) in named
+        return await self._load_organisation(team) in named
 
-    async def _organisation(self, team: str) -> str:
+    async def _load_organisation(self, team: str) -> str:
         """Return the organisation of a workspace; empty where it is of none, or Slack says nothing.
 
         It may change: Slack is asked once an hour, after no answer once a minute.
@@ -367,14 +370,14 @@ class Workspaces(AsyncAuthorize):
         organisation, until = self._organisations.get(team, ("", self._clock()))
         if until > self._clock():
             return organisation
-        lives = _NAME_LIVES
+        lives = _CACHE_FOR
         try:
-            async with within(_NAME_PATIENCE):
+            async with within(_PROFILE_SECONDS):
                 said = await (await self.client(team)).auth_test()
             organisation = str(said.get("enterprise_id") or "")
         except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
             sdk_logger.warning("Slack did not say of which organisation a workspace is: %s", error)
-            lives = _UNANSWERED
+            lives = _RETRY_AFTER
         self._organisations[team] = organisation, self._clock() + lives
         return organisation
 
@@ -386,7 +389,7 @@ class Workspaces(AsyncAuthorize):
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise or own != team:
             return own, user
-        said, _ = await self._user(team, user)
+        said, _ = await self._load_profile(team, user)
         homes = (said.get("team_id"), *((said.get("enterprise_user") or {}).get("teams") or ()))
         return next((str(home) for home in homes if str(home).startswith("T")), own), user
 
@@ -397,35 +400,35 @@ class Workspaces(AsyncAuthorize):
         for a minute.
         """
         key = team, actor.key.partition("/")[2]
-        said = self._users[key][0] if key in self._users else {}
-        silent = self._unanswered.get(key)
-        if silent is None or abs(self._clock() - silent) >= _UNANSWERED:
-            said, _ = await self._user(*key)
+        said = self._profiles[key][0] if key in self._profiles else {}
+        silent = self._silent_since.get(key)
+        if silent is None or abs(self._clock() - silent) >= _RETRY_AFTER:
+            said, _ = await self._load_profile(*key)
         try:
             return find_zone(str(said.get("tz") or ""))
         except ValueError:
             return None
 
-    async def _user(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
+    async def _load_profile(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
         """Return Slack's data on a user, and True if it is at most an hour old.
 
         Empty if Slack never told it.
         """
-        known = self._users.get((team, user))
+        known = self._profiles.get((team, user))
         if known and known[1] > self._clock():
             return known[0], True
-        asking = self._asking.get((team, user))
+        asking = self._profile_requests.get((team, user))
         if asking is None:  # many messages of one person at the same moment ask once
-            asking = self._asking[team, user] = asyncio.create_task(self._ask(team, user))
-            asking.add_done_callback(lambda _: self._asking.pop((team, user), None))
+            asking = self._profile_requests[team, user] = asyncio.create_task(self._fetch_profile(team, user))
+            asking.add_done_callback(lambda _: self._profile_requests.pop((team, user), None))
         found = await asyncio.shield(asking)
         if found:
             return found, True
         return (known[0] if known else {}), False
 
-    async def _ask(self, team: str, user: str) -> dict[str, Any]:
+    async def _fetch_profile(self, team: str, user: str) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(_NAME_PATIENCE):
+            async with asyncio.timeout(_PROFILE_SECONDS):
                 client = await self.client(team)
                 try:
                     found = await client.users_info(user=user)
@@ -436,14 +439,14 @@ class Workspaces(AsyncAuthorize):
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
             sdk_logger.warning("Slack does not say who a user is: %s", why)
-            if len(self._unanswered) > _MANY:
-                self._unanswered.clear()
-            self._unanswered[team, user] = self._clock()
+            if len(self._silent_since) > _MAX_CACHED_USERS:
+                self._silent_since.clear()
+            self._silent_since[team, user] = self._clock()
             return {}
         said: dict[str, Any] = found.get("user") or {}
-        if len(self._users) > _MANY:
-            self._users.clear()
-        self._users[team, user] = (said, self._clock() + _NAME_LIVES)
+        if len(self._profiles) > _MAX_CACHED_USERS:
+            self._profiles.clear()
+        self._profiles[team, user] = (said, self._clock() + _CACHE_FOR)
         return said
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
@@ -458,7 +461,7 @@ class Workspaces(AsyncAuthorize):
             try:
                 said: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
             except SlackApiError as error:
-                if code_of(error) not in _NO_ONE:
+                if code_of(error) not in _UNKNOWN_USER_CODES:
                     raise
                 return None
         if said.get("deleted") or said.get("is_bot"):
@@ -472,31 +475,35 @@ class Workspaces(AsyncAuthorize):
         """
         with translate_errors():
             client = await self.client(team)
-            users, at = await self._users_in(client, team, ident)
+            users, at = await self._load_members(client, team, ident)
             if users is None:
                 return UserGroup(f"{NAME}:{team}/{ident}", frozenset())
-            if len(users) > _LARGEST:
-                raise NotDeliverable(f"It has {len(users):,} people; at most {_LARGEST:,} can decide")
-            handle = await self._handle(client, team, ident, at)
+            if len(users) > _MAX_GROUP_MEMBERS:
+                raise NotDeliverable(
+                    f"It has {len(users):,} people; at most {_MAX_GROUP_MEMBERS:,} can decide"
+                )
+            handle = await self._load_handle(client, team, ident, at)
         return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
 
-    async def _users_in(self, client: Client, team: str, ident: str) -> tuple[list[str] | None, str | None]:
+    async def _load_members(
+        self, client: Client, team: str, ident: str
+    ) -> tuple[list[str] | None, str | None]:
         """Return the members of a user group, and the workspace of an organisation that it is in.
 
         None where there is no such group. Raises what the client raises.
         """
-        for at in await self._where_groups_are(client, team, ident):
+        for at in await self._list_group_workspaces(client, team, ident):
             try:
                 found = await client.usergroups_users_list(usergroup=ident, team_id=at)
             except SlackApiError as error:
-                if code_of(error) not in _NO_GROUP:
+                if code_of(error) not in _UNKNOWN_GROUP_CODES:
                     raise
                 continue
-            self._groups_at[team, ident] = at
+            self._group_workspaces[team, ident] = at
             return [str(each) for each in found.get("users") or ()], at
         return None, None
 
-    async def _where_groups_are(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
+    async def _list_group_workspaces(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
         """Return the workspaces to ask for a user group, the last one first.
 
         A workspace's token needs none.
@@ -504,19 +511,19 @@ class Workspaces(AsyncAuthorize):
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:
             return [None]
-        listed = (await client.auth_teams_list(limit=_MOST_WORKSPACES)).get("teams") or ()
-        everywhere = [str(each["id"]) for each in listed if each.get("id")]
-        last = self._groups_at.get((team, ident))
-        return sorted(everywhere, key=lambda each: each != last)
+        listed = (await client.auth_teams_list(limit=_MAX_WORKSPACES)).get("teams") or ()
+        workspaces = [str(each["id"]) for each in listed if each.get("id")]
+        last = self._group_workspaces.get((team, ident))
+        return sorted(workspaces, key=lambda each: each != last)  # the last one first
 
-    async def _handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
+    async def _load_handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
         """Return the name of a user group, such as @oncall; asked for once an hour."""
         handle, until = self._handles.get((team, ident), ("", self._clock()))
         if until <= self._clock():
             listed = (await client.usergroups_list(team_id=at)).get("usergroups") or ()
             found: Mapping[str, Any] = next((each for each in listed if each.get("id") == ident), {})
             handle = f"@{link_text(str(found.get('handle') or found.get('name') or ident))[:80]}"
-            self._handles[team, ident] = handle, self._clock() + _NAME_LIVES
+            self._handles[team, ident] = handle, self._clock() + _CACHE_FOR
         return handle
 
     async def __call__(
@@ -537,29 +544,29 @@ def organisation_of(said: AsyncSlackResponse) -> str:
 
 
 def standing_of(
-    said: Mapping[str, Any], teams: Iterable[object], team: str, everywhere: str
+    profile: Mapping[str, Any], named_teams: Iterable[object], team: str, organisation: str
 ) -> tuple[Membership, str]:
     """Return a person's membership in ``team``, and the team of their account.
 
-    ``said`` is Slack's own record of them, empty where it gave none; ``teams`` are those it named with what
-    they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed as a
-    whole (``everywhere``) are no outsiders, nor is a member of ``team`` whose home is another one.
+    ``profile`` is Slack's record of them, empty if it gave none. ``named_teams`` are the workspaces and
+    organisations that Slack named with what they did. ``organisation`` is the one in which Nod is installed
+    as a whole: its people are no outsiders, nor is a member of ``team`` whose home is another workspace.
     """
-    if everywhere and not said:
+    if organisation and not profile:
         return Membership.UNKNOWN, team  # its workspaces are many, and Slack has not said whose they are
-    organisation = said.get("enterprise_user") or {}
-    ours = {team, everywhere, ""}
-    named = [str(each or "") for each in (said.get("team_id"), *teams)]
-    others = [each for each in named if each not in ours]
-    colleague = team in (organisation.get("teams") or ()) or (
-        bool(everywhere) and organisation.get("enterprise_id") == everywhere
-    )
-    if said.get("is_stranger") or (others and not colleague):
-        return Membership.OUTSIDER, (others or [team])[0]
-    if not said:
+    enterprise_user = profile.get("enterprise_user") or {}
+    all_teams = [str(each or "") for each in (profile.get("team_id"), *named_teams)]
+    foreign_teams = [each for each in all_teams if each not in {team, organisation, ""}]
+    is_in_team = team in (enterprise_user.get("teams") or ())
+    is_in_organisation = bool(organisation) and enterprise_user.get("enterprise_id") == organisation
+    is_colleague = is_in_team or is_in_organisation
+    if profile.get("is_stranger") or (foreign_teams and not is_colleague):
+        return Membership.OUTSIDER, foreign_teams[0] if foreign_teams else team
+    if not profile:
         return Membership.UNKNOWN, team
-    restricted = said.get("is_restricted") or said.get("is_ultra_restricted")
-    return (Membership.GUEST if restricted else Membership.MEMBER), team
+    if profile.get("is_restricted") or profile.get("is_ultra_restricted"):
+        return Membership.GUEST, team
+    return Membership.MEMBER, team
 
 
 def _display_name(user: Mapping[str, Any]) -> str:
