@@ -21,11 +21,15 @@ CLOSED = {
     "sqlmodel": {"Session"},
     "psycopg": {"Connection", "AsyncConnection"},
     "uvicorn": {"H11Protocol", "HttpToolsProtocol", "WSProtocol", "WebSocketProtocol"},
-    "typer": {"TyperGroup", "TyperCommand"},
+    "typer": {"TyperCommand"},
     "fastapi": {"FastAPI", "APIRoute"},
     "procrastinate": {"JobManager"},
 }
-"""By library: classes that are not offered for subclassing."""
+"""By library: classes that are not offered for subclassing.
+
+Typer's group is: Click's documents have a subclass of ``Group`` load commands when they are called, and
+``cls=`` hands Typer such a class.
+"""
 UNDOCUMENTED = ("fastapi.dependencies", "uvicorn.protocols", "uvicorn.server")
 """Modules without an underscore that are not part of a documented API."""
 

@@ -71,7 +71,7 @@ class Scheduler:
         sweeps: Sequence[Sweep] = (),
     ) -> None:
         """``sweeps`` are those of features."""
-        self._sweeps = (
+        self.sweeps = (
             *sweeps,  # first, so that what they have to say goes out with the first reminders
             Sweep("expire_due", EXPIRE_SECONDS, recovery.expire_due),
             Sweep("stop", STOP_SECONDS, recovery.stop),
@@ -90,7 +90,7 @@ class Scheduler:
 
     def start(self) -> None:
         """Begin to tick in the running loop."""
-        for sweep in self._sweeps:
+        for sweep in self.sweeps:
             self._ticker.add_job(self.run, PauseTrigger(sweep.seconds), args=[sweep], name=sweep.name)
         self._ticker.start()
         self._watch = asyncio.create_task(self._watch_clock(), name="clock")

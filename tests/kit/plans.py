@@ -103,7 +103,7 @@ async def ask_everything(app: App, client: httpx.AsyncClient, known: Mapping[str
         is_stream = "text/event-stream" in str(methods["get"]["responses"])
         for query in ({}, *({name: named[name]} for name in queries if name not in _PATIENT)):
             await _read(client, address, query, is_stream=is_stream)
-    for sweep in app.scheduler._sweeps:
+    for sweep in app.scheduler.sweeps:
         await sweep.run(app.clock())
 
 
