@@ -155,7 +155,7 @@ async def test_what_it_would_ask_in_addition_or_refuse_is_counted(ruled: Nod) ->
     assert "- 1 more would have asked." in await rule(ruled, "policy try always for pa*")
     assert "- 1 would have been refused." in await rule(ruled, "policy try quorum 9 for smash")
     assert "- 1 would have asked other people" in await rule(ruled, "policy try approvers admin for smash")
-    assert "- 0 would not have been" in await rule(ruled, "policy try never in chat:elsewhere last 1d")
+    assert "- 0 would not have asked" in await rule(ruled, "policy try never in chat:elsewhere last 1d")
 
 
 async def test_a_condition_is_tried_on_the_arguments_that_were_asked_for(ruled: Nod) -> None:

@@ -198,7 +198,7 @@ async def test_a_guest_stands_in_for_no_one(nod: Nod) -> None:
     guest = Actor(BEN.channel, BEN.key, "Ben", Membership.GUEST)
     assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=guest)).text
     await nod.command("/nod back")
-    assert "not of this team" in await away(nod)
+    assert "not part of this team" in await away(nod)
 
 
 async def test_a_grant_is_never_as_good_as_the_stand_in(nod: Nod) -> None:
