@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bot.cli.command import LazyGroup
 from bot.cli.main import main
 from tests.cli.conftest import Shell, shell_in
 from tests.kit.modes import bound_by_modes
@@ -87,7 +88,8 @@ WITHOUT_JSON = ("audit anchor", "audit export", "edit {id}", "slack manifest")
 
 
 def commands(group: TyperGroup, path: str = "nod") -> Iterator[tuple[str, TyperCommand]]:
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.load_command(name) if isinstance(group, LazyGroup) else group.commands[name]
         if isinstance(command, TyperGroup):
             yield from commands(command, f"{path} {name}")
         else:
