@@ -52,6 +52,8 @@ LIST_NOTHING = set(
     nod db backup
     nod db upgrade
     nod db copy
+    nod secrets new
+    nod secrets rotate
     nod slack manifest
     """.strip()
     .replace("    ", "")
@@ -82,6 +84,7 @@ LOOKS = (
     "approvals audit verify",
     "schedules",
     "memory",
+    "connections",
 )
 CHANGES = ("approvals pause", "approvals quorum 2", "link")
 WITHOUT_JSON = ("audit anchor", "audit export", "edit {id}", "slack manifest")
