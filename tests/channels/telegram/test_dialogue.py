@@ -254,7 +254,7 @@ async def test_an_answer_to_a_question_that_is_over_is_no_order_to_nod(
         await telegram.say(ANA, over)
         await telegram.see(ANA, "Cancelled.")
     await telegram.say(ANA, "pay it from account 12", reply_to=question)
-    await telegram.see(ANA, "I no longer wait for that answer, so nothing was done with it.")
+    await telegram.see(ANA, "I'm no longer waiting for that answer, so nothing was done.")
     assert core.taken == []
 
 
