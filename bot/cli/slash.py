@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -74,7 +75,7 @@ def connections(
 
     An admin sees everyone's, and never a token.
     """
-    say("nod", f"connections {' '.join(words or [])}", as_json=as_json)
+    say("nod", f"connections {' '.join(words or [])}", as_json=as_json, find_reason=_find_no_connections)
 
 
 @command(app)
@@ -128,13 +129,31 @@ def unlink(account: Annotated[str, typer.Argument(help="One of your accounts.")]
     say("nod", f"unlink {account}")
 
 
-def say(name: str, text: str, *, as_json: bool = False) -> None:
-    """Say a slash command at this shell."""
+def _find_no_connections(database: Database) -> str:
+    if get_connections(database) is not None:
+        return ""
+    return (
+        "Nod acts as itself at every server, so nobody connects an account. "
+        'An entry of mcpServers with "identity": "person" or "place" changes that: see docs/connections.md.'
+    )
+
+
+def say(
+    name: str, text: str, *, as_json: bool = False, find_reason: Callable[[Database], str] = lambda _: ""
+) -> None:
+    """Say a slash command at this shell.
+
+    ``find_reason`` returns the answer where there is nobody to answer the command, or "".
+    """
     settings = load_settings()
     log_at("error")
     with as_may_be(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))
-        reply = asyncio.run(_answer_command(settings, database, command))
+        reason = find_reason(database)
+        if reason:
+            reply = Reply(Answer.ACCEPTED, reason)
+        else:
+            reply = asyncio.run(_answer_command(settings, database, command))
         if as_json:
             print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
         else:
