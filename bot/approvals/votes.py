@@ -70,7 +70,8 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         _allow_here(session, context, p, scope, words)
     text = p.kind.approved_text
     if context.paused:
-        text += " Everything is paused, so it runs after /approvals resume."
+        effect = "runs" if p.kind.runs else "takes effect"
+        text += f" Everything is paused, so it {effect} after /approvals resume."
     return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 

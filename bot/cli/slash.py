@@ -133,7 +133,7 @@ def _find_no_connections(database: Database) -> str:
     if get_connections(database) is not None:
         return ""
     return (
-        "Nod acts as itself at every server, so nobody connects an account. "
+        "Nod acts as itself at every server, so there is no account to connect. "
         'An entry of mcpServers with "identity": "person" or "place" changes that: see docs/connections.md.'
     )
 
@@ -143,7 +143,7 @@ def say(
 ) -> None:
     """Say a slash command at this shell.
 
-    ``find_reason`` returns the answer where there is nobody to answer the command, or "".
+    ``find_reason`` returns the answer where the command does not exist here, or "".
     """
     settings = load_settings()
     log_at("error")
