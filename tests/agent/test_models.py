@@ -64,7 +64,7 @@ async def test_a_rule_says_which_model_answers_in_a_place_and_that_of_a_person_c
 
 async def test_only_a_model_that_is_set_up_can_be_chosen_and_only_by_an_admin(nod: Nod):
     assert "'gpt-9' is not a model here" in await rule(nod, "model gpt-9 for here")
-    assert "'spare' is not a model here, or something follows it" in await rule(
+    assert "'spare' is not a model here, or there is text after its name" in await rule(
         nod, "model spare slack:T1/C1"
     )
     refused = await nod.command("/approvals model spare", by=ANA)

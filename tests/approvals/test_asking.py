@@ -158,7 +158,7 @@ async def test_an_answer_whose_place_is_gone_goes_to_the_person_who_asked_and_sa
     await nod.tick(timedelta(minutes=2))
     _, *told = nod.chat.texts  # below what was asked
     own = Address(ANA.channel, ANA.key)
-    why = "I can't answer where you asked. the channel does not exist"
+    why = "I can't answer where you asked. the channel does not exist."
     assert told == [(own, why), (own, "“Which?”\n\nThe one by the window.")]
 
 

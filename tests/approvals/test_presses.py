@@ -66,7 +66,10 @@ async def test_to_reassign_names_who_decides_by_account_role_and_asker_and_reset
 ) -> None:
     nod = make_nod(policy=TEAM)
     [p] = await nod.asked(red(), private=False)
-    for words, said in (("", "Say who should decide: "), ("whoever they are", "'whoever' is no account")):
+    for words, said in (
+        ("", "Say who should decide: "),
+        ("whoever they are", "'whoever' is neither an account nor a role"),
+    ):
         nobody = await nod.press(Verb.REASSIGN, p, by=ADA, reason=words)
         assert (nobody.answer, nobody.proposals) == (Answer.INVALID, (await nod.now(p),))
         assert nobody.text.startswith(said)

@@ -8,7 +8,7 @@ from bot.channels.discord import card as discord
 from bot.channels.markdown import clean
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
-from bot.channels.telegram.buttons import Does
+from bot.channels.telegram.buttons import ButtonAction
 from bot.domain import kinds
 from bot.domain.buttons import make_button
 from bot.domain.cards import Card, whole_text
@@ -174,7 +174,7 @@ async def test_what_cannot_be_undone_is_red_and_asks_and_decline_is_plain(
         "Not now",
     )
     assert "style" not in decline
-    asked = telegram.question(card, Does.APPROVE)
+    asked = telegram.question(card, ButtonAction.APPROVE)
     assert asked is not None
     assert [each.text for each in asked.inline_keyboard[0]] == ["Approve", "Not now"]
     assert "Can't be undone." in shown_everywhere(card)["telegram"]

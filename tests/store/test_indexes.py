@@ -43,6 +43,9 @@ from tests.store.conftest import Rows
 
 pytestmark = pytest.mark.slow
 
+_LISTS_BROWSERS = "FROM sign_in"
+"""Once an hour every browser that is signed in is looked at: whose account is gone is signed out."""
+
 
 @pytest.fixture
 async def nod(database_url: str, clock: FakeClock) -> AsyncIterator[Nod]:
@@ -72,7 +75,7 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
     await nod.tick(third.ttl)
     assert (await nod.now(third)).state is State.EXPIRED
     await nod.recovery.purge(nod.clock())
-    texts = list(asked.texts)
+    texts = [text for text in asked.texts if _LISTS_BROWSERS not in text]
     assert len(texts) > 80
     found = {text: ends for text in texts if (ends := read_from_end_to_end(nod.database, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
@@ -103,6 +106,10 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
         call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="blue")
     )
     await nod.press(Verb.DECLINE, first)
+    if nod.database.dialect == "postgresql":  # chooses by how many rows there are
+        await nod.asked(
+            *(call("paint", lamp=f"{n}", color="red") for n in range(30)), at=Address("chat", "elsewhere")
+        )
     now = nod.clock()
     tally = await nod.database.read(counts.count_all)
     asked.texts.clear()

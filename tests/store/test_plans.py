@@ -23,6 +23,7 @@ SCANS = {
     r"FROM grant_given LEFT OUTER JOIN proposal": VERIFIED,
     r"FROM grant_given\s+WHERE .*revoked_at IS NULL": "the list of grants, each given by a press",
     r"FROM memory\s+WHERE .* LIMIT": "a page of what people had Nod remember",
+    r"FROM sign_in\s+WHERE sign_in.code IS 0": "once an hour, each browser that is signed in",
     r"FROM account ORDER BY": "the list of linked accounts, each linked by a person",
 }
 """The statements that read a table or index from end to end, as patterns, and why they may."""

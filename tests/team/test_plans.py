@@ -467,7 +467,7 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
     await nod.approve(await nod.now(p))
     assert list(nod.chat.boards.values())[-1].title == "Team: 1 teammate, 1 at work"
-    assert "with it a teammate" in (await nod.command("/nod stop")).text
+    assert "together with a teammate" in (await nod.command("/nod stop")).text
     [write] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     assert write.state is State.CANCELLED
 

@@ -7,6 +7,7 @@ from urllib.parse import urljoin
 
 import pytest
 
+from bot.tools.registry import ToolSource
 from bot.tools.tool import Toolset, tool
 from tests.web.conftest import Serve
 from tests.web.scripted import ScriptedModel, ask
@@ -155,7 +156,7 @@ async def test_what_breaks_is_a_500_without_a_trace_and_the_log_names_the_reques
     async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
         broken: Toolset = Broken()  # type: ignore[assignment]
         (proposal,) = await nod.proposed()
-        nod.app.registry._toolsets = [broken]
+        nod.app.registry._sources = (ToolSource(broken),)
         answer = await nod.client.get(f"/api/proposals/{proposal['id']}")
         assert answer.status_code == 500
         assert set(answer.json()) == {"ok", "error"}

@@ -213,7 +213,7 @@ async def test_insights_are_ones_own_and_for_admins_everyones_with_plots_and_as_
         rows = list(
             csv.DictReader(io.StringIO((await chief.get("/api/insights/export")).content.decode("utf-8-sig")))
         )
-        assert {row["part"] for row in rows} == {"tool", "place", "person", "decider", "hour"}
+        assert {row["part"] for row in rows} == {"tool", "place", "person", "decider", "connection", "hour"}
         assert [row["asked"] for row in rows if row["part"] == "tool"] == ["2"]
         assert sum(int(row["asked"]) for row in rows if row["part"] == "hour") == 2
 

@@ -32,6 +32,8 @@ from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
+from bot.features.connections import rows as connections
+from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
 from bot.features.people import rows as absences
@@ -64,6 +66,8 @@ NOT_COVERED = {
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
     # delivery bookkeeping: redrawn or sent again from the rows above
     "sign_in": "signed-in browsers; the link between the accounts is recorded",
+    "connecting": "sign-ins of ten minutes; the connection that they lead to is recorded",
+    "revocation": "tokens that are still to be revoked; the end of their connection is recorded",
     "copy": "where cards are posted",
     "notice": "what Nod says by itself, until it was posted",
     "decider": "an index over the deciders and votes of proposals, for lists",
@@ -87,6 +91,25 @@ NOT_COVERED = {
     **dict.fromkeys(
         (f"schedule.{each}" for each in ("due_at", "runs", "ran_for", "last_at", "spent")),
         "when it ran and runs next; its runs are in the conversation",
+    ),
+    **dict.fromkeys(
+        (
+            f"connection.{each}"
+            for each in (
+                "accounts",
+                "owner_name",
+                "client",
+                "tokens",
+                "found",
+                "expires_at",
+                "last_used_at",
+                "version",
+                "busy_until",
+                "refusals",
+                "told_lost",
+            )
+        ),
+        "its tokens, which are refreshed, and what is known of them; whose account it is is recorded",
     ),
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",
@@ -129,6 +152,10 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     database.write_now(tokens.revoke_token, token.split("_")[1], ADA, clock())
     schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
     database.write_now(schedules.add_schedule, schedule, By.nod(Act.SET), clock())
+    made = Connecting(
+        "github", "https://github.test", "person", str(ANA), "Ana", str(ANA), "Ana", subject="7", tokens="{}"
+    )
+    database.write_now(connections.add_connection, made, {str(ANA)}, clock())
     assert faults(database) == []
     return database
 
@@ -208,7 +235,7 @@ def test_every_row_that_is_deleted_or_slipped_in_is_seen(full: Database, table: 
         assert after(full, lambda c, row=row: c.execute(delete(table).where(*this(table, row)))), row
     if table.name in ("chain_end", "tool_version", "book"):  # one row; unused until it is proposed; one row
         return
-    unique = {c.name for c in table.columns if c.primary_key or c.unique} | {"idempotency_key"}
+    unique = {c.name for c in table.columns if c.primary_key or c.unique} | {"idempotency_key", "subject"}
     new = {k: other(table.c[k], v) if k in unique else v for k, v in found[-1].items()}
     if table.name == "audit":
         new["version"] += 1

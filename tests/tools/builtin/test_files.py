@@ -353,7 +353,7 @@ async def test_a_file_that_moved_after_the_last_look_is_not_written_over(hands, 
     put(old)
     shown = await hands.preview("file_write", path="plan.txt", content="new")
     put(now)
-    with pytest.raises(ToolError, match=r"plan.txt (changed after it was shown|is there already)"):
+    with pytest.raises(ToolError, match=r"plan.txt (changed after it was shown|already exists)"):
         await hands.run_as_shown("file_write", shown, path="plan.txt", content="new")
     assert file.exists() == (now is not None)
     assert now is None or file.read_bytes() == (now if isinstance(now, bytes) else now.encode())
@@ -378,7 +378,7 @@ def test_a_file_that_appears_in_the_very_last_moment_is_not_written_over(here):
             super()._check(names, fd, before)
             (here.work / "late.txt").write_text("theirs")
 
-    with pytest.raises(ToolError, match="is there already"):
+    with pytest.raises(ToolError, match="already exists"):
         Late(here.work).write(("late.txt",), b"ours", Before(None))
     assert confined.read(("late.txt",)) == b"theirs"
 
@@ -397,7 +397,7 @@ async def test_a_move_shows_both_places_and_overwrites_nothing(hands, tmp_path):
     await hands.run("file_move", path="docs/plan.md", to="old/plan.md")
     (tmp_path / "docs" / "plan.md").write_text("a new one")
     for act in (hands.run, hands.preview):
-        with pytest.raises(ToolError, match="is there already"):
+        with pytest.raises(ToolError, match="already exists"):
             await act("file_move", path="docs/plan.md", to="old/plan.md")
     assert (tmp_path / "old" / "plan.md").read_text() == "one\ntwo\nthree\n"
 

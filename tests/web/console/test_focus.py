@@ -18,6 +18,7 @@ def test_who_writes_a_reason_is_not_interrupted_when_the_list_arrives(nod: Serve
     nod.ask("delete #5")
     page = inbox(nod, new_page, 2)
     held = reloaded(page, nod, LIST)
+    page.locator(".row a").first.click()  # until the list is there no card is shown by itself
     detail = page.locator("#inbox-detail .card")
     button(detail, "Decline").click()
     reason = detail.get_by_label("Why not?")

@@ -77,7 +77,7 @@ def test_a_rule_is_tried_on_the_past_before_it_is_set(nod: Served, new_page: New
     expect(told).to_contain_text("had declined, edited or undone 1")
     expect(told.get_by_role("listitem")).to_contain_text("declined by you: we need it")
     expect(told.get_by_role("link")).to_have_attribute("href", f"#/inbox/{proposal['id']}")
-    expect(told).to_contain_text("What was only read is not looked at.")
+    expect(told).to_contain_text("Reads are not included.")
     expect(page.get_by_role("article", name="Rule 1")).to_have_count(0)
     field.fill("polcy never")
     expect(told).to_be_empty()

@@ -50,7 +50,7 @@ _REFUSALS = {
     errno.ELOOP: "is a link, or goes through one; links are not followed",
     errno.ENOTDIR: "is no folder, or goes through a link; links are not followed",
     errno.EISDIR: "is a folder",
-    errno.EEXIST: "is there already",
+    errno.EEXIST: "already exists",
     errno.ENOTEMPTY: "is a folder with something in it",
     errno.EACCES: "may not be touched by the account that Nod runs as",
     errno.EPERM: "may not be touched by the account that Nod runs as",
