@@ -233,7 +233,7 @@ class ChatMoved:
 
 
 Sent = Message | Press | Choice | Command | Request
-"""What a person sends."""
+"""A message, press, command or request that a person sends."""
 Incoming = Sent | ChatMoved
 
 

@@ -15,7 +15,7 @@ _MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000
 _AUTHORS = ("author_name", "author_subname", "service_name", "username")
 _OF_A_TABLE = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"})
 _NOTHING = frozenset({"", "[no preview available]", "This content can't be displayed."})
-"""What Slack writes in place of blocks."""
+"""The text that Slack writes in place of blocks."""
 
 _PARTS = (
     "text",

@@ -1,7 +1,7 @@
 """The token of one connection at the time of a call: fresh, from its row, and known to what hides secrets."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.domain.chat import Clock
 from bot.domain.connections import Connection
@@ -9,10 +9,6 @@ from bot.features.connections import rows, tokens
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.signin import Keys
-
-_MAX_CHALLENGE_CHARS = 4_000
-_MAX_SCOPE_CHARS = 1_000
-_NOTED = timedelta(minutes=10)
 
 
 class AccountAccess:
@@ -39,26 +35,18 @@ class AccountAccess:
     def secrets(self) -> frozenset[str]:
         return frozenset(self._launch.learned)
 
-    @property
-    def challenge(self) -> str:
-        """The server's last word on how to sign in there."""
-        return self._keys.challenge
-
-    @property
-    def wanted(self) -> str:
-        """Scopes that the server asked for since."""
-        return self._keys.wanted
-
     async def token(self, refused: str | None = None) -> str | None:
         found = await self._keys.token(refused)
         now = self._clock()
-        if found is not None and (self._noted is None or not self._noted <= now < self._noted + _NOTED):
+        if found is not None and (
+            self._noted is None or not self._noted <= now < self._noted + rows.USE_NOTED
+        ):
             self._noted = now
             await self._database.write(rows.note_use, self._connection.id, now)
         return found
 
     def note_challenge(self, challenge: str) -> None:
-        self._keys.challenge = challenge[:_MAX_CHALLENGE_CHARS]
+        self._keys.note_challenge(challenge)
 
     def note_scope(self, scope: str) -> None:
-        self._keys.wanted = f"{self._keys.wanted} {scope}".strip()[-_MAX_SCOPE_CHARS:]
+        self._keys.note_scope(scope)

@@ -32,7 +32,7 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class VisibleConnections:
-    """What someone may see of connections. ``accounts`` are theirs; ``asked`` wait for their digits."""
+    """The connections that someone may see. ``accounts`` are theirs; ``asked`` wait for their digits."""
 
     everyone: bool
     accounts: frozenset[str]

@@ -28,7 +28,7 @@ _ORGANISATION = ("sso.", "sso-id.")
 
 router = api_routes("connections", prefix="/api")
 visits = APIRouter(include_in_schema=False)
-"""Where a browser goes itself: the page of a link, away to the server's sign-in, and back."""
+"""Addresses that a browser opens itself: the page of a link, away to the server's sign-in, and back."""
 
 Code = Annotated[str, Path(min_length=20, max_length=100)]
 Name = Annotated[str, Path(max_length=40)]

@@ -26,7 +26,7 @@ from bot.store.audit import admin_changes
 from bot.store.audit.log import By
 from bot.store.secrets import decrypt_in, encrypt_in
 
-_USE_NOTED = timedelta(minutes=10)
+USE_NOTED = timedelta(minutes=10)
 _LISTED = 500
 _LONGEST_SECONDS = 366 * 86_400  # no token is believed to last longer
 
@@ -190,7 +190,7 @@ def find_client(session: Session, server: str, url: str, back: str) -> str:
 def note_use(session: Session, ident: str, now: datetime) -> None:
     """Note when it was used last, to ten minutes."""
     last = col(ConnectionRow.last_used_at)
-    long_ago = or_(last.is_(None), last <= now - _USE_NOTED, last > now)
+    long_ago = or_(last.is_(None), last <= now - USE_NOTED, last > now)
     session.execute(
         update(ConnectionRow).where(col(ConnectionRow.id) == ident, long_ago).values(last_used_at=now)
     )

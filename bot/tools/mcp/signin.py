@@ -122,7 +122,7 @@ class Keys:
 
     def note_challenge(self, challenge: str) -> None:
         """Keep the server's last word on how to sign in there."""
-        self.challenge = challenge
+        self.challenge = challenge[:_MOST_CHALLENGE]
 
     def note_scope(self, scope: str) -> None:
         """Keep scopes that the server asked for."""
@@ -283,7 +283,7 @@ class Bearer(httpx2.Auth):
             request.headers["Authorization"] = f"Bearer {sent}"
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED and self._keys is not None:
-            self._keys.note_challenge(response.headers.get("WWW-Authenticate", "")[:_MOST_CHALLENGE])
+            self._keys.note_challenge(response.headers.get("WWW-Authenticate", ""))
             token = await self._keys.token(refused=sent or "")
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"

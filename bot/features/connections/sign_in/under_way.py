@@ -30,7 +30,7 @@ _DIGITS = 6
 
 
 class SignInStep(StrEnum):
-    """How far a sign-in has come."""
+    """The step that a sign-in has reached."""
 
     LINK = "link"  # its link waits to be used
     AWAY = "away"  # its link is used up; the browser is at the server's sign-in
