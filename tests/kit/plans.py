@@ -21,7 +21,7 @@ OF_FEW = {
     if index.dialect_options["sqlite"]["where"] is not None
 } | {"notice_due"}
 """Indexes of those rows alone that are still to be dealt with; a notice is deleted once it was posted."""
-_MANY_ROWS_ALONE = ("seqscan", "mergejoin", "hashjoin")  # which pay while there are few rows
+_MANY_ROWS_ALONE = ("seqscan", "mergejoin", "hashjoin", "material")  # which pay while there are few rows
 _PATIENT = ("wait",)  # parameters that make an answer come later
 PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
