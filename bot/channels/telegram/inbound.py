@@ -28,10 +28,12 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain import chat
 from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier, describe_files
+from bot.domain.cards import Card
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
 from bot.domain.text import format_forwarded, in_group, in_reply_to
+from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
 _CANNOT_READ = "I can't read that. Please say it in words."
@@ -374,6 +376,13 @@ class Inbound:
             )
         ):
             return
+        question = await self._find_question(who, replied) if words and not files else None
+        if question and not message.forward_origin:
+            answer = who.press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
+            reply = await self.inbox(answer)
+            if reply.text:
+                await self._reply(who.place, reply.text, message)
+            return
         if who.ephemeral is not None:  # the answer would stand there for everyone
             await self._reply(who.place, _ONLY_ANSWERS, message)
             return
@@ -404,12 +413,19 @@ class Inbound:
             return False
         if await self.dialogue_runner.waits_for_reply(who, replied):
             return True
+        return await self._find_question(who, replied) is not None
+
+    async def _find_question(self, who: Who, replied: Message | None) -> Card | None:
+        """Return the open question of the agent's whose card a person replied to, if they may answer it."""
+        if replied is None or replied.from_user != self.me:
+            return None
         shown = await self.shown_cards.find_proposal_id(posted_of(replied))
-        if shown:
-            card = await self.lookup.card(shown, who.actor, who.place.address)
-        else:
-            card = None
-        return card is not None and card.pending and card.kind.is_answer
+        card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
+        if card is None or not (card.pending and card.kind.is_answer):
+            return None
+        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, Verb.ANSWER):
+            return None
+        return card
 
     async def _take_command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.dialogue_runner.cancel(who):

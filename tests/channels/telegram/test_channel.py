@@ -923,3 +923,30 @@ async def test_a_voice_message_below_the_card_of_a_question_is_answered_with_wor
     await telegram.say(ANA, None, voice=voice, reply_to=posted)
     await telegram.see(ANA, "The question still waits.")
     assert core.messages == []
+
+
+async def test_words_below_the_card_of_a_question_answer_it(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    card = core.propose(make_card(kind=kinds.QUESTION), HERE)
+    ref = await channel.post_card(HERE, card)
+    await database.write(posted_cards.add_card, PROPOSAL, HERE, ref, card.version)
+    posted = await telegram.see(ANA, "Close issue")
+    await telegram.say(ANA, "The one of today", reply_to=posted)
+    await core.took(1)
+    [press] = core.presses
+    assert (press.verb, press.reason, press.round) == (Verb.ANSWER, "The one of today", card.round)
+    assert core.messages == []
+
+
+async def test_forwarded_words_below_the_card_of_a_question_are_a_message(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    card = core.propose(make_card(kind=kinds.QUESTION), HERE)
+    ref = await channel.post_card(HERE, card)
+    await database.write(posted_cards.add_card, PROPOSAL, HERE, ref, card.version)
+    posted = await telegram.see(ANA, "Close issue")
+    origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1_770_000_000}
+    await telegram.say(ANA, "The other one", reply_to=posted, forward_origin=origin)
+    await core.took(1)
+    assert core.presses == []
