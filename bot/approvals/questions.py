@@ -19,7 +19,7 @@ from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bound_text
-from bot.domain.proposals import Proposal, canonical
+from bot.domain.proposals import REMOVED, PreviewField, Proposal, canonical
 from bot.domain.redaction import redact_arguments, redact_text, secrets_in
 from bot.domain.text import one_line, storable
 from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
@@ -100,11 +100,14 @@ def _wrong(question: str) -> str:
 def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
     """Return the exact change, each line indented so that none looks like Nod's own."""
     arguments = canonical(redact_arguments(p.arguments, schema))
-    fields = (f"{f.field}: {_value(f.old_value)} → {_value(f.new_value)}" for f in p.preview)
+    fields = (f"{f.field}: {_format_change(f)}" for f in p.preview)
     said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))
     exact = bound_text(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
     return "\n".join(f"    {line}" for line in exact.splitlines())
 
 
-def _value(text: str | None) -> str:
-    return "(nothing)" if text is None else text
+def _format_change(field: PreviewField) -> str:
+    new = f"({REMOVED})" if field.new_value is None else field.new_value
+    if field.old_value is None:
+        return new
+    return f"{field.old_value} → {new}"

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from bot.domain.annotations import Annotation
-from bot.domain.cards import REMOVED, BatchRow, Card
+from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
-from bot.domain.proposals import PreviewField, Tone
+from bot.domain.proposals import REMOVED, PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escape_point, make_visible, whole_until
@@ -267,7 +267,10 @@ class CardTextRenderer(Generic[T]):
         same = old is None or old == new
         if is_short(PreviewField("", old, new)):
             shown = [self._value(new, "code")]
-            shown = shown if same else [self._value(old, "code"), self.builder.write(" → "), *shown]
+            if not same:
+                if new is None:
+                    shown = [self.builder.write(f"({REMOVED})")]
+                shown = [self._value(old, "code"), self.builder.write(" → "), *shown]
             return self.builder.joined([name, self.builder.write(": "), *shown], ""), name_cut
         if same:
             asides = [("", new)]

@@ -28,6 +28,7 @@ from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, find_written, with_names
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import (
+    REMOVED,
     AskerFacts,
     Cause,
     Circle,
@@ -47,8 +48,6 @@ from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
 _CAN = "Can be undone"
-REMOVED = "removed"
-"""Behind the name of a field whose value goes and none comes."""
 _EDITS = 5  # the newest, told on a card
 _REREAD = 3  # fields that were read again, told on a card
 _SEVERAL = 2  # from which a button decides them together

@@ -20,6 +20,8 @@ from bot.domain.verbs import Button, Verb
 
 _BRIEF = 120  # characters of a value in one sentence
 _SHORT = 60  # of one that stands among others
+REMOVED = "removed"
+"""Stands for the new value of a field whose value goes and none comes."""
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -231,15 +233,15 @@ def _is_nested(field: PreviewField) -> bool:
 
 
 def _change(field: PreviewField) -> str:
-    new = _brief(field.new_value)
+    new = f"({REMOVED})" if field.new_value is None else shorten(field.new_value, _BRIEF)
     if field.old_value is None:
         return new
-    return f"{_brief(field.old_value)} → {new}"
+    return f"{shorten(field.old_value, _BRIEF)} → {new}"
 
 
 def _brief(text: str | None) -> str:
     if text is None:
-        return "(nothing)"
+        return "nothing"
     return shorten(text, _BRIEF)
 
 

@@ -198,7 +198,7 @@ def test_the_running_server_executes_what_the_command_approves(shell: Shell):
             next(lines)
             assert shell.nod("approve", ident, "--demo").stdout.endswith(": Approved.\n")
             assert any('"state":"succeeded"' in line for line in lines)
-    assert "approve by cli:operator" in shell.nod("audit", "--demo").stdout
+    assert "approve by http:local" in shell.nod("audit", "--demo").stdout
     assert demo.end() == 0
 
 

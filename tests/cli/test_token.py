@@ -23,7 +23,7 @@ def test_a_token_is_made_listed_and_revoked_next_to_a_running_server(shell: Shel
             return client.get("/api/me", headers={"Authorization": f"Bearer {token}"})
 
     assert asked().json()["account"] == "http:ci"
-    assert f"{label}  http:ci  by cli:" in shell.nod("token", "list", "--demo").stdout
+    assert f"{label}  http:ci  by http:local" in shell.nod("token", "list", "--demo").stdout
     (listed,) = json.loads(shell.nod("token", "list", "--demo", "--json").stdout)
     assert (listed["label"], listed["account"]) == (label, "http:ci")
     assert shell.nod("token", "revoke", label, "--demo").stdout == f"Revoked {label} of http:ci.\n"

@@ -15,12 +15,12 @@ from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, mention_of, user_of
-from bot.domain.cards import REMOVED, BatchRow, Card
+from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
-from bot.domain.proposals import PreviewField, Tone
+from bot.domain.proposals import REMOVED, PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.verbs import (
@@ -260,7 +260,12 @@ def _write_in_lines(label: Run, aside: str, value: str | None) -> list[ContextLi
 
 
 def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:
-    after = Run("(nothing)", "italic") if new is None else Run(new or b.BLANK)
+    if new is not None:
+        after = Run(new or b.BLANK)
+    elif old is None:
+        after = Run("(nothing)", "italic")
+    else:
+        after = Run(f"({REMOVED})", "italic")
     if old is None:
         return (after,)
     if old == new:

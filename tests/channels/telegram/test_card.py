@@ -149,7 +149,7 @@ def test_a_failed_card_offers_retry():
     ("old", "new", "words"),
     [
         (None, "x", "f: x"),
-        ("x", None, "f: x → (nothing)"),
+        ("x", None, "f: x → (removed)"),
         ("", "x", "f: (empty) → x"),
         ("a", "b\nc", "f:\n- a\n+ b\n+ c"),
         ("a" * 70, "b", f"f now:\n{'a' * 70}\nf will be:\nb"),
