@@ -3,6 +3,7 @@
 NodError
 ├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
 ├── LostRace             another transaction changed the row first; `Database.write` runs the whole one again
+├── UnknownCard          the pressed message is in no row as a card of that proposal: it may be none
 ├── TakenOver            another process runs this turn by now: this one says nothing more
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
@@ -43,6 +44,10 @@ class SettingsError(NodError):
 
 class LostRace(NodError):
     """Several people did this at the same moment. Please try again."""
+
+
+class UnknownCard(NodError):
+    """This card does not show that proposal. Nothing was changed."""
 
 
 class TakenOver(NodError):

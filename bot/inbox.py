@@ -60,6 +60,7 @@ from bot.errors import (
     TakenOver,
     ToolError,
     TooMuch,
+    UnknownCard,
 )
 from bot.store import conversations, messages, people, teams, turns
 from bot.store.connections import get_connections
@@ -77,7 +78,6 @@ _GIVEN_UP = (
     "I kept being restarted while working on this, so I gave up. "
     "Send “continue” to try again, or phrase it differently."
 )
-_NOT_MY_CARD = "This card does not show that proposal. Nothing was changed."
 _SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line; else a conversation
 _NAMES_KEPT = 10_000
 _REFUSALS: dict[type[Exception], Answer] = {
@@ -251,12 +251,16 @@ class Assistant:
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
     async def _press(self, press: Press | Choice) -> Reply:
-        if press.ref is not None and press.address is not None:
+        try:
+            decided = await self.presses.take(press)
+        except UnknownCard as error:
+            if press.address is None or press.ref is None:
+                raise
             found = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
             if found is None:
-                return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
+                return Reply(Answer.UNKNOWN, error.message)
             await self.dispatcher.wake(*found)
-        decided = await self.presses.take(press)
+            decided = await self.presses.take(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
@@ -309,9 +313,7 @@ class Assistant:
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
                 events_of_turn = self._watch_turn(turn, made, noted, delivered=not needs_delivery)
-                made += await self.shown.show(
-                    conversation, turn.transcript.asker, events_of_turn, needs_delivery=needs_delivery
-                )
+                made += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
             await self.database.write(turns.release, turn.id, self.process)
             raise

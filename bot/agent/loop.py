@@ -144,12 +144,13 @@ class FollowUpJobs:
 class Committed:
     """The stored outcome of one answer of the model: its proposals, and the turn's end.
 
-    ``ending`` is None while the turn continues.
+    ``ending`` is None while the turn continues, ``message_id`` where the answer was not stored.
     """
 
     opened: tuple[Proposal, ...]
     ending: Ending | None
     jobs: tuple[Job, ...] = ()
+    message_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -160,6 +161,7 @@ class _Run:
     delivered: bool
     said: list[str] = field(default_factory=list)
     ending: Ending | None = None
+    message_id: int | None = None  # of its last stored answer
     summed_up: bool = False  # it was tried
 
 
@@ -228,10 +230,11 @@ class Loop:
                 yield FollowUpJobs(jobs)
             seen = run.turn.transcript.seen
             choices = error.choices if isinstance(error, ModelError) else ModelError.choices
-            ended = TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.said))
+            ended = TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.said), run.message_id)
             yield TurnFailed(told, seen, choices) if told else ended
         else:
-            yield TurnEnded(run.ending, run.turn.transcript.seen, _join_paragraphs(run.said))
+            seen = run.turn.transcript.seen
+            yield TurnEnded(run.ending, seen, _join_paragraphs(run.said), run.message_id)
 
     async def _read_rows(self, run: _Run) -> None:
         before = run.turn.transcript
@@ -334,6 +337,7 @@ class Loop:
             self.clock(),
         )
         run.ending = committed.ending
+        run.message_id = committed.message_id or run.message_id
         if committed.jobs:
             yield FollowUpJobs(committed.jobs)
         for proposal in committed.opened:
@@ -653,7 +657,7 @@ def _commit(
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
         jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
-    return Committed(opened, ending, tuple(jobs))
+    return Committed(opened, ending, tuple(jobs), message_id)
 
 
 def _warn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:

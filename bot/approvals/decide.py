@@ -26,7 +26,8 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veil
 from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
-from bot.store import people, proposals
+from bot.errors import UnknownCard
+from bot.store import people, posted_cards, proposals
 from bot.store.connections import is_owner
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
@@ -73,12 +74,23 @@ def decide(
     now: datetime,
     prepared: Prepared = Prepared(),  # noqa: B008 - frozen
 ) -> Decided:
-    """Process one press: authorise it, check that it is for the current state, apply and record it."""
+    """Process one press: authorise it, check that it is for the current state, apply and record it.
+
+    Raises UnknownCard where it was made on a message that is not known as a card of the proposal.
+    """
     conversation_lock.with_proposal(session, press.proposal_id)
     p = proposals.get(session, press.proposal_id)
     if p is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
+    _check_card(session, press, p)
     return _decide_one(session, press, policies, now, p, prepared)
+
+
+def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
+    if press.address is None or press.ref is None:
+        return
+    if not posted_cards.is_card_of(session, p, press.address.channel, press.ref):
+        raise UnknownCard
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +105,15 @@ class Rows:
 
 
 def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
-    """Split a press on several proposals into one for each, or return the refusal."""
+    """Split a press on several proposals into one for each, or return the refusal.
+
+    Raises UnknownCard as `decide` does.
+    """
     found = proposals.get(session, press.proposal_id)
     if found is None or (isinstance(press, Choice) and found.batch != press.batch):
         what = "batch" if isinstance(press, Choice) else "proposal"
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
+    _check_card(session, press, found)
     group = proposals.group_of(session, found)
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
@@ -121,7 +137,7 @@ def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Pr
     if not meant:
         late = _LATE.get(press.verb, "All of these are already decided.")
         return Reply(Answer.ALREADY, late, tuple(group))
-    alike = replace(press, verb=verb, digest=None, seen=None)
+    alike = replace(press, verb=verb, digest=None, seen=None, ref=None)  # which is one of them
     return [
         (p, replace(alike, proposal_id=p.id, round=None if press.round is None else p.round)) for p in meant
     ]
@@ -139,11 +155,11 @@ def _list_presses(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Propo
     twice = next((each for each, many in Counter(row.id for _, row in rows).items() if many > 1), None)
     if twice:
         return Reply(Answer.INVALID, f"{twice} is there twice. Approve it or decline it.")
-    actor, why, at, ref, api = choice.actor, choice.reason, choice.address, choice.ref, choice.by_api
+    actor, why, at, api = choice.actor, choice.reason, choice.address, choice.by_api
     return [
         (
             by_id[row.id],
-            Press(actor, verb, row.id, row.round, why, address=at, ref=ref, seen=row.seen, by_api=api),
+            Press(actor, verb, row.id, row.round, why, address=at, seen=row.seen, by_api=api),
         )
         for verb, row in rows
     ]

@@ -289,13 +289,16 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
     If it continued since, the model has already answered past these calls, or is answering in a turn
     that read them as they were: a note tells it how they ended.
     """
-    if not p.called or proposals.has_unsettled(session, p.message_id):
+    if not p.called:
+        return ()
+    progress = conversations.find_progress(session, p.conversation_id, p.message_id)
+    if progress.is_unsettled:
         return ()
     continues, more = teammates.settle_answer(session, p, now) if p.teammate else (True, ())
     if not continues:
         return more
     resumed = turns.want_turn(session, p.conversation_id, now, owner)
-    if not resumed or messages.has_spoken_since(session, p.conversation_id, p.message_id):
+    if not resumed or progress.has_continued:
         group = proposals.of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(each.description)}: {_indent(for_model(each))}" for each in group)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)

@@ -10,7 +10,7 @@ from bot.approvals import rights
 from bot.approvals.lookup import context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
-from bot.channels.delivery.cards import Cards
+from bot.channels.delivery.cards import Cards, draw_card
 from bot.domain.batches import batch_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address
@@ -44,10 +44,25 @@ class CoreLookup:
         *,
         together: bool = False,
     ) -> Card | None:
-        if not await self.presses.gate.groups.read(self._may_see, proposal_id, actor, address):
+        available = await self.cards.registry.available()
+
+        def read(session: Session) -> tuple[Card, bool] | None:
+            proposal = proposals.get(session, proposal_id)
+            if proposal is None or not self._may_see(session, proposal, actor, address):
+                return None
+            is_known = not (address and ref) or posted_cards.is_card_of(
+                session, proposal, address.channel, ref
+            )
+            drawn = draw_card(session, proposal, available, self.policies, address, together=together)
+            return drawn.card, is_known
+
+        found = await self.presses.gate.groups.read(read)
+        if found is None:
             return None
-        pressed = (proposal_id, actor, address, ref) if address and ref else None
-        if pressed and await self.cards.recognise(*pressed) is None:
+        card, is_known = found
+        if is_known or address is None or ref is None:
+            return card
+        if await self.cards.recognise(proposal_id, actor, address, ref) is None:
             return None
         return (await self.cards.load_card(proposal_id, address, together=together)).card
 
@@ -106,10 +121,7 @@ class CoreLookup:
 
         return Overview(*(tuple(map(shown, part)) for part in parts))
 
-    def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None:
-            return False
+    def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
         if rights.visible(session, self.policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)

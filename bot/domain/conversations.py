@@ -202,12 +202,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A wanted turn, as taken up: its id, everything the model will see, and the process that runs it."""
+    """A wanted turn, as taken up: its id, everything the model will see, and the process that runs it.
+
+    ``has_undelivered``: people have yet to be shown something from before it.
+    """
 
     id: int
     transcript: Transcript
     usage: Usage
     owner: str = ""
+    has_undelivered: bool = False
 
     def key(self, answers: int) -> str:
         """Return the key of its answer of this number, before there is a row and in it."""

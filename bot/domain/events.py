@@ -88,12 +88,13 @@ class Ending(StrEnum):
 class TurnEnded:
     """The turn ended. ``seen`` is the id of the last person's message it took in.
 
-    ``text`` its full answer.
+    ``text``: its full answer. ``message_id``: of the last line that it stored; None where it stored none.
     """
 
     ending: Ending
     seen: int
     text: str
+    message_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,13 @@ _BEGUN_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("most"))
     .subquery()
 )
+_PROGRESS = select(proposal_store.UNSETTLED.exists(), messages.SPOKEN_SINCE.exists())
 _PROPOSAL = table_of(ProposalRow)
+_OF_PROPOSALS = (
+    select(_PROPOSAL.c.id.label("proposal_id"), *_CONVERSATION.c)
+    .join_from(_PROPOSAL, _CONVERSATION, _CONVERSATION.c.id == _PROPOSAL.c.conversation_id)
+    .where(_PROPOSAL.c.id.in_(bindparam("proposal_ids", expanding=True)))
+)
 _HERE = bindparam("conversation_id", type_=String)
 _LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
 _RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule, as asked again
@@ -100,6 +106,17 @@ def get_conversation(session: Session, conversation_id: str) -> Conversation | N
 def _get(session: Session, conversation_id: str) -> Conversation | None:
     row = session.connection().execute(_GET, {"id": conversation_id}).first()
     return from_row(row) if row else None
+
+
+def of_proposals(session: Session, proposal_ids: Collection[str]) -> dict[str, Conversation]:
+    """Return the conversation of each of these proposals, by the proposal's id."""
+    if not proposal_ids:
+        return {}
+    found: dict[str, Conversation] = {}
+    for row in session.connection().execute(_OF_PROPOSALS, {"proposal_ids": list(proposal_ids)}):
+        found[row.proposal_id] = conversation = from_row(row)
+        database.keep_read(session, (Conversation, conversation.id), conversation)
+    return found
 
 
 def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
@@ -161,6 +178,22 @@ def open_at(session: Session, address: Address) -> str | None:
     where = {"channel": address.channel, "key": address.key}
     found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
     return found
+
+
+class Progress(NamedTuple):
+    """The progress of a conversation past an answer of the agent.
+
+    ``is_unsettled``: a call of the answer has not ended. ``has_continued``: people or the agent said more.
+    """
+
+    is_unsettled: bool
+    has_continued: bool
+
+
+def find_progress(session: Session, conversation_id: str, message_id: int) -> Progress:
+    """Return how far a conversation is past the answer ``message_id``."""
+    past = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
+    return Progress(*session.connection().execute(_PROGRESS, past).one())
 
 
 class Arrival(NamedTuple):

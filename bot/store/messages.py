@@ -28,7 +28,7 @@ _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
 _READ = "id role text after actor name calls results created_at event_id files"
 _LINES = select(*(_MESSAGE.c[name] for name in _READ.split()))
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
-_UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
+UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _FIRST_HEARD = (
     _LINES.where(_IN_CONVERSATION, among(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
 )
@@ -44,7 +44,7 @@ HEARD_SINCE = (
 )
 _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 _INSERT_ANSWER = insert(_MESSAGE).returning(_MESSAGE.c.id, HEARD_SINCE.exists())
-_SPOKEN_SINCE = (
+SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
     .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), among(_MESSAGE.c.role, sorted(SPOKEN)))
     .limit(1)
@@ -166,15 +166,9 @@ def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     return found.first() is not None
 
 
-def has_spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
-    """Return whether people or the agent said more after this message."""
-    since = {"conversation_id": conversation_id, "seen": message_id}
-    return session.connection().execute(_SPOKEN_SINCE, since).first() is not None
-
-
 def list_undelivered(session: Session, conversation_id: str) -> list[Line]:
     """Return the undelivered lines, oldest first."""
-    rows = session.connection().execute(_UNDELIVERED, {"conversation_id": conversation_id})
+    rows = session.connection().execute(UNDELIVERED, {"conversation_id": conversation_id})
     return [_line(row) for row in rows]
 
 

@@ -67,7 +67,7 @@ class OutputRow(Row, table=True):
 
 
 _OUTPUT = table_of(OutputRow)
-_UNPOSTED = (
+UNPOSTED = (
     select(_OUTPUT)
     .where(_OUTPUT.c.conversation_id == bindparam("conversation_id"), ~_OUTPUT.c.posted)
     .order_by(_OUTPUT.c.created_at, _OUTPUT.c.id)
@@ -151,7 +151,7 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
 
 def list_unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
     """Return the files that people in a conversation still have to get, oldest first."""
-    rows = session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id})
+    rows = session.connection().execute(UNPOSTED, {"conversation_id": conversation_id})
     return [_to_output(row) for row in rows]
 
 

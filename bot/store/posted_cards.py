@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, exists, func, update
+from sqlalchemy import bindparam, case, exists, func, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
-from bot.domain.proposals import State
+from bot.domain.proposals import Proposal, State
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
@@ -27,6 +27,9 @@ _BEHIND_OF_MESSAGE = (
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
     .order_by(_COPY.c.id.desc())  # the first card tells of the others, so it is drawn after them
 )
+_SHOWN = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
+_VERSION = select(func.sum(_PROPOSAL.c.version)).where(_SHOWN).scalar_subquery()
+_IS_BEHIND = case((bindparam("shown_version") == _VERSION, 0), else_=1)
 _MARK_RENDERED = (
     update(_COPY)
     .where(_COPY.c.id == bindparam("copy_id"))
@@ -60,21 +63,19 @@ def add_card(
 
     ``shown_version`` is the sum over a batch; 0 says that no one knows what it shows, so it is behind.
     """
-    shown = (col(ProposalRow.id) == proposal_id) | (col(ProposalRow.batch) == proposal_id)
-    version = session.exec(select(func.sum(ProposalRow.version)).where(shown)).one()
-    session.execute(
-        insert_or_ignore(session, CopyRow).values(
-            proposal_id=proposal_id,
-            channel=address.channel,
-            key=address.key,
-            ref=ref,
-            wanted=int(version != shown_version),
-            rendered=0,
-            gone=False,
-            shown=fingerprint,
-        )
-    )
-    return bool(version != shown_version)
+    copy = {
+        "proposal_id": proposal_id,
+        "channel": address.channel,
+        "key": address.key,
+        "ref": ref,
+        "rendered": 0,
+        "gone": False,
+        "shown": fingerprint,
+    }
+    versions = {"card_id": proposal_id, "shown_version": shown_version}
+    added = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_IS_BEHIND)
+    wanted = session.connection().execute(added, copy | versions).scalar()
+    return bool(wanted)  # a copy that was known already is redrawn as its row says
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
@@ -94,6 +95,12 @@ def find_known(session: Session, channel: str, ref: str) -> Known | None:
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
     return Known(*row) if row else None
+
+
+def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> bool:
+    """Return whether the message ``ref`` is known as a card of this proposal or its batch, and not gone."""
+    known = find_known(session, channel, ref)
+    return known is not None and not known.gone and known.proposal_id in (proposal.id, proposal.card_id)
 
 
 def revive(session: Session, channel: str, ref: str) -> None:

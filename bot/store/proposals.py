@@ -57,15 +57,15 @@ IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.A
 _TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(IS_MOVING, _TABLE.c.progress.is_not(None))
 ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "owner")))
 _BY_ID = ALL.where(_TABLE.c.id == bindparam("id"))
-_OF_MESSAGE = ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
+_OF_MESSAGES = ALL.where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True))).order_by(
+    _TABLE.c.message_id, _TABLE.c.position
+)
 _OF_CONVERSATION = ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
     _TABLE.c.message_id, _TABLE.c.position
 )
 _OF_BATCH = ALL.where(_TABLE.c.batch == bindparam("batch")).order_by(_TABLE.c.position)
-_UNSETTLED = (
-    select(_TABLE.c.id)
-    .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, OPEN))
-    .limit(1)
+UNSETTLED = select(_TABLE.c.id).where(
+    _TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, OPEN)
 )
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
 _SIBLINGS = (
@@ -119,7 +119,12 @@ def get(session: Session, proposal_id: str) -> Proposal | None:
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
     """Return the proposals of one answer, in the order they were asked for."""
-    return _read(session, _OF_MESSAGE, message_id=message_id)
+    return of_messages(session, [message_id])
+
+
+def of_messages(session: Session, message_ids: Sequence[int]) -> list[Proposal]:
+    """Return the proposals of these answers, each answer's in the order they were asked for."""
+    return _read(session, _OF_MESSAGES, message_ids=message_ids) if message_ids else []
 
 
 def of_batch(session: Session, batch: str) -> list[Proposal]:
@@ -330,10 +335,6 @@ def stopping(session: Session, among_these: Collection[str]) -> list[str]:
     """Return the ids of running proposals that someone wants stopped."""
     stopped = (_TABLE.c.state == State.EXECUTING) & (_TABLE.c.cause == Cause.STOPPED)
     return _ids(session, stopped, _TABLE.c.id.in_(among_these))
-
-
-def has_unsettled(session: Session, message_id: int) -> bool:
-    return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
 
 
 def _read(session: Session, found: Any, **values: Any) -> list[Proposal]:

@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
+from sqlalchemy import String, bindparam
 from sqlmodel import Session, col, select
 
 from bot.domain.conversations import AskedQuestion, LineRole
-from bot.store.state import forget_states, keep_state, list_keys_since, list_states, load_state
+from bot.store.state import StateRow, forget_states, keep_state, list_keys_since, list_states, load_state
 from bot.store.tables.conversations import MessageRow
+from bot.store.tables.row import table_of
 from bot.store.turns import is_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
+_ROWS = table_of(StateRow)
+_OF_HOME = _ROWS.c.key.startswith(bindparam("conversation_id", type_=String) + "/")
+ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
+"""The keys of the questions of a conversation that have not been told their answer."""
 
 
 def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:

@@ -14,7 +14,7 @@ from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.errors import TakenOver
-from bot.store import conversations, messages, processes, rules
+from bot.store import conversations, messages, outputs, processes, rules
 from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
@@ -31,9 +31,10 @@ _WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WA
 _WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")
+_HAS_UNDELIVERED = (messages.UNDELIVERED.exists() | outputs.UNPOSTED.exists()).label("has_undelivered")
 _WITH_PLACE = (
     select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
-    .add_columns(*rules.VERSION, *_PLACE.c)
+    .add_columns(*rules.VERSION, _HAS_UNDELIVERED, *_PLACE.c)
     .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     .where(_WANTED_HERE)
 )
@@ -156,10 +157,10 @@ def take_up(session: Session, conversation_id: str) -> Turn | None:
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    turn_id, owner, *used, version, paused_at = row[: 4 + len(_USAGE)]
+    turn_id, owner, *used, version, paused_at, has_undelivered = row[: 5 + len(_USAGE)]
     rules.know_version(session, version, paused_at)
     transcript = conversations.transcript_of(session, conversations.from_row(row))
-    return Turn(turn_id, transcript, Usage(*used), owner)
+    return Turn(turn_id, transcript, Usage(*used), owner, has_undelivered)
 
 
 class Answered(NamedTuple):

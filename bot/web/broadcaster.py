@@ -80,11 +80,12 @@ class Broadcaster:
         """No one listens to any single conversation."""
         return not self._listeners
 
-    async def somebody(self, seconds: float) -> None:
-        """Return once anybody listens, or after ``seconds``."""
+    async def somebody(self, seconds: float) -> bool:
+        """Return True once anybody listens, or False after ``seconds``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._somebody.wait()
+        return self._somebody.is_set()
 
     def listens(self, key: str) -> bool:
         """Return whether someone listens to that one conversation."""

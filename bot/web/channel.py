@@ -62,8 +62,9 @@ class BroadcastStream:
                 if shown:
                     return ProposalEvent(type="proposal_opened", proposal=shown)
                 return None
-            case TurnEnded(ending):
-                last = await self.channel.conversations.last_answer(ident)
+            case TurnEnded(ending, message_id=last):
+                if last is None:
+                    last = await self.channel.conversations.last_answer(ident)
                 return TurnDone(conversation_id=ident, message_id=last, ending=ending)
             case TurnFailed(explanation):
                 return TurnBroke(conversation_id=ident, error=explanation)
@@ -150,12 +151,11 @@ class HttpChannel:
         while True:
             rings = self.notifier.rings
             try:
-                if self.hub.alone:
+                if self.hub.alone and not await self.hub.somebody(self.pace.feed):
                     newest = await self.proposals.newest_change()
                     # listeners who joined in the meantime must not miss anything
                     if self.hub.alone:
                         seen = newest
-                    await self.hub.somebody(self.pace.feed)
                     continue
                 seen, far, changes = await self.proposals.news(seen, far, self.hub.listens)
             except Exception as error:  # a toolset or the database is away; continue when it is back

@@ -46,7 +46,8 @@ async def test_a_message_is_answered_in_the_order_it_streams(nod: Nod) -> None:
     assert reply.answer is Answer.ACCEPTED
     [stream] = nod.chat.streams
     assert stream.text == "Hello there."
-    assert stream.events[-1] == TurnEnded(Ending.DONE, reply.message_id or 0, "Hello there.")
+    asked = reply.message_id or 0
+    assert stream.events[-1] == TurnEnded(Ending.DONE, asked, "Hello there.", message_id=asked + 1)
     assert await nod.said() == ["hi", "Hello there."]
 
 

@@ -221,13 +221,15 @@ class ProposalLookup:
 
         def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
             rows, now = log.since(session, since), proposals.progress(session)
+            changed = dict.fromkeys((*(ident for _, ident in rows), *list_progressed(far, now)))
+            places = conversations.of_proposals(session, changed)
             changes = []
-            for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *list_progressed(far, now))):
-                proposal = proposals.get(session, proposal_id)
-                conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
-                if proposal and conversation and wanted(conversation.origin.key):
-                    seen = self._view_page(session, [proposal], conversation.requester, available)
-                    changes.append((conversation.origin.key, seen[0]))
+            for proposal_id in changed:
+                place = places.get(proposal_id)
+                proposal = proposals.get(session, proposal_id) if place and wanted(place.origin.key) else None
+                if place and proposal:
+                    seen = self._view_page(session, [proposal], place.requester, available)
+                    changes.append((place.origin.key, seen[0]))
             return rows[-1][0] if rows else since, now, changes
 
         return await self._groups.read(read)

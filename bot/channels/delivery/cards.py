@@ -31,7 +31,7 @@ from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.connections import is_owner
 from bot.store.database import Database
-from bot.store.posted_cards import Copy, Known
+from bot.store.posted_cards import Copy
 from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
@@ -50,6 +50,28 @@ class ProposalCard(NamedTuple):
 
     proposal: Proposal
     card: Card
+
+
+class Destinations(NamedTuple):
+    """The places of a proposal's card: those that have it, and all that should.
+
+    ``first``: the first that does not have it yet, with the card for it; None where every place has it.
+    """
+
+    posted: set[Address]
+    addresses: list[Address]
+    first: tuple[Address, ProposalCard] | None
+
+
+class BehindCopies(NamedTuple):
+    """The outdated copies that are due to be redrawn; with the card of the first.
+
+    ``must_wait``: others will change again soon.
+    """
+
+    due: Sequence[Copy]
+    card: ProposalCard | None
+    must_wait: bool
 
 
 class PostedCards(NamedTuple):
@@ -112,15 +134,19 @@ class Cards:
 
         Raises ChannelError if it may still arrive at one more place, unless this is the last try.
         """
-        posted, addresses = await self.database.read(self._read_destinations, conversation, proposal)
+        available = await self.registry.available()
+        posted, addresses, new = await self.database.read(
+            self._read_destinations, conversation, proposal, available
+        )
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
         for address in addresses:  # the list grows: a place that refuses for good is replaced
             poster = poster_at(self.channels, address)
             if address in posted or poster is None:
                 continue
+            drawn = new[1] if new and new[0] == address else None
             try:
-                jobs.update(await self._post_card(poster, proposal.id, address))
+                jobs.update(await self._post_card(poster, proposal.id, address, drawn))
             except ChannelError as error:
                 failures[address] = error
                 if isinstance(error, NotDeliverable):
@@ -158,11 +184,16 @@ class Cards:
         return [place for place in around if place is not None and place not in failures][:1]
 
     def _read_destinations(
-        self, session: Session, conversation: Conversation, proposal: Proposal
-    ) -> tuple[set[Address], list[Address]]:
-        """Return the places where the card is posted, and those where it should be."""
+        self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
+    ) -> Destinations:
         posted = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
-        return posted, self._list_addresses(session, conversation, proposal)
+        addresses = self._list_addresses(session, conversation, proposal)
+        new = (each for each in addresses if each not in posted and poster_at(self.channels, each))
+        first = next(new, None)
+        if first is None:
+            return Destinations(posted, addresses, None)
+        drawn = self._read_card_at(session, proposal.id, available, first)
+        return Destinations(posted, addresses, (first, drawn))
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
         members = _list_members(session, proposal)
@@ -219,9 +250,14 @@ class Cards:
         for job in await self._post_card(poster, proposal_id, address):
             await self.redraw(int(job.key))
 
-    async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> tuple[Job, ...]:
-        """Post the card as it is now, and store the copy. Returns a job if the copy is behind already."""
-        proposal, card = await self._load_card_at(proposal_id, address)
+    async def _post_card(
+        self, poster: Poster, proposal_id: str, address: Address, drawn: ProposalCard | None = None
+    ) -> tuple[Job, ...]:
+        """Post the card as it is now, and store the copy. Returns a job if the copy is behind already.
+
+        ``drawn``: the card as it was just read for this place; None reads it.
+        """
+        proposal, card = drawn or await self._load_card_at(proposal_id, address)
         try:
             ref = await poster.post_card(address, card)
         except ChannelError as error:
@@ -243,9 +279,6 @@ class Cards:
         gets its row here and is redrawn from now on, as is a card that had been marked as gone. Returns None
         if the message can't be a card of this proposal.
         """
-        known = await self.database.read(posted_cards.find_known, address.channel, ref)
-        if known == Known(proposal_id, gone=False):
-            return ()
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
 
     def _recognise(
@@ -279,7 +312,7 @@ class Cards:
     def _list_addresses(
         self, session: Session, conversation: Conversation, proposal: Proposal
     ) -> list[Address]:
-        policy = self.policies.load(session)
+        policy, _ = self.policies.load_for(session, proposal.requester)  # whom most of what follows needs
         return audience.find_card_places(session, policy, conversation, proposal, self.routes)
 
     @property
@@ -304,28 +337,51 @@ class Cards:
         drawn: set[tuple[int, int]] = set()
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
-            outdated = await self.database.read(posted_cards.behind, message_id)
-            must_wait = may_wait and any(changes_soon for _, changes_soon in outdated)
+            available = await self.registry.available()
+            behind = await self.database.read(self._read_behind, message_id, available, drawn, may_wait)
             is_behind = False
-            for copy, changes_soon in outdated:
-                version = (copy.id, copy.wanted)
-                if version in drawn or (changes_soon and may_wait):
-                    continue
-                drawn.add(version)
-                if await self._redraw(copy):
+            card = behind.card
+            for copy in behind.due:
+                drawn.add((copy.id, copy.wanted))
+                if await self._redraw(copy, card):
                     is_behind = True
-            if must_wait:
+                card = None  # of the first alone
+            if behind.must_wait:
                 await self.sleep(_LOOK_SECONDS)
             elif not is_behind:
                 return
 
-    async def _redraw(self, copy: Copy) -> bool:
-        """Redraw one copy. Returns True if its card has changed again since it was read."""
+    def _read_behind(
+        self,
+        session: Session,
+        message_id: int,
+        available: AvailableTools,
+        drawn: Collection[tuple[int, int]],
+        may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
+    ) -> BehindCopies:
+        """Return the outdated copies of an answer's cards that are not as they were ``drawn`` just now."""
+        outdated = posted_cards.behind(session, message_id)
+        due = [
+            copy
+            for copy, changes_soon in outdated
+            if (copy.id, copy.wanted) not in drawn and not (changes_soon and may_wait)
+        ]
+        must_wait = may_wait and any(changes_soon for _, changes_soon in outdated)
+        if not due:
+            return BehindCopies(due, None, must_wait)
+        card = self._read_card_at(session, due[0].proposal_id, available, due[0].address)
+        return BehindCopies(due, card, must_wait)
+
+    async def _redraw(self, copy: Copy, drawn: ProposalCard | None = None) -> bool:
+        """Redraw one copy. Returns True if its card has changed again since it was read.
+
+        ``drawn``: the card as it was read together with the copy; None reads it.
+        """
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
         if poster is None or self._pauses.holds(key):
             return False
-        proposal, card = await self._load_card_at(copy.proposal_id, copy.address)
+        proposal, card = drawn or await self._load_card_at(copy.proposal_id, copy.address)
         try:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
@@ -361,13 +417,34 @@ class Cards:
         With ``together`` a proposal of a batch gives the batch's first proposal and the card of the batch.
         """
         available = await self.registry.available()
-        read = partial(_read_card, together=together)
-        return await self.database.read(read, proposal_id, available, self.policies, at)
+        read = partial(self.read_card, together=together)
+        return await self.database.read(read, proposal_id, available, at)
+
+    def read_card(
+        self,
+        session: Session,
+        proposal_id: str,
+        available: AvailableTools,
+        at: Address | None,
+        *,
+        together: bool,
+    ) -> ProposalCard:
+        """Return the card like `load_card`, in the caller's snapshot."""
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            raise KeyError(proposal_id)
+        return draw_card(session, proposal, available, self.policies, at, together=together)
 
     async def _load_card_at(self, proposal_id: str, address: Address) -> ProposalCard:
+        available = await self.registry.available()
+        return await self.database.read(self._read_card_at, proposal_id, available, address)
+
+    def _read_card_at(
+        self, session: Session, proposal_id: str, available: AvailableTools, address: Address
+    ) -> ProposalCard:
         """Return the card for a place, with the group's buttons only if all its cards are posted there."""
-        proposal, card = await self.load_card(proposal_id, address, together=True)
-        if card.group is None or await self.database.read(posted_cards.stand_at, card.group.members, address):
+        proposal, card = self.read_card(session, proposal_id, available, address, together=True)
+        if card.group is None or posted_cards.stand_at(session, card.group.members, address):
             return ProposalCard(proposal, card)
         return ProposalCard(proposal, card.alone)
 
@@ -386,26 +463,26 @@ def _list_members(session: Session, proposal: Proposal) -> Sequence[Proposal]:
     return [proposal]
 
 
-def _read_card(
+def draw_card(
     session: Session,
-    proposal_id: str,
+    proposal: Proposal,
     available: AvailableTools,
     policies: Policies,
     at: Address | None,
     *,
     together: bool,
 ) -> ProposalCard:
-    """Return a proposal's card for a reader ``at`` an address, None if that is not known."""
-    proposal = proposals.get(session, proposal_id)
-    if proposal is None:
-        raise KeyError(proposal_id)
+    """Return a proposal's card for a reader ``at`` an address, None if that is not known.
+
+    ``together``: as `Cards.load_card` has it.
+    """
     if together and proposal.batch:
         members = proposals.of_batch(session, proposal.batch)
         cards = cards_of(session, policies, available, members)
         proposal = members[0]
         card = batch_card(members, [cards[member.id] for member in members])
     else:
-        card = cards_of(session, policies, available, [proposal])[proposal_id]
+        card = cards_of(session, policies, available, [proposal])[proposal.id]
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if at is not None and conversation is not None and card.pending:
         card = _place_card_at(session, policies, conversation, proposal, card, at)

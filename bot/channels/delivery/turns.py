@@ -29,17 +29,26 @@ from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
-from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
-from bot.domain.events import TextDelta, ToolProgress, ToolStarted, TurnEnded, TurnEvent, TurnFailed, Waited
+from bot.domain.conversations import Conversation, Line, LineRole, Turn
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+    Waited,
+)
 from bot.domain.jobs import Job, Work
-from bot.domain.people import SHELL, Actor
-from bot.domain.proposals import Proposal, State
+from bot.domain.people import SHELL
+from bot.domain.proposals import Proposal
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, NotDeliverable
-from bot.store import conversations, messages, outputs, proposals, questions
+from bot.store import messages
 from bot.store.database import Database
-from bot.store.outputs import KeptOutput
 from bot.store.processes import Leases
+from bot.store.undelivered import Undelivered, read_undelivered
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -103,12 +112,7 @@ class Turns:
         return bool(self.routes or book.list_about(Subject.ROUTE))
 
     async def show(
-        self,
-        conversation: Conversation,
-        requester: Actor,
-        events: AsyncIterator[TurnEvent],
-        *,
-        needs_delivery: bool,
+        self, turn: Turn, events: AsyncIterator[TurnEvent], *, needs_delivery: bool
     ) -> tuple[Job, ...]:
         """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
@@ -116,29 +120,29 @@ class Turns:
         ``needs_delivery`` is what the method of that name says of the conversation.
         Raises LeasedElsewhere before the first event if another process is posting there.
         """
+        conversation = turn.transcript.conversation
         channel = self.channels.get(conversation.origin.channel)
         if channel is None or conversation.shown_at is not None:
             await _run_unseen(events)
         elif poster_at(self.channels, conversation.origin) is None:
-            await _send_all(channel.open_stream(conversation.address, requester), events)
+            await _send_all(channel.open_stream(conversation.address, turn.transcript.asker), events)
         else:
-            return await self._show_and_post(channel, conversation, requester, events)
+            return await self._show_and_post(channel, turn, events)
         await self.cards.announce_change()
         if channel is None or not needs_delivery:
             return ()
         return (Job(Work.DELIVER, conversation.id),)
 
     async def _show_and_post(
-        self,
-        channel: Channel,
-        conversation: Conversation,
-        requester: Actor,
-        events: AsyncIterator[TurnEvent],
+        self, channel: Channel, turn: Turn, events: AsyncIterator[TurnEvent]
     ) -> tuple[Job, ...]:
         """Post what is older, so that it stands above the turn; then show the turn, and post its cards."""
+        conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
-            before = await self._post_undelivered(conversation.id)
-            stream = channel.open_stream(conversation.address, requester)
+            before = _Delivery((), [], is_refused=False)
+            if turn.has_undelivered:
+                before = await self._post_undelivered(conversation.id)
+            stream = channel.open_stream(conversation.address, turn.transcript.asker)
             shown = await _Pump(stream).run(events)
             after = await self._post_undelivered(conversation.id, shown=shown, older=before.undelivered)
             return (*before.jobs, *after.jobs)
@@ -186,7 +190,12 @@ class Turns:
         ``shown`` is what a stream just showed of a turn. The turn's lines are all except the ``older`` ones.
         """
         async with self._lock(f"{conversation_id}/posting"):
-            rows = await self.database.read(_read_undelivered, conversation_id)
+            if shown is not None and shown.is_complete and shown.ending is Ending.DONE:
+                rows = await self.database.write(_settle_shown, conversation_id, shown, older)
+            else:
+                rows = await self.database.read(read_undelivered, conversation_id)
+            if rows is None:
+                return _Delivery((), [], is_refused=False)
             if shown is not None:
                 self._note_shown(shown, [line for line, _ in rows.lines if line.id not in older])
             delivery = await self._post_rows(rows, questions_only=questions_only)
@@ -199,27 +208,24 @@ class Turns:
             return delivery
 
     def _note_shown(self, shown: "_Shown", lines: Sequence[Line]) -> None:
-        """Note which of a turn's lines the stream has shown, in full or in part.
-
-        A notice that came while the turn was shown must still be posted, unless it says why the turn failed.
-        """
+        """Note which of a turn's lines the stream has shown, in full or in part."""
         for line in lines:
             if shown.is_complete:
-                if line.role is LineRole.ASSISTANT or line.text == shown.text:
+                if shown.has_all_of(line):
                     self._progress[line.id].is_text_done = True
             elif shown.posts_arrived and len(lines) == 1 and line.text == shown.text:
                 # of several lines no one knows whose posts arrived
                 self._progress[line.id].posts_arrived = shown.posts_arrived
 
-    async def _post_rows(self, rows: "_Undelivered", *, questions_only: bool) -> _Delivery:
+    async def _post_rows(self, rows: Undelivered, *, questions_only: bool) -> _Delivery:
         jobs: list[Job] = []
         undelivered: list[int] = []
         is_refused = False
         conversation = rows.conversation
-        is_served = conversation is not None and conversation.origin.channel in {SHELL, *self.channels}
+        is_served = conversation.origin.channel in {SHELL, *self.channels}
         for line, opened in rows.lines:
             has_question = any(proposal.kind.is_answer for proposal in opened)
-            if conversation is None or not is_served or (questions_only and not has_question):
+            if not is_served or (questions_only and not has_question):
                 undelivered.append(line.id)
                 continue
             posted = await self._post_line(conversation, line, opened)
@@ -227,7 +233,7 @@ class Turns:
             if not posted.is_delivered:
                 undelivered.append(line.id)
                 is_refused = True
-        if conversation is not None and rows.files:
+        if rows.files:
             arrived = await self._attachments.post(conversation, rows.files)
             is_refused = is_refused or not arrived
         if rows.answers:
@@ -307,12 +313,20 @@ class _Shown:
     """The part of a turn that a stream has displayed.
 
     ``is_complete`` is True if it displayed all of it. ``text`` is the turn's answer or the reason of its
-    failure, ``posts_arrived`` how many posts of it the platform took.
+    failure, ``posts_arrived`` how many posts of it the platform took. ``ending``: None for a failure.
     """
 
     is_complete: bool = False
     posts_arrived: int = 0
     text: str = ""
+    ending: Ending | None = None
+
+    def has_all_of(self, line: Line) -> bool:
+        """Return whether a stream that displayed all of the turn displayed this line of it.
+
+        A notice that came while the turn was shown was not displayed, unless it says why the turn failed.
+        """
+        return line.role is LineRole.ASSISTANT or line.text == self.text
 
 
 class _Pump:
@@ -359,7 +373,9 @@ class _Pump:
                     log.warning("a stream failed", why=error.message)
                     return _Shown(posts_arrived=error.arrived, text=_final_text(event))
             if self._has_ended and not self._pending:
-                return _Shown(is_complete=True, text=_final_text(batch[-1]))
+                last = batch[-1]
+                ending = last.ending if isinstance(last, TurnEnded) else None
+                return _Shown(is_complete=True, text=_final_text(last), ending=ending)
 
     async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
         """Wait for events and take them all; empty if none came within so many seconds."""
@@ -369,6 +385,26 @@ class _Pump:
         batch = _join_texts(self._pending)
         self._pending.clear()
         return batch
+
+
+def _settle_shown(
+    session: Session, conversation_id: str, shown: _Shown, older: Collection[int]
+) -> Undelivered | None:
+    """Mark as delivered what a stream has displayed of a turn, and return what is still to be shown.
+
+    A line with cards is among that: it is delivered once these are posted.
+    """
+    rows = read_undelivered(session, conversation_id)
+    if rows is None:
+        return None
+    settled = {
+        line.id
+        for line, opened in rows.lines
+        if line.id not in older and not opened and shown.has_all_of(line)
+    }
+    if settled:
+        messages.mark_delivered(session, sorted(settled))
+    return rows._replace(lines=[each for each in rows.lines if each[0].id not in settled])
 
 
 def _final_text(event: TurnEvent) -> str:
@@ -389,33 +425,3 @@ def _join_texts(events: Sequence[TurnEvent]) -> list[TurnEvent]:
         else:
             joined.append(event)
     return joined
-
-
-class _Undelivered(NamedTuple):
-    """The rows of a conversation that people have not been shown yet; lines with their proposals."""
-
-    conversation: Conversation | None  # None if there are only answers
-    lines: list[tuple[Line, list[Proposal]]]
-    files: list[KeptOutput]
-    answers: list[AskedQuestion]
-
-
-def _read_undelivered(session: Session, conversation_id: str) -> _Undelivered:
-    lines = [
-        (line, _list_shown_proposals(session, line.id))
-        for line in messages.list_undelivered(session, conversation_id)
-    ]
-    files = outputs.list_unposted(session, conversation_id)
-    conversation = None
-    if lines or files:
-        conversation = conversations.get_conversation(session, conversation_id)
-    return _Undelivered(conversation, lines, files, questions.list_answered(session, conversation_id))
-
-
-def _list_shown_proposals(session: Session, line_id: int) -> list[Proposal]:
-    """Return the proposals that get a card. A cancelled one gets it only if it stands for its batch."""
-    return [
-        proposal
-        for proposal in proposals.of_message(session, line_id)
-        if proposal.state is not State.CANCELLED or proposal.batch == proposal.id
-    ]

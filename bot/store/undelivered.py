@@ -1,0 +1,58 @@
+"""The rows of a conversation that people have not been shown yet: lines with their cards, files, answers."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+from sqlmodel import Session
+
+from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
+from bot.domain.proposals import Proposal, State
+from bot.store import conversations, messages, outputs, proposals, questions
+from bot.store.outputs import KeptOutput
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.row import table_of
+
+_CONVERSATION = table_of(ConversationRow)
+_WHICH = select(
+    *_CONVERSATION.c,
+    messages.UNDELIVERED.exists().label("has_lines"),
+    outputs.UNPOSTED.exists().label("has_files"),
+    questions.ASKED.exists().label("has_questions"),
+).where(_CONVERSATION.c.id == bindparam("conversation_id"))
+
+
+class Undelivered(NamedTuple):
+    """The rows of a conversation that are still to be shown; lines with the proposals that get a card."""
+
+    conversation: Conversation
+    lines: Sequence[tuple[Line, Sequence[Proposal]]]
+    files: Sequence[KeptOutput]
+    answers: Sequence[AskedQuestion]
+
+
+def read_undelivered(session: Session, conversation_id: str) -> Undelivered | None:
+    """Return what is to be shown, perhaps nothing; None where there is no such conversation."""
+    row = session.connection().execute(_WHICH, {"conversation_id": conversation_id}).first()
+    if row is None:
+        return None
+    found = Undelivered(conversations.from_row(row), [], [], [])
+    if row.has_lines:
+        found = found._replace(lines=_read_lines(session, conversation_id))
+    if row.has_files:
+        found = found._replace(files=outputs.list_unposted(session, conversation_id))
+    if row.has_questions:
+        found = found._replace(answers=questions.list_answered(session, conversation_id))
+    return found
+
+
+def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequence[Proposal]]]:
+    lines = messages.list_undelivered(session, conversation_id)
+    may_have_cards = [line.id for line in lines if line.calls or line.role is not LineRole.ASSISTANT]
+    cards: defaultdict[int, list[Proposal]] = defaultdict(list)
+    for proposal in proposals.of_messages(session, may_have_cards):
+        # a cancelled one gets a card only if it stands for its batch
+        if proposal.state is not State.CANCELLED or proposal.batch == proposal.id:
+            cards[proposal.message_id].append(proposal)
+    return [(line, cards[line.id]) for line in lines]
