@@ -7,16 +7,15 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.approvals import lifecycle, ownership
+from bot.approvals import lifecycle, ownership, readings
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import preview_of
-from bot.approvals.readings import as_asked
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
-from bot.domain.proposals import Cause, Proposal, State, old_values
+from bot.domain.proposals import Cause, Inverse, Proposal, State, old_values
 from bot.domain.redaction import secrets_in, veil
 from bot.errors import Disconnected, Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
@@ -30,6 +29,9 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
+_HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed no one else to."
+_HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
+_NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
 
 
@@ -119,7 +121,7 @@ class Execution:
             if why := await ownership.look_for_change(self.database, proposal):
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
-            tool = as_asked(available.get(proposal.tool_name), proposal)
+            tool = readings.as_asked(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
                 barred = await self.database.read(teams.find_bar, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
@@ -174,8 +176,11 @@ class Execution:
         noted: tracing.Noted,
     ) -> tuple[Job, ...]:
         secrets = secrets_in(claimed.arguments, tool.parameters)
+        is_hidden = await self._hides_answer(claimed)
 
         async def show(words: str) -> None:
+            if is_hidden:
+                return
             jobs = await self.database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
                 await wake(*jobs)
@@ -205,14 +210,25 @@ class Execution:
                 return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 noted.fail(type(error).__name__)
-                return await self._fail(claimed, _cause(error), veil(words_of(error, tool.name), secrets))
+                words = veil(words_of(error, tool.name), secrets)
+                if is_hidden or await self._hides_answer(claimed):
+                    return await self._finish(claimed, State.FAILED, **_hide_error(claimed, error, words))
+                return await self._fail(claimed, _cause(error), words)
             finally:
                 del self._running[claimed.id]
+            if is_hidden or await self._hides_answer(claimed):
+                return await self._finish(claimed, State.SUCCEEDED, **_hide_answer(claimed, output))
             try:
                 after = await look_after(available, tool, claimed, output)
             except asyncio.CancelledError:  # this process ends: what is known is stored first
                 after = {}
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
+
+    async def _hides_answer(self, claimed: Proposal) -> bool:
+        """Tell if what it answers is for the person alone in whose name it runs; else it costs nothing."""
+        if claimed.connection is None or not claimed.connection.is_personal:
+            return False
+        return await self.database.read(readings.hides_answer, claimed)
 
     async def _work(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Run the tool, apply the trial, or conclude a call without a run. Raises what the tool raises."""
@@ -262,3 +278,27 @@ def _cause(error: Exception) -> Cause:
     if isinstance(error, Hopeless):
         return Cause.REFUSED
     return Cause.ERROR
+
+
+def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
+    """Return the columns of a run whose answer others don't see, and the answer for its owner."""
+    answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
+    if output.files:
+        answer += f"\n{len(output.files)} files came with it, which Nod did not keep."
+    unseen = dict.fromkeys(("told", "ended_badly", "result_url"))
+    hidden: dict[str, Any] = {"result": _say(_HIDDEN_ANSWER, p), **unseen}
+    if output.ended_badly:
+        hidden["ended_badly"] = "The call did not end well"
+    if p.undo_seconds:
+        hidden["inverse"] = Inverse(_say(_NO_INVERSE, p))
+    return {**hidden, "for_owner": answer}
+
+
+def _hide_error(p: Proposal, error: Exception, words: str) -> dict[str, Any]:
+    return {"cause": _cause(error), "error": _say(_HIDDEN_ERROR, p), "for_owner": words}
+
+
+def _say(template: str, p: Proposal) -> str:
+    if p.connection is None:
+        raise ValueError(f"{p.id} runs in no one's name")
+    return template.format(server=p.connection.server, owner=p.connection.owner_label)

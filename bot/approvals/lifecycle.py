@@ -13,21 +13,22 @@ from sqlmodel import Session
 from bot.approvals import ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
-from bot.domain.files import File
+from bot.domain.files import File, for_people
 from bot.domain.jobs import CHANGED, Job, Work
-from bot.domain.outcomes import EARLIER, for_model
+from bot.domain.outcomes import EARLIER, bound_text, for_model
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
-from bot.domain.text import one_line
+from bot.domain.text import as_written, one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.errors import Disconnected, LostRace, Refused
 from bot.store import (
     conversations,
     messages,
+    notices,
     outputs,
     people,
     posted_cards,
@@ -44,6 +45,8 @@ from bot.store.rules import Policies
 from bot.store.state import keep_task_state, load_task_state
 
 _UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
+_ANSWERED = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
+_MAX_ANSWER_CHARS = 3000  # a platform's message holds that many
 _BATCH = 200
 _MEMORY = "resume"
 
@@ -222,12 +225,14 @@ def finish(
     owner: str = "",
     kept: Mapping[str, Any] | None = None,
     policies: Policies | None = None,
+    for_owner: str = "",
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store the outcome (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
 
     ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``kept``: the arguments
     of the call that undoes it. ``policies`` tell if a failure stops the rest of its batch; None: it doesn't.
+    ``for_owner``: what the server answered, for the person alone in whose name it ran.
     """
     changes = {"cause": None, "error": None, **changes}
     if kept is not None and claimed.undo_seconds:
@@ -239,6 +244,12 @@ def finish(
         return None
     if kept is not None:
         proposals.keep_inverse(session, p, kept, now)
+    if for_owner and p.connection is not None:
+        what, answer = as_written(one_line(p.description)), as_written(for_people(for_owner))
+        told = _ANSWERED.format(
+            server=p.connection.server, what=what, answer=bound_text(answer, _MAX_ANSWER_CHARS)
+        )
+        notices.tell_privately(session, Actor.parse(p.connection.owner), told, now)
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
     undid = _of_undoing(session, p, now)
     rest = _stop_rest(session, policies, p, now) if policies else ()

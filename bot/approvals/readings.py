@@ -4,19 +4,28 @@ What is read in a chat is read by all who are there. What others wrote, decided 
 the read, also where they mean no harm; a schedule and a teammate read by themselves. In each of these the
 owner is asked first, by a proposal of kind ``reading`` in their private chat, and the answer is found in the
 rows of the conversation.
+
+The answer to a call that writes is a read, too. Its card says who sees that, so the owner's press on the card
+allows it; where no press or grant of theirs did, the answer goes to them alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from sqlmodel import Session
+
+from bot.approvals import ownership
 from bot.domain import kinds
+from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.verbs import Verb
 from bot.errors import Refused
+from bot.store import conversations, proposals
+from bot.store.tables.rules import GrantRow
 from bot.tools.tool import Tool
 
 _ONLY_PRIVATE = "{owner} lets Nod read as them only in a private chat with Nod. Nothing was read. Say so."
@@ -25,6 +34,7 @@ _SHARED = "Others read this conversation, so they learn what it finds."
 _LED = "Words of others led to this read."
 _BY_ITSELF = "A schedule of yours reads this by itself. Your answer counts for its next runs."
 _BY_TEAMMATE = "A teammate reads this for you. Your answer counts for its task."
+_SEEN = "Anyone who sees this card also sees what {server} answers."
 
 
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
@@ -62,6 +72,45 @@ def as_asked(tool: Tool, p: Proposal) -> Tool:
     """Return the tool of a proposal: of a reading, one of that kind, as long as it still only reads."""
     reads = p.kind is kinds.READING and tool.kind is kinds.CALL and not tool.classify(p.arguments).writes
     return replace(tool, kind=kinds.READING) if reads else tool
+
+
+def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]:  # noqa: ARG001 - a hook
+    """Return the line on the card of a write in a person's name that says who sees what it answers."""
+    connection = proposal.connection
+    if connection is None or not connection.is_personal or proposal.kind is kinds.READING:
+        return ()
+    return (Annotation("", _SEEN.format(server=connection.server)),)
+
+
+def hides_answer(session: Session, p: Proposal) -> bool:
+    """Tell if what a call answers is for its owner alone: they did not allow that others see it.
+
+    They allow it by their own press on a card that says so, by a grant that they gave with such a press for
+    this place, or by their answer to a read in this conversation. *Only in private* there outranks all three.
+    """
+    if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
+        return False
+    here = conversations.place_of(session, p.conversation_id)
+    asked = proposals.list_of_kind(session, p.conversation_id, kinds.READING)
+    answers = [each for each in asked if each.connection and each.connection.key == p.connection.key]
+    if not here.private and any(map(is_private_only, answers)):
+        return True
+    if _was_warned(session, p) or any(map(_is_allowed, answers)):
+        return False
+    grant = session.get(GrantRow, p.grant_id) if p.grant_id is not None else None
+    given = proposals.get(session, grant.proposal_id) if grant is not None else None
+    if given is None or not _was_warned(session, given):
+        return True
+    there = conversations.place_of(session, given.conversation_id)
+    return not here.private and there.address != here.address
+
+
+def _was_warned(session: Session, p: Proposal) -> bool:
+    """Tell if its owner said yes to a card that says who sees the answer."""
+    if p.connection is None or ownership.lacks_owner(session, p):
+        return False
+    warning = _SEEN.format(server=p.connection.server)
+    return any(line.text == warning for line in p.frozen_annotations)
 
 
 def _list_answers(transcript: Transcript) -> list[Proposal]:

@@ -7,7 +7,7 @@ use it.
 
 import secrets
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import JSON, Column, delete, or_, update
 from sqlmodel import Field, Session, col
@@ -20,6 +20,7 @@ from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
 
 _SECRETS = ("client", "tokens")
+_LONGEST_SECONDS = 366 * 86_400  # no token is believed to last longer
 
 
 class McpLoginRow(Row, table=True):
@@ -84,6 +85,11 @@ class SignIn:
 
     def __repr__(self) -> str:
         return f"SignIn({self.server!r})"
+
+
+def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
+    """Return the end of a token that is said to last so long, or None where that is unknown."""
+    return None if seconds is None else now + timedelta(seconds=min(seconds, _LONGEST_SECONDS))
 
 
 def find(session: Session, server: str, url: str) -> SignIn | None:

@@ -11,9 +11,15 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.chat import Address
+from bot.domain.people import SHELL, Actor
+from bot.store import people
 from bot.store.tables.row import Row, count_changed, serial
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
+
+
+POSTLESS = frozenset({"http", SHELL})
+"""The channels in which nothing can be posted to a person."""
 
 
 class NoticeRow(Row, table=True):
@@ -58,6 +64,20 @@ def store_notice(
         )
     )
     session.flush()
+
+
+def tell_privately(session: Session, account: Actor, text: str, now: datetime) -> bool:
+    """Have a text posted to a person in private; False where nothing can be posted to them.
+
+    It goes to the account's own chat or, where it has none, to those of all that are linked with it.
+    """
+    chats = [account]
+    if account.channel in POSTLESS:
+        linked = sorted(people.person_of(session, account).accounts)
+        chats = [each for each in map(Actor.parse, linked) if each.channel not in POSTLESS]
+    for each in chats:
+        store_notice(session, Address(each.channel, each.key), text, now)
+    return bool(chats)
 
 
 def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:

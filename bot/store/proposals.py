@@ -27,6 +27,7 @@ from bot.domain.proposals import (
     Order,
     PreviewField,
     Proposal,
+    ProposalKind,
     Reread,
     Risk,
     Sibling,
@@ -300,6 +301,12 @@ def last_of(
 def open_in(session: Session, conversation_id: str) -> list[Proposal]:
     """Return the open and running proposals of a conversation, in the order they were asked for."""
     return [p for p in of_conversation(session, conversation_id) if p.state in OPEN]
+
+
+def list_of_kind(session: Session, conversation_id: str, kind: ProposalKind) -> list[Proposal]:
+    """Return the proposals of one kind in a conversation, in the order they were asked for."""
+    here = ALL.where(_TABLE.c.conversation_id == conversation_id, _TABLE.c.kind == kind.name)
+    return _read(session, here.order_by(_TABLE.c.message_id, _TABLE.c.position))
 
 
 def list_due(session: Session, now: datetime, limit: int) -> list[Proposal]:

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 
 from sqlmodel import Session
 
+from bot.approvals.readings import warn_of_answer
 from bot.domain.connections import Connection, Identity, Whose
+from bot.domain.hooks import Hooks
 from bot.domain.people import Actor, within
+from bot.errors import ToolError
 from bot.store.connections import give_connections
 from bot.tools.connected import ConnectedTools
 from bot.tools.tool import CallContext, FixedToolset, Toolset, tool
@@ -104,8 +107,13 @@ class Accounts:
 
 @dataclass
 class Forge:
-    """A server with accounts: what each of them did there, by its token."""
+    """A server with accounts: what each of them did there, by its token.
 
+    ``refuses`` is what it says instead of closing an issue, ``says`` what it tells while it does.
+    """
+
+    refuses: str = ""
+    says: str = ""
     log: list[tuple[str, str, str]] = field(default_factory=list)  # token, tool, argument
 
     def tools(self) -> FixedToolset:
@@ -121,6 +129,10 @@ class Forge:
         async def close_issue(number: int, context: CallContext, comment: str = "") -> str:
             """Close an issue."""
             self.log.append((context.token, "close_issue", f"{number} {comment}".strip()))
+            if self.says:
+                await context.progress(self.says)
+            if self.refuses:
+                raise ToolError(self.refuses)
             return f"closed {number}"
 
         @tool(destructive=True, connection="forge", summary="Delete issue #{number}")
@@ -138,6 +150,7 @@ class ConnectedNod(Nod):
     def __init__(self, *given: object, identity: Identity = Identity.PERSON, **parts: object) -> None:
         self.forge = Forge()
         self.accounts = Accounts(forge=identity)
+        parts.setdefault("hooks", Hooks(annotate_card=(warn_of_answer,)))
         super().__init__(*given, **parts)  # type: ignore[arg-type]
 
     def tools(self) -> Toolset:

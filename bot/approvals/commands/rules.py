@@ -224,7 +224,7 @@ class RuleCommands:
         near = difflib.get_close_matches(given.pattern, (await self._registry.available()).tools, 1, 0.5)
         meant = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
         raise CommandError(
-            f"There is no tool called {given.pattern}. {meant} "
+            f"There is no tool called {given.pattern.rstrip('.')}. {meant} "
             f"For tools that come later, write {given.pattern.rstrip('.')}* after `for`."
         )
 

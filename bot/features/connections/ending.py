@@ -14,13 +14,13 @@ from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import as_written
 from bot.features.connections import rows
-from bot.features.connections.chats import tell_privately
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import under_way
 from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.connections.tables import ConnectionRow
 from bot.store import notices, people
 from bot.store.audit.log import By
+from bot.store.notices import tell_privately
 from bot.store.rules import Policies
 
 _MAX_NAMED = 10

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bot.approvals import readings
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.connections import ending, routes
@@ -39,7 +40,10 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
         return Hooks()
     section = MissingSection(parts.connections)
     return Hooks(
-        add_to_prompt=(section.write,), change_person=(ending.end_of_account,), move_chat=(ending.move_chat,)
+        add_to_prompt=(section.write,),
+        annotate_card=(readings.warn_of_answer,),
+        change_person=(ending.end_of_account,),
+        move_chat=(ending.move_chat,),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, update
+from sqlalchemy import ColumnElement, Text, cast, or_, update
 from sqlmodel import Session, col, select
 
 from bot.domain.connections import Connection, Identity
@@ -24,11 +24,11 @@ from bot.features.connections.tables import CONNECTION, ConnectionRow
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.log import By
+from bot.store.mcp import find_token_end
 from bot.store.secrets import decrypt_in, encrypt_in
 
 USE_NOTED = timedelta(minutes=10)
 _LISTED = 500
-_LONGEST_SECONDS = 366 * 86_400  # no token is believed to last longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def add_connection(
         found=made.found,
         connected_by=made.person,
         connected_at=now,
-        expires_at=_find_expiry(made.tokens, now),
+        expires_at=find_token_end(json.loads(made.tokens).get("expires_in"), now),
         version=secrets.randbelow(1 << 30),
     )
     session.add(row)
@@ -211,8 +211,9 @@ def note_told(session: Session, idents: Collection[str]) -> None:
 
 def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
     """Return the connections that were made when this account was one of the person's."""
-    rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PERSON))
-    return [row for row in rows if account in row.accounts]
+    named = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
+    which = (col(ConnectionRow.identity) == Identity.PERSON) & named
+    return [row for row in session.exec(select(ConnectionRow).where(which)) if account in row.accounts]
 
 
 def _list_of(session: Session, server: str, identity: str, owners: Collection[str]) -> list[ConnectionRow]:
@@ -250,9 +251,3 @@ def _state(row: ConnectionRow) -> dict[str, Any]:
         "subject": row.subject,
         "name": row.name,
     }
-
-
-def _find_expiry(tokens: str, now: datetime) -> datetime | None:
-    """Return the end of an access token, or None where it is unknown."""
-    seconds = json.loads(tokens).get("expires_in")
-    return None if seconds is None else now + timedelta(seconds=min(int(seconds), _LONGEST_SECONDS))

@@ -8,10 +8,10 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.errors import ChannelError
 from bot.features.connections import ending, revocations, rows
-from bot.features.connections.chats import POSTLESS
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way
 from bot.jobs.daily import DailyRun
+from bot.store.notices import POSTLESS
 from bot.telemetry.logs import logger
 
 log = logger(__name__)

@@ -9,10 +9,10 @@ from sqlmodel import Session
 from bot.domain.connections import Identity
 from bot.domain.people import Actor
 from bot.errors import SignInError, ToolError
-from bot.features.connections.chats import tell_privately
 from bot.features.connections.port import AccountConnections
 from bot.features.connections.sign_in.connecting import ConnectFlow
 from bot.store import conversations, people, state
+from bot.store.notices import tell_privately
 from bot.tools.signature import STORABLE
 from bot.tools.tool import CallContext, FixedToolset, tool
 

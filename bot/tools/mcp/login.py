@@ -25,7 +25,7 @@ from bot.domain.text import hash_text
 from bot.errors import SignInError
 from bot.store import mcp as store
 from bot.store.database import Database
-from bot.store.mcp import SignIn
+from bot.store.mcp import SignIn, find_token_end
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge
 from bot.tools.mcp.authorization import (
@@ -41,7 +41,7 @@ from bot.tools.mcp.authorization import (
 from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, no_server
 from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Discovered, Keys, Memory, expiry, metadata_of, sign_in_client
+from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_client
 
 log = logger(__name__)
 
@@ -275,7 +275,7 @@ class Logins(SignIns):
             info.model_dump_json(exclude_none=True),
             tokens.model_dump_json(exclude_none=True),
             found.model_dump_json(exclude_none=True),
-            expiry(tokens, now),
+            find_token_end(tokens.expires_in, now),
             going.by,
             now,
         )

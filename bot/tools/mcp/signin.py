@@ -35,7 +35,7 @@ from bot.domain.chat import Clock
 from bot.domain.connections import TokenSource
 from bot.store import mcp as store
 from bot.store.database import Database
-from bot.store.mcp import SignIn
+from bot.store.mcp import SignIn, find_token_end
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge, bound_response
 from bot.tools.mcp.address import REFUSED
@@ -45,7 +45,6 @@ from bot.tools.mcp.dialects import fit_response
 log = logger(__name__)
 
 _SECONDS = 30.0  # for one request to a sign-in server
-_YEAR = 366 * 86400  # seconds: no token is believed to last longer
 _LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer
 _MOST_CHALLENGE = 4000  # characters
 _LEASE = timedelta(seconds=60)
@@ -183,7 +182,7 @@ class Keys:
             await self._sleep(_LOOK_SECONDS)
         tokens, final = await self._ask_for_tokens(held)
         if tokens is not None:
-            until = expiry(tokens, self._clock())
+            until = find_token_end(tokens.expires_in, self._clock())
             await self._database.write(self._rows.renew, held, tokens.model_dump_json(), until)
         else:
             await self._database.write(self._rows.spoil if final else self._rows.release, held)
@@ -368,10 +367,3 @@ def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
         scope=scope,
         application_type="native" if here else "web",
     )
-
-
-def expiry(tokens: OAuthToken, now: datetime) -> datetime | None:
-    """Return the end of a token, or None where it is unknown."""
-    if tokens.expires_in is None:
-        return None
-    return now + timedelta(seconds=min(tokens.expires_in, _YEAR))

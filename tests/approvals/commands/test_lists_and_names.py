@@ -120,7 +120,7 @@ async def test_where_one_belongs_a_list_is_refused_in_words(nod: Nod, words: str
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("policy always for probe_mark.", "There is no tool called probe_mark.. Did you mean probe_mark?"),
+        ("policy always for probe_mark.", "There is no tool called probe_mark. Did you mean probe_mark?"),
         (
             "policy forbid for probe_makr",
             "Did you mean probe_mark? For tools that come later, write probe_makr* after `for`.",

@@ -19,11 +19,11 @@ from bot.domain.people import Actor, Person, Role, channel_called, workspace_of
 from bot.domain.text import as_written
 from bot.errors import SignInError
 from bot.features.connections import rows
-from bot.features.connections.chats import POSTLESS, tell_privately
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way
 from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
 from bot.store import conversations, messages, people, turns
+from bot.store.notices import POSTLESS, tell_privately
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http
 from bot.web.sign_in.oidc import account_of
