@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,7 +26,7 @@ from bot.approvals.lookup.settings import Doctor
 from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import Channel, has_account, standing
+from bot.channels.base import Channel, has_account, is_shared, standing
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
@@ -258,14 +258,14 @@ def build(
     cluster.join(notifier)
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
-    parts = make_parts(settings, database, policies, clock, site_url)
+    channels: dict[str, Channel] = {}
+    parts = make_parts(settings, database, policies, clock, site_url, channels)
     registry, own, mcp = registry_of(parts, questions, toolsets)
     named = [] if model else settings.models()
     models = [model] if model else _models(named)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
         models = _trace(models, named)
-    channels: dict[str, Channel] = {}
     routes: list[BaseRoute] = []
     count = watched = None
     if settings.metrics_token is not None:
@@ -447,14 +447,21 @@ def make_parts(
     policies: Policies,
     clock: Clock = now,
     site_url: Callable[[], str] | None = None,
+    channels: Mapping[str, Channel] | None = None,
 ) -> FeatureParts:
     """Return the parts that features are made over, with the connections of the feature that keeps them.
 
-    Raises SettingsError where calls are to be made as people and no feature keeps their accounts.
+    ``channels`` may be filled later; without any no one says who reads along in a chat. Raises SettingsError
+    where calls are to be made as people and no feature keeps their accounts.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
     servers = [each for each in _load_servers(settings) if each.identity is not Identity.NOD]
-    over = ConnectionParts(**vars(parts), servers=servers, site_url=site_url or settings.site_url)
+    over = ConnectionParts(
+        **vars(parts),
+        servers=servers,
+        site_url=site_url or settings.site_url,
+        is_shared=partial(is_shared, {} if channels is None else channels),
+    )
     made = [each.make_connections(over) for each in FEATURES]
     connections = next((each for each in made if each is not None), None)
     if servers and connections is None:

@@ -21,6 +21,7 @@ _YES = (CONSENT, Verb.APPROVE)
 _GONE = "{whose} account at {server} is no longer connected."
 _CHANGED = "{whose} account at {server} is another one since this was asked."
 _EXPIRED = "{server} no longer accepts the connection of {whose} account."
+_RESTS = "The account of this chat at {server} rests while people of another company read along here."
 _AGAIN = " Connect the same account again, then retry."
 
 
@@ -62,6 +63,8 @@ def find_change(session: Session, p: Proposal) -> str:
         why = _GONE
     elif now.key != p.connection.key:
         why = _CHANGED
+    elif now.is_resting:
+        return _RESTS.format(server=now.server)
     elif now.is_expired:
         why = _EXPIRED
     else:

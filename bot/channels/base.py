@@ -193,6 +193,10 @@ class Poster(Channel, ABC):
         """
         raise NotDeliverable(f"This platform has no groups that Nod can ask for: {group}.")
 
+    async def is_shared(self, address: Address) -> bool:  # noqa: ARG002
+        """Ask the platform whether people of another company read along there; raises ChannelError."""
+        return False
+
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
         """Return the time zone that a person has chosen there.
 
@@ -305,6 +309,21 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
     if poster is not None:
         return await poster.has_account(actor)
     return await standing(channels, actor, own) is not None
+
+
+IsShared = Callable[[Address], Awaitable[bool]]
+"""Asks if people of another company read along in a chat. Raises ChannelError where no one can say."""
+
+
+async def is_shared(channels: Mapping[str, Channel], address: Address) -> bool:
+    """Tell whether people of another company read along in a chat, as its platform says.
+
+    Raises ChannelError where that can't be known now.
+    """
+    channel = channels.get(address.channel)
+    if channel is None:
+        raise ChannelError(f"Nod is not connected to {address.channel} here.")
+    return isinstance(channel, Poster) and await channel.is_shared(address)
 
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:

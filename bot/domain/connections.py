@@ -36,6 +36,7 @@ class Connection:
     ``owner`` is an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``). ``server`` is the
     entry's name in the settings. ``name`` is what the server calls the account, empty where it does not say;
     it and ``owner_name`` are hostile text. ``is_expired``: nothing runs until it is connected again.
+    ``is_resting``: nothing runs while people of another company read along in its chat; no row keeps that.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Connection:
     subject: str
     connected_at: datetime
     is_expired: bool = False
+    is_resting: bool = False
 
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> Self:
@@ -58,7 +60,9 @@ class Connection:
     @property
     def kept(self) -> dict[str, Any]:
         """The connection as rows keep it: JSON."""
-        return {**asdict(self), "connected_at": self.connected_at.isoformat()}
+        kept = {**asdict(self), "connected_at": self.connected_at.isoformat()}
+        del kept["is_resting"]
+        return kept
 
     @property
     def bounded(self) -> "Connection":
@@ -70,6 +74,10 @@ class Connection:
         """The part of a digest that says whose: issuer and subject, or the id of an account without one."""
         account = [self.issuer, self.subject] if self.subject else [self.id]
         return json.dumps([self.server, *account], ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def is_usable(self) -> bool:
+        return not (self.is_expired or self.is_resting)
 
     @property
     def is_personal(self) -> bool:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.routing import BaseRoute
 
 from bot.approvals.commands.words import CommandParts, CommandSet
-from bot.channels.base import Standing
+from bot.channels.base import IsShared, Standing
 from bot.domain.chat import Clock
 from bot.domain.connection_port import Connections
 from bot.domain.hooks import Hooks
@@ -42,11 +42,12 @@ class ConnectionParts(FeatureParts):
     """The additional dependencies of connections.
 
     ``servers`` are those whose calls are made as a person or a place. ``site_url``: where people find the
-    console.
+    console. ``is_shared`` asks a platform if people of another company read along in a chat.
     """
 
     servers: Sequence[ServerConfig]
     site_url: Callable[[], str]
+    is_shared: IsShared
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ async def find_connections(
         found = {
             server: find_connection(session, server, identity, whose) for server, identity in wanted.items()
         }
-        return {server: each for server, each in found.items() if each is not None and not each.is_expired}
+        return {server: each for server, each in found.items() if each is not None and each.is_usable}
 
     return await database.read(find)
 

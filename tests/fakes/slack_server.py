@@ -47,6 +47,7 @@ _NEEDED = {
     "users.info": "users:read",
     "usergroups.list": "usergroups:read",
     "usergroups.users.list": "usergroups:read",
+    "conversations.info": "channels:read",
     "conversations.open": "im:write",
     "assistant.threads.setSuggestedPrompts": "assistant:write",
     "files.info": "files:read",
@@ -607,6 +608,13 @@ class FakeSlack:
 
     def _do_conversations_open(self, users: str) -> dict[str, Any]:
         return {"channel": {"id": self.dm(users)}}
+
+    def _do_conversations_info(self, channel: str) -> dict[str, Any]:
+        place = self._place(channel)
+        known = self.channels.get(place)
+        if known is None and not place.startswith("D"):
+            raise Refusal("channel_not_found")
+        return {"channel": {"id": place, "is_ext_shared": known is not None and known.shared}}
 
     def _do_conversations_history(self, channel: str, **how: Any) -> dict[str, Any]:
         return self._page(channel, None, how)

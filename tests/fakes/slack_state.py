@@ -80,6 +80,7 @@ class Channel:
     private: bool = False
     bot_is_member: bool = True
     archived: bool = False
+    shared: bool = False  # with another company
 
     def check(self) -> None:
         if self.archived:

@@ -376,6 +376,17 @@ class SlackChannel(Platform):
         async with within(_GROUP_PATIENCE):
             return await self._workspaces.standing(SlackPlace.of(address).team, actor)
 
+    async def is_shared(self, address: Address) -> bool:
+        place = SlackPlace.of(address)
+        client = await self._workspaces.client(place.team)
+        try:
+            async with within(_GROUP_PATIENCE):
+                with translate_errors():
+                    found = await client.conversations_info(channel=await posting.channel_of(client, place))
+        except TimeoutError:
+            raise ChannelError("Slack did not say in time who reads along there.") from None
+        return bool((found.get("channel") or {}).get("is_ext_shared"))
+
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:
         return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from bot.domain.chat import Clock
 from bot.domain.connections import Connection
 from bot.features.connections import rows, tokens
+from bot.features.connections.resting import FindRest
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.signin import Keys
@@ -15,8 +16,14 @@ class AccountAccess:
     """Gives the token of a connection as its row is now; one process at a time refreshes it."""
 
     def __init__(
-        self, database: Database, clock: Clock, config: ServerConfig, connection: Connection
+        self,
+        database: Database,
+        clock: Clock,
+        config: ServerConfig,
+        connection: Connection,
+        find_rest: FindRest | None = None,
     ) -> None:
+        """``find_rest``: of the account of a chat, says why it is not used now."""
         if not isinstance(config.launch, Http):
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
@@ -26,16 +33,21 @@ class AccountAccess:
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
         )
         self._noted: datetime | None = None
+        self._find_rest, self._rest = find_rest, ""
 
     @property
     def why(self) -> str:
-        return self._keys.why
+        return self._rest or self._keys.why
 
     @property
     def secrets(self) -> frozenset[str]:
         return frozenset(self._launch.learned)
 
     async def token(self, refused: str | None = None) -> str | None:
+        if self._find_rest is not None:
+            self._rest = await self._find_rest()
+            if self._rest:
+                return None
         found = await self._keys.token(refused)
         now = self._clock()
         if found is not None and (

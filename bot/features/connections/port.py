@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlmodel import Session
 
@@ -10,6 +11,7 @@ from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 from bot.domain.people import within
 from bot.errors import SettingsError
 from bot.features.connections import rows
+from bot.features.connections.resting import ChatReaders
 from bot.features.feature import ConnectionParts
 from bot.settings import Settings
 from bot.store.database import Database
@@ -29,6 +31,7 @@ class AccountConnections:
     clock: Clock
     servers: Mapping[str, ServerConfig]
     site_url: Callable[[], str]
+    readers: ChatReaders
     _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)
 
     def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
@@ -47,7 +50,11 @@ class AccountConnections:
         if len(self._accesses) >= _MOST_KEPT:
             self._accesses.pop(next(iter(self._accesses)))
         config = self.servers[connection.server]
-        made = self._accesses[connection.id] = AccountAccess(self.database, self.clock, config, connection)
+        find_rest = None
+        if connection.identity is Identity.PLACE:
+            find_rest = partial(self.readers.find_rest, connection)
+        made = AccountAccess(self.database, self.clock, config, connection, find_rest)
+        self._accesses[connection.id] = made
         return made
 
     def providers(self) -> Mapping[str, Identity]:
@@ -70,6 +77,7 @@ def make_connections(parts: ConnectionParts) -> AccountConnections | None:
         needed = f"needed to keep the accounts that people connect ({names})"
         raise SettingsError(f"NOD_SECRET_KEY: {needed}. Make one: nod secrets new")
     servers = {each.name: each for each in parts.servers}
+    readers = ChatReaders(parts.database, parts.policies, parts.clock, parts.is_shared)
     return AccountConnections(
-        parts.settings, parts.database, parts.policies, parts.clock, servers, parts.site_url
+        parts.settings, parts.database, parts.policies, parts.clock, servers, parts.site_url, readers
     )

@@ -37,7 +37,8 @@ Name = Annotated[str, Path(max_length=40)]
 class ConnectedAccountView(View):
     """A connection, never a token. ``account`` is for people; ``name`` and ``subject`` are the server's.
 
-    ``identity``: person or place. ``expired``: it has to be connected again. ``mine``: of the caller.
+    ``identity``: person or place. ``expired``: it has to be connected again. ``resting``: not used while
+    another company reads along in its chat. ``mine``: of the caller.
     """
 
     id: str
@@ -51,6 +52,7 @@ class ConnectedAccountView(View):
     connected_at: Time
     last_used_at: Time | None
     expired: bool
+    resting: bool
     mine: bool
 
 
@@ -114,6 +116,7 @@ def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> Con
         connected_at=found.connected_at,
         last_used_at=last_used_at,
         expired=found.is_expired,
+        resting=found.is_resting,
         mine=found.owner in accounts,
     )
 

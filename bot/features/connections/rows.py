@@ -18,7 +18,7 @@ from bot.domain.connections import Connection, Identity
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.errors import SecretLost, SignInError
-from bot.features.connections import revocations
+from bot.features.connections import resting, revocations
 from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.connections.tables import CONNECTION, ConnectionRow
 from bot.store import people
@@ -68,6 +68,7 @@ def make_connection(session: Session, row: ConnectionRow) -> Connection:
         subject=row.subject,
         connected_at=row.connected_at,
         is_expired=not is_readable(session, row),
+        is_resting=row.identity == Identity.PLACE and resting.is_resting(session, row.id),
     )
 
 
@@ -156,6 +157,12 @@ def list_owners(session: Session) -> list[str]:
     return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
 
 
+def list_of_chats(session: Session) -> list[Connection]:
+    """Return the connections of chats."""
+    theirs = select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PLACE).limit(_LISTED)
+    return [make_connection(session, row) for row in session.exec(theirs.order_by(col(ConnectionRow.id)))]
+
+
 def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
     """End all that are so; returns what they were."""
     rows = list(session.exec(select(ConnectionRow).where(which)))
@@ -171,6 +178,8 @@ def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) 
         client, tokens = (open_secret(session, row, name) for name in ("client", "tokens"))
         revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
     state = _state(row)
+    if row.identity == Identity.PLACE:
+        resting.forget_rest(session, row.id, now)
     session.delete(row)
     session.flush()
     admin_changes.record(session, CONNECTION, row.id, by, state, None, now)

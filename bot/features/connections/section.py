@@ -16,6 +16,11 @@ tool `connect` sends them a link.
 _NO_PLACE = """
 No account is connected for this chat at: {servers}. An admin connects one here: /nod connections connect NAME
 """
+_RESTS = """
+The account of this chat at {servers} rests while people of another company read along here. Its tools are not
+there now. Say so where they are needed.
+"""
+_TEXTS = (_MISSING, _NO_PLACE, _RESTS)
 
 
 class MissingSection:
@@ -27,22 +32,21 @@ class MissingSection:
     async def write(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
         """Return the section, or '' where nothing is missing."""
         missing = await self._port.database.read(self._find_missing, transcript)
-        written = {Identity.PERSON: _MISSING, Identity.PLACE: _NO_PLACE}
-        return "".join(
-            text.format(servers=", ".join(missing[identity]))
-            for identity, text in written.items()
-            if missing.get(identity)
-        )
+        return "".join(text.format(servers=", ".join(missing[text])) for text in _TEXTS if missing.get(text))
 
-    def _find_missing(self, session: Session, transcript: Transcript) -> dict[Identity, list[str]]:
+    def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
+        """Return the servers of each text of the section."""
         person = people.person_of(session, transcript.asker)
         if person.outside:
             return {}
         accounts = frozenset(person.accounts | {str(transcript.asker)})
         whose = Whose(accounts, str(transcript.conversation.origin))
-        missing: dict[Identity, list[str]] = {}
+        missing: dict[str, list[str]] = {}
         for name, config in sorted(self._port.servers.items()):
             found = self._port.find(session, name, config.identity, whose)
-            if found is None or found.is_expired:
-                missing.setdefault(config.identity, []).append(name)
+            if found is not None and found.is_resting:
+                missing.setdefault(_RESTS, []).append(name)
+            elif found is None or found.is_expired:
+                text = _MISSING if config.identity is Identity.PERSON else _NO_PLACE
+                missing.setdefault(text, []).append(name)
         return missing

@@ -37,6 +37,7 @@ class ConnectionSweep:
         await database.write(under_way.end_late, now)
         if await self._day.take(now):
             await self._end_of_gone(now)
+        await self._port.readers.look_at_all(await database.read(rows.list_of_chats), now)
         for due in await database.write(revocations.take_due, now):
             from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
 

@@ -25,6 +25,7 @@ from tests.features.connections.conftest import (
     write_config,
 )
 from tests.features.connections.tracker import Tracker
+from tests.kit.channel import RecordingChannel
 
 
 def found(there: Connectable, actor: Actor = ANA) -> Connection | None:
@@ -262,6 +263,7 @@ async def test_an_admin_connects_an_account_for_a_chat_and_it_moves_with_the_cha
 ):
     write_config(tmp_path, tracker=entry(tracker, identity="place"))
     async with start(NOD_ADMINS=(str(BEN),)) as nod:
+        nod.app.channels["slack"] = RecordingChannel("slack")
         there, database, now = Connectable(nod, tracker), nod.app.database, nod.clock()
         assert (await there.say("connect tracker", at="T1/C1")).text == (
             "Only an admin connects an account for a chat."

@@ -17,7 +17,7 @@ from bot.domain.connections import Connection, Identity, bound_name
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Person, Role, channel_called, workspace_of
 from bot.domain.text import as_written
-from bot.errors import SignInError
+from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way
@@ -89,8 +89,21 @@ class ConnectFlow:
 
         ``place``: the chat in which it is asked for, for a server whose calls are made as the place.
         """
+        config = self._port.servers.get(server)
+        if config is not None and config.identity is Identity.PLACE:
+            chat, _ = await self._database.read(self._find_place, server, actor, place)
+            await self._check_readers(Address.parse(chat))
         code = await self._database.write(self._begin, server, actor, place, conversation_id)
         return f"{self._port.site_url()}{LINK}/{code}"
+
+    async def _check_readers(self, chat: Address) -> None:
+        """Raise SignInError for a chat that another company reads, or of which no one can say."""
+        try:
+            shared = await self._port.readers.ask(chat)
+        except ChannelError as error:
+            raise SignInError(f"Nod can't see who reads along here. {error.message}") from None
+        if shared:
+            raise SignInError("People of another company read along here, so this chat gets no account.")
 
     def _begin(
         self, session: Session, server: str, actor: Actor, place: Address | None, conversation_id: str | None
@@ -105,7 +118,7 @@ class ConnectFlow:
         if config.identity is Identity.PERSON:
             owner, name = str(actor), bound_name(actor.label)
         else:
-            owner, name = self._find_place(session, server, person, place)
+            owner, name = self._find_place(session, server, actor, place)
         wanted = WantedConnection(
             server,
             address_of(config),
@@ -119,13 +132,13 @@ class ConnectFlow:
         return under_way.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
 
     def _find_place(
-        self, session: Session, server: str, person: Person, place: Address | None
+        self, session: Session, server: str, actor: Actor, place: Address | None
     ) -> tuple[str, str]:
         """Return the address and the name of the chat to connect for. Raises SignInError."""
         chat = _find_chat(place)
         if chat is None or chat.channel in POSTLESS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
-        where = str(chat)
+        where, person = str(chat), people.person_of(session, actor)
         if Role.ADMIN not in self._port.policies.load(session).roles_of(person, where):
             raise SignInError("Only an admin connects an account for a chat.")
         return where, bound_name(people.find_known_names(session, [where]).get(where, where))

@@ -1,0 +1,146 @@
+"""The account of a chat rests while people of another company read along there."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.domain.chat import Address, Message
+from bot.domain.connections import Connection, Identity, Whose
+from bot.errors import ChannelError
+from tests.features.connections.conftest import (
+    BEN,
+    Connect,
+    Connectable,
+    entry,
+    port_of,
+    write_config,
+)
+from tests.features.connections.tracker import Tracker
+from tests.kit.channel import RecordingChannel
+from tests.web.scripted import say
+
+CHAT = "slack:T1/C1"
+RESTS = "People of another company read along in slack:T1/C1 now, so its account at tracker rests."
+
+
+class SharedSlack(RecordingChannel):
+    """A Slack whose chats may be shared with another company."""
+
+    def __init__(self) -> None:
+        super().__init__("slack")
+        self.shared: set[str] = set()
+        self.asked = 0
+
+    async def is_shared(self, address: Address) -> bool:
+        self.asked += 1
+        self.maybe_refuse("is_shared")
+        return str(address) in self.shared
+
+
+@pytest.fixture
+def slack() -> SharedSlack:
+    return SharedSlack()
+
+
+@pytest.fixture
+async def there(
+    start: Connect, tracker: Tracker, tmp_path: Path, slack: SharedSlack
+) -> AsyncIterator[Connectable]:
+    write_config(tmp_path, tracker=entry(tracker, identity="place"))
+    async with start(NOD_ADMINS=(str(BEN),)) as nod:
+        nod.app.channels["slack"] = slack
+        made = Connectable(nod, tracker)
+        yield made
+        await made.close()
+
+
+async def connect(there: Connectable) -> None:
+    """Connect an account for the chat, by an admin."""
+    said = (await there.say("connect tracker", BEN, at="T1/C1/17.1")).text
+    there.tracker.people.user = "team-bot"
+    page = await there.browser().sign_in(said.partition("(")[2].partition(")")[0])
+    digits = page.text.split('class="digits"><strong>')[1][:6]
+    assert "Connected" in (await there.say(f"confirm {digits}", BEN)).text
+
+
+def held(there: Connectable) -> Connection:
+    whose = Whose(frozenset({"slack:T1/U7"}), f"{CHAT}/99.9")
+
+    def find(session: object) -> Connection | None:
+        return port_of(there).find(session, "tracker", Identity.PLACE, whose)  # type: ignore[arg-type]
+
+    found = there.nod.app.database.read_now(find)
+    assert found is not None
+    return found
+
+
+async def token(there: Connectable) -> str | None:
+    return await port_of(there).access(held(there)).token()
+
+
+async def test_a_shared_chat_s_account_gives_no_token_and_its_admin_is_told(
+    there: Connectable, slack: SharedSlack
+):
+    await connect(there)
+    assert await token(there)
+    slack.shared.add(CHAT)
+    there.nod.clock.forward(timedelta(minutes=2))
+    assert await token(there) is None
+    assert "another company" in port_of(there).access(held(there)).why
+    assert held(there).is_resting
+    assert there.told(BEN)[-1].startswith(RESTS)
+    assert "rests: another company reads along there" in (await there.say("", BEN)).text
+
+
+async def test_it_comes_back_when_the_chat_is_shared_no_longer(there: Connectable, slack: SharedSlack):
+    await connect(there)
+    slack.shared.add(CHAT)
+    await there.sweep()
+    assert held(there).is_resting
+    slack.shared.clear()
+    there.nod.clock.forward(timedelta(minutes=11))
+    await there.sweep()
+    assert not held(there).is_resting
+    assert there.told(BEN)[-1].startswith("No other company reads along in slack:T1/C1 any longer")
+    assert await token(there)
+    assert len([text for text in there.told(BEN) if "company" in text]) == 2
+
+
+async def test_where_the_platform_does_not_say_who_reads_along_it_is_not_used(
+    there: Connectable, slack: SharedSlack
+):
+    await connect(there)
+    assert await token(there)
+    slack.refusals["is_shared"] = ChannelError("Slack says missing_scope.")
+    there.nod.clock.forward(timedelta(minutes=2))
+    assert await token(there) is None
+    assert "Slack says missing_scope" in port_of(there).access(held(there)).why
+    assert not held(there).is_resting
+    assert [text for text in there.told(BEN) if "company" in text] == []
+
+
+async def test_the_platform_is_asked_once_a_minute_for_a_chat(there: Connectable, slack: SharedSlack):
+    await connect(there)
+    before = slack.asked
+    for _ in range(20):
+        await token(there)
+    assert slack.asked == before + 1
+
+
+async def test_a_shared_chat_gets_no_account(there: Connectable, slack: SharedSlack):
+    slack.shared.add(CHAT)
+    said = await there.say("connect tracker", BEN, at="T1/C1")
+    assert said.text == "People of another company read along here, so this chat gets no account."
+
+
+async def test_the_model_is_told_that_it_rests(there: Connectable, slack: SharedSlack):
+    await connect(there)
+    slack.shared.add(CHAT)
+    await there.sweep()
+    there.nod.model.answer(say("It rests."))
+    said = Message(Address("slack", "T1/C1/17.1"), BEN, "what is open?", "e-1")
+    await there.nod.app.core.assistant.handle(said)
+    await there.nod.app.dispatcher.idle()
+    assert "The account of this chat at tracker rests" in str(there.nod.model.seen[-1][0])
