@@ -8,7 +8,6 @@ import base64
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Self
 
 from bot.domain.annotations import Annotation
@@ -19,49 +18,62 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
 from bot.domain.verbs import Verb
 
-_TELLING = 3  # characters by which people can tell a row
-_FEWEST = 3  # calls of one tool in one answer that people see as one table
+_MIN_SUBJECT_CHARS = 3  # by which people can tell a row from the others
+_MIN_CALLS = 3  # of one tool in one answer that people see as one table
 PAGE = 10
 """Rows that people pick from at a time, where a message has buttons for them."""
 
 
 def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the batch ids of an answer's calls, by call id."""
-    many = Counter(name for _, name in calls if name)
-    first: dict[str, str] = {}
-    for ident, name in calls:
-        first.setdefault(name, ident)
-    return {ident: first[name] for ident, name in calls if many[name] >= _FEWEST}
+    """Return the batch ids of an answer's calls, by call id.
+
+    ``calls``: the id of each call and the name of its tool; an empty name is in no batch.
+    """
+    calls_by_tool: dict[str, list[str]] = {}
+    for call_id, tool_name in calls:
+        if tool_name:
+            calls_by_tool.setdefault(tool_name, []).append(call_id)
+    batch_ids: dict[str, str] = {}
+    for call_ids in calls_by_tool.values():
+        if len(call_ids) >= _MIN_CALLS:
+            batch_ids |= dict.fromkeys(call_ids, call_ids[0])
+    return batch_ids
 
 
-def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
-    """Return the card of a batch, made of its rows and of their own cards."""
-    first, waiting = cards[0], [card for card in cards if card.pending]
-    harmful = sum(card.level is Level.DESTRUCTIVE for card in waiting)
-    words = _first_words([card.title for card in cards])
-    rows, same = _rows(cards, len(" ".join(words)))
-    tone, state = _standing(cards)
-    group = Group(len(cards), len(waiting), sum(card.round for card in cards), alone=harmful)
-    open_ = waiting or cards
-    outcome = first.outcome if len(waiting) == len(cards) else _outcome(found)
-    shared = [note for note in first.notes if all(note in card.notes for card in open_)]
+def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
+    """Return the card of a batch, made of its rows and of their own cards, in the same order."""
+    first = cards[0]
+    waiting = [card for card in cards if card.pending]
+    open_cards = waiting or cards
+    irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)
+    group = Group(len(cards), len(waiting), sum(card.round for card in cards), alone=irreversible)
+    title_words = _find_shared_title([card.title for card in cards])
+    rows, shared_fields = _make_rows(cards, len(" ".join(title_words)))
+    shared_notes = [note for note in first.notes if _is_shared(note, [card.notes for card in open_cards])]
+    annotations = [card.annotations for card in open_cards]
+    shared_annotations = tuple(each for each in first.annotations if _is_shared(each, annotations))
+    several_names = len({card.acts_as for card in cards}) > 1
+    rows = tuple(
+        replace(row, notes=_list_own_notes(row, shared_notes, shared_annotations, named=several_names))
+        for row in rows
+    )
+    tone, state = _summarize_state(cards)
+    outcome = first.outcome if len(waiting) == len(cards) else _format_progress(proposals)
     progress = [outcome] if 0 < len(waiting) < len(cards) else []
-    lines = tuple(each for each in first.annotations if all(each in card.annotations for card in open_))
-    mixed = len({card.acts_as for card in cards}) > 1
-    rows = tuple(replace(row, notes=_list_points(row, shared, lines, mixed=mixed)) for row in rows)
+    warnings = _list_warnings(open_cards, irreversible=irreversible if irreversible < len(waiting) else 0)
     return replace(
         first,
         round=group.round,
         version=sum(card.version for card in cards),
-        title=f"{' '.join(words) or _tools(cards)}: {len(cards)} changes",
-        level=Level.DESTRUCTIVE if harmful and harmful == len(waiting) else Level.WRITE,
-        risk_reason=_one(card.risk_reason for card in open_),
-        reason=_one(card.reason for card in open_),
-        fields=same,
+        title=f"{' '.join(title_words) or _name_tools(cards)}: {len(cards)} changes",
+        level=Level.DESTRUCTIVE if irreversible and irreversible == len(waiting) else Level.WRITE,
+        risk_reason=_find_shared_text(card.risk_reason for card in open_cards),
+        reason=_find_shared_text(card.reason for card in open_cards),
+        fields=shared_fields,
         arguments={},
         schema={},
         votes=(),
-        expires_at=min(card.expires_at for card in open_),
+        expires_at=min(card.expires_at for card in open_cards),
         state=state,
         tone=tone,
         outcome=outcome,
@@ -72,108 +84,132 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         result_fields=(),
         told="",
         data="",
-        notes=(*progress, *shared, *_notes(open_, harmful if harmful < len(waiting) else 0)),
-        verbs=_verbs(group, cards),
+        notes=(*progress, *shared_notes, *warnings),
+        verbs=_list_verbs(group, cards),
         group=group,
-        asker_decides=all(card.asker_decides for card in open_),
-        undo=_one(card.undo for card in open_),
+        asker_decides=all(card.asker_decides for card in open_cards),
+        undo=_find_shared_text(card.undo for card in open_cards),
         undoing="",
-        annotations=lines,
-        acts_as=_one(card.acts_as for card in cards),
+        annotations=shared_annotations,
+        acts_as=_find_shared_text(card.acts_as for card in cards),
         batch=Batch(rows),
     )
 
 
-def _list_points(
-    row: BatchRow, notes: Collection[str], lines: Collection[Annotation], *, mixed: bool
-) -> tuple[str, ...]:
-    """Return the notes of a row and what features say of it, without those that are the same for all.
-
-    ``mixed``: the rows run in several names.
-    """
-    said = (each.words for each in row.card.annotations if each not in lines)
-    name = [row.card.acts_as] if mixed and row.card.acts_as else []
-    return (*name, *(note for note in row.notes if note not in notes), *said)
+def _is_shared(value: object, collections: Iterable[Collection[object]]) -> bool:
+    return all(value in collection for collection in collections)
 
 
-def _verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
-    running = any(card.state is State.APPROVED for card in cards)
-    return (
-        *((Verb.APPROVE_ALL,) if group.open > group.alone else ()),
-        *((Verb.DECLINE_ALL,) if group.open else ()),
-        *((Verb.STOP_ALL,) if running else ()),
-        *((Verb.UNDO_ALL,) if not group.open and sum(Verb.UNDO in card.verbs for card in cards) > 1 else ()),
-    )
-
-
-def _notes(waiting: Sequence[Card], harmful: int) -> list[str]:
-    notes = []
-    if harmful:
-        notes.append(f"{harmful} can't be undone: {'it asks' if harmful == 1 else 'each asks'} by itself.")
-    if waiting[0].quorum > 1 and waiting[0].pending:
-        notes.append(f"Each needs {waiting[0].quorum} approvals.")
-    if len({card.deciders for card in waiting}) > 1:
-        notes.append("Who may decide is not the same for all.")
-    return notes
-
-
-def _one(texts: Iterable[str]) -> str:
-    """Return the text that all of these share; empty where they differ."""
-    found = set(texts)
-    if len(found) == 1:
-        return found.pop()
+def _find_shared_text(texts: Iterable[str]) -> str:
+    """Return the text that all of these are; empty where they differ."""
+    different = set(texts)
+    if len(different) == 1:
+        return different.pop()
     return ""
 
 
-def _tools(cards: Sequence[Card]) -> str:
+def _list_own_notes(
+    row: BatchRow, shared_notes: Collection[str], shared_annotations: Collection[Annotation], *, named: bool
+) -> tuple[str, ...]:
+    """Return the notes and annotations of a row that not all rows have.
+
+    ``named``: the rows run in several names, so that each tells its own.
+    """
+    notes = [row.card.acts_as] if named and row.card.acts_as else []
+    notes += [note for note in row.notes if note not in shared_notes]
+    notes += [each.words for each in row.card.annotations if each not in shared_annotations]
+    return tuple(notes)
+
+
+def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
+    verbs = []
+    if group.open > group.alone:
+        verbs.append(Verb.APPROVE_ALL)
+    if group.open:
+        verbs.append(Verb.DECLINE_ALL)
+    if any(card.state is State.APPROVED for card in cards):
+        verbs.append(Verb.STOP_ALL)
+    undoable = sum(Verb.UNDO in card.verbs for card in cards)
+    if not group.open and undoable > 1:
+        verbs.append(Verb.UNDO_ALL)
+    return tuple(verbs)
+
+
+def _list_warnings(open_cards: Sequence[Card], *, irreversible: int) -> list[str]:
+    """Return notes on how the rows are decided. ``irreversible``: rows that are decided by themselves."""
+    warnings = []
+    if irreversible:
+        asks = "it asks" if irreversible == 1 else "each asks"
+        warnings.append(f"{irreversible} can't be undone: {asks} by itself.")
+    if open_cards[0].quorum > 1 and open_cards[0].pending:
+        warnings.append(f"Each needs {open_cards[0].quorum} approvals.")
+    if len({card.deciders for card in open_cards}) > 1:
+        warnings.append("Who may decide is not the same for all.")
+    return warnings
+
+
+def _name_tools(cards: Sequence[Card]) -> str:
     """Return a shared name for the tools of the rows, such as ``Files``."""
-    shared = "_".join(_begin([card.tool_name.split("_") for card in cards]))
+    shared = _find_shared_start([card.tool_name.split("_") for card in cards])
     if shared:
-        return f"{label_of(shared)}s"
+        return f"{label_of('_'.join(shared))}s"
     return "Several tools"
 
 
-def _first_words(titles: Sequence[str]) -> list[str]:
+def _find_shared_title(titles: Sequence[str]) -> list[str]:
     """Return the words with which all titles begin, when enough to tell each by follows them."""
-    each = [title.split() for title in titles]
-    found = _begin(each)
-    while found and any(len(" ".join(title[len(found) :])) < _TELLING for title in each):
-        found.pop()
-    return found
+    words_of_titles = [title.split() for title in titles]
+    shared = _find_shared_start(words_of_titles)
+    while shared:
+        subjects = (" ".join(words[len(shared) :]) for words in words_of_titles)
+        if all(len(subject) >= _MIN_SUBJECT_CHARS for subject in subjects):
+            break
+        shared.pop()
+    return shared
 
 
-def _begin(each: Sequence[Sequence[str]]) -> list[str]:
-    return [first for first, *_ in takewhile(lambda same: len(set(same)) == 1, zip(*each, strict=False))]
+def _find_shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
+    shared = []
+    for first, *others in zip(*sequences, strict=False):
+        if any(other != first for other in others):
+            break
+        shared.append(first)
+    return shared
 
 
-def _rows(cards: Sequence[Card], begins: int) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
-    """Return the rows with the fields in which they differ, and the fields that are the same for all."""
-    fields = [card.shown_fields for card in cards]
-    same = tuple(field for field in fields[0] if all(field in each for each in fields))
-    abouts = [" ".join(card.title.split())[begins:].strip() for card in cards]
-    differ = [[field for field in each if field not in same] for each in fields]
-    told = {
-        name
-        for name in {field.field for each in differ for field in each}
-        if all(_says(a, f) for a, each in zip(abouts, differ, strict=True) for f in each if f.field == name)
-    }
-    rows = (
-        BatchRow(card, about, tuple(field for field in each if field.field not in told), card.notes)
-        for card, about, each in zip(cards, abouts, differ, strict=True)
-    )
-    return tuple(rows), same
+def _make_rows(
+    cards: Sequence[Card], title_chars: int
+) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
+    """Return the rows with the fields in which they differ, and the fields that are the same for all.
+
+    ``title_chars``: the length of what the batch's title says of each. A field that the subject of each row
+    already says is left out of the rows.
+    """
+    fields_of_cards = [card.shown_fields for card in cards]
+    shared = tuple(field for field in fields_of_cards[0] if _is_shared(field, fields_of_cards))
+    rows = []
+    for card, fields in zip(cards, fields_of_cards, strict=True):
+        subject = " ".join(card.title.split())[title_chars:].strip()
+        differing = tuple(field for field in fields if field not in shared)
+        rows.append(BatchRow(card, subject, differing, card.notes))
+    told = {field.field for row in rows for field in row.fields}
+    for row in rows:
+        told -= {field.field for field in row.fields if not _says(row.about, field)}
+    untold = [tuple(field for field in row.fields if field.field not in told) for row in rows]
+    return tuple(replace(row, fields=fields) for row, fields in zip(rows, untold, strict=True)), shared
 
 
-def _says(about: str, field: PreviewField) -> bool:
-    """Tell if the row's subject already says everything in a field."""
-    words = f" {about} "
-    return field.old_value is None and any(
-        each in words for each in (f" {field.new_value} ", f"“{field.new_value}”")
-    )
+def _says(subject: str, field: PreviewField) -> bool:
+    """Tell if the subject of a row already says everything in a field."""
+    if field.old_value is not None:
+        return False
+    return f" {field.new_value} " in f" {subject} " or f"“{field.new_value}”" in subject
 
 
-def _standing(cards: Sequence[Card]) -> tuple[Tone, State]:
-    states, tones = {card.state for card in cards}, {card.tone for card in cards}
+def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
+    """Return the tone of a batch and the state that stands for those of its rows."""
+    states = {card.state for card in cards}
+    tones = {card.tone for card in cards}
     if State.PROPOSED in states:
         return Tone.WAITING, State.PROPOSED
     if states & {State.APPROVED, State.EXECUTING}:
@@ -182,28 +218,36 @@ def _standing(cards: Sequence[Card]) -> tuple[Tone, State]:
         return Tone.QUIET, states.pop() if len(states) == 1 else State.DECLINED
     if Tone.GOOD not in tones:
         return Tone.BAD, State.SUCCEEDED
-    return (Tone.WARNED if tones & {Tone.BAD, Tone.WARNED} else Tone.GOOD), State.SUCCEEDED
+    if tones & {Tone.BAD, Tone.WARNED}:
+        return Tone.WARNED, State.SUCCEEDED
+    return Tone.GOOD, State.SUCCEEDED
 
 
-def _outcome(found: Sequence[Proposal]) -> str:
+def _format_progress(proposals: Sequence[Proposal]) -> str:
     """Return the progress and the decider, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
-    count = Counter(p.state for p in found)
-    bad = count[State.FAILED] + sum(p.ended_badly is not None for p in found)
-    done = count[State.SUCCEEDED] + count[State.FAILED] - bad
+    count = Counter(proposal.state for proposal in proposals)
+    failed = count[State.FAILED] + sum(proposal.ended_badly is not None for proposal in proposals)
+    done = count[State.SUCCEEDED] + count[State.FAILED] - failed
     under_way = count[State.APPROVED] + count[State.EXECUTING]
-    ran = done + bad + under_way
-    told = {
-        "waiting": count[State.PROPOSED],
-        f"of {ran} done" if under_way else "done": done if ran else 0,
-        "failed": bad,
+    parts = [f"{count[State.PROPOSED]} waiting"] if count[State.PROPOSED] else []
+    if under_way:
+        parts.append(f"{done} of {done + failed + under_way} done")
+    elif done:
+        parts.append(f"{done} done")
+    others = {
+        "failed": failed,
         "declined": count[State.DECLINED],
         "expired": count[State.EXPIRED],
         "withdrawn": count[State.CANCELLED],
     }
-    parts = [f"{many} {word}" for word, many in told.items() if many or (word.startswith("of ") and ran)]
-    by = {p.decided_by for p in found if p.votes and p.state not in (State.PROPOSED, State.DECLINED)}
-    who = f" Approved by {by.pop()}." if len(by) == 1 else ""
-    return f"{', '.join(parts)}.{who}"
+    parts += [f"{number} {word}" for word, number in others.items() if number]
+    approvers = {
+        proposal.decided_by
+        for proposal in proposals
+        if proposal.votes and proposal.state not in (State.PROPOSED, State.DECLINED)
+    }
+    approved_by = f" Approved by {approvers.pop()}." if len(approvers) == 1 else ""
+    return f"{', '.join(parts)}.{approved_by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +259,18 @@ class Picked:
     @classmethod
     def all_of(cls, card: Card) -> Self:
         """Return every row that waits and can be undone."""
-        return cls(frozenset(n for n, row in enumerate(card.rows) if row.card.pending and not row.harms))
+        rows = enumerate(card.rows)
+        return cls(frozenset(place for place, row in rows if row.card.pending and not row.harms))
 
     def toggle(self, place: int) -> "Picked":
         return Picked(self.places ^ {place})
 
     def of(self, card: Card) -> tuple[list[Card], list[Card]]:
         """Return the rows to approve, and the others that wait and can be undone."""
-        open_ = Picked.all_of(card).places
-        return (
-            [card.rows[n].card for n in sorted(open_ & self.places)],
-            [card.rows[n].card for n in sorted(open_ - self.places)],
-        )
+        open_places = Picked.all_of(card).places
+        approve = [card.rows[place].card for place in sorted(open_places & self.places)]
+        others = [card.rows[place].card for place in sorted(open_places - self.places)]
+        return approve, others
 
     def choice(
         self,
@@ -242,10 +286,9 @@ class Picked:
 
         ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
         """
-        approve, others = (
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in rows) for rows in self.of(card)
-        )
-        decline = others if declines else ()
+        picked, others = self.of(card)
+        approve = tuple(PickedRow(row.proposal_id, round=row.round) for row in picked)
+        decline = tuple(PickedRow(row.proposal_id, round=row.round) for row in others if declines)
         return Choice(actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref)
 
     def pack(self) -> str:
