@@ -48,9 +48,9 @@ from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
 _CAN = "Can be undone"
-_EDITS = 5  # the newest, told on a card
-_REREAD = 3  # fields that were read again, told on a card
-_SEVERAL = 2  # from which a button decides them together
+_MAX_EDIT_NOTES = 5  # the newest, told on a card
+_MAX_CHECKED_FIELDS = 3  # fields that were read again, told on a card
+_MIN_TOGETHER = 2  # from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
 _TELLING = 40  # characters from which a text is not taken for another
@@ -346,36 +346,36 @@ class Batch:
         return 10 * ended // len(self.rows), *((r.card.round, r.card.pending) for r in self.rows)
 
 
-def _text(value: str | None) -> str:
+def _show_value(value: str | None) -> str:
     if value is None:
         return "(nothing)"
     return value
 
 
-def _outcome(p: Proposal) -> tuple[Tone, str]:
+def _describe_end(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "someone"
     found = p.kind.find_outcome(p)
     if found:
         return found
-    once, yes = p.kind.is_final, p.kind.answered
-    done = "" if once or p.told else "Done. "
-    unchanged = "" if once else " Nothing was changed."
+    answered = p.kind.answered
+    done = "" if p.kind.is_final or p.told else "Done. "
+    unchanged = "" if p.kind.is_final else " Nothing was changed."
     match p.state:
         case State.PROPOSED:
             return Tone.WAITING, p.kind.waiting
         case State.APPROVED:
-            return Tone.WAITING, f"{yes} by {who}. It has not run yet."
+            return Tone.WAITING, f"{answered} by {who}. It has not run yet."
         case State.EXECUTING:
             far = f" ({p.progress})" if p.progress and "\n" not in p.progress else ""
             doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{far}"
-            return Tone.WAITING, f"{yes} by {who}. {doing}…"
+            return Tone.WAITING, f"{answered} by {who}. {doing}…"
         case State.SUCCEEDED:
             if p.ended_badly:
                 done = f"{p.ended_badly}. "
             if p.undone:
-                return Tone.QUIET, f"{done}{yes} by {who}. Undone by {p.undone}."
+                return Tone.QUIET, f"{done}{answered} by {who}. Undone by {p.undone}."
             warned = p.ended_badly or p.misread
-            return Tone.WARNED if warned else Tone.GOOD, f"{done}{yes} by {who}."
+            return Tone.WARNED if warned else Tone.GOOD, f"{done}{answered} by {who}."
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{because(p)}."
         case State.EXPIRED:
@@ -383,12 +383,12 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED:
-            return Tone.QUIET, _withdrawn(p, who)
+            return Tone.QUIET, _describe_withdrawal(p, who)
         case State.FAILED:
-            return Tone.BAD, _failure(p, who)
+            return Tone.BAD, _describe_failure(p, who)
 
 
-def _withdrawn(p: Proposal, who: str) -> str:
+def _describe_withdrawal(p: Proposal, who: str) -> str:
     match p.cause:
         case Cause.UNASKED:
             return "Withdrawn: the call that asked this has ended."
@@ -398,7 +398,7 @@ def _withdrawn(p: Proposal, who: str) -> str:
             return f"Withdrawn by {who}{because(p)}."
 
 
-def _failure(p: Proposal, who: str) -> str:
+def _describe_failure(p: Proposal, who: str) -> str:
     match p.cause:
         case Cause.OUTCOME_UNKNOWN:
             return (
@@ -417,25 +417,25 @@ def _failure(p: Proposal, who: str) -> str:
             return f"Failed after {who} approved it."
 
 
-def _verbs(
+def _list_verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
-    alone: tuple[Verb, ...] = ()
+    own: tuple[Verb, ...] = ()
     if p.state is State.PROPOSED:
-        alone = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
+        own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
     elif p.state is State.EXECUTING and Verb.STOP in p.kind.takes and p.cause is not Cause.STOPPED:
-        alone = (Verb.STOP,)
+        own = (Verb.STOP,)
     elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
-        alone = (Verb.UNDO,)
+        own = (Verb.UNDO,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
-        alone = (Verb.RETRY,)
-    if group is None or group.open < _SEVERAL:
-        return alone
-    together = (Verb.APPROVE_ALL,) if group.open - group.alone >= _SEVERAL else ()
-    return (*alone, *together, Verb.DECLINE_ALL)
+        own = (Verb.RETRY,)
+    if group is None or group.open < _MIN_TOGETHER:
+        return own
+    together = (Verb.APPROVE_ALL,) if group.open - group.alone >= _MIN_TOGETHER else ()
+    return (*own, *together, Verb.DECLINE_ALL)
 
 
-def _undo(p: Proposal) -> str:
+def _describe_undo(p: Proposal) -> str:
     """Return the sentence on undoing a call for people who decide it; empty where that is unknown."""
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
@@ -447,27 +447,29 @@ def _undo(p: Proposal) -> str:
     return "Nod can't undo this."
 
 
-def _again(p: Proposal) -> str:
+def _describe_checks(p: Proposal) -> str:
     """Return the values that were read again after the run, if they are as approved.
 
     Empty where they differ, or could not be read.
     """
     if p.misread or not p.read_again or p.undone:
         return ""
-    more = len(p.read_again) - _REREAD
-    each = ", ".join(one_line(f.words) for f in p.read_again[:_REREAD])
-    return f"Checked: {each}{f' and {more} more as approved' if more > 0 else ''}."
+    values = ", ".join(one_line(field.words) for field in p.read_again[:_MAX_CHECKED_FIELDS])
+    others = len(p.read_again) - _MAX_CHECKED_FIELDS
+    if others > 0:
+        return f"Checked: {values} and {others} more as approved."
+    return f"Checked: {values}."
 
 
-def _of_undo(p: Proposal) -> Iterator[str]:
+def _list_undo_notes(p: Proposal) -> Iterator[str]:
     """Yield notes on an undo: what it undoes and, once it has run, the fields now and the new Undo."""
     if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
         return
     if p.misread:
-        each = ", ".join(one_line(f.words) for f in p.misread[:_REREAD])
-        yield f"⚠️ Checked: this is not what was approved: {each}."
+        values = ", ".join(one_line(field.words) for field in p.misread[:_MAX_CHECKED_FIELDS])
+        yield f"⚠️ Checked: this is not what was approved: {values}."
     if p.undo_seconds and p.inverse and p.inverse.reason:
         yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
     if p.undone_by and not p.undone:
@@ -479,20 +481,20 @@ def redact_fields(
 ) -> tuple[PreviewField, ...]:
     """Return the fields for people: labelled, without secrets."""
 
-    def shown(field: str, value: str | None) -> str | None:
-        if " of " in field:  # a place ("content of secrets.md"), which hides nothing by its name
-            if value is None:
-                return None
+    def hide_secrets(name: str, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if " of " in name:  # a place ("content of secrets.md"), which hides nothing by its name
             return redact_text(value, secrets)
-        hidden: str | None = redact({field: value}, schema, secrets)[field]
+        hidden: str | None = redact({name: value}, schema, secrets)[name]
         return hidden
 
-    old = [shown(f.field, f.old_value) for f in fields]
-    new = [shown(f.field, f.new_value) for f in fields]
-    return tuple(
-        PreviewField(one_line(label_of(f.field)), o, n, f.titled)
-        for f, o, n in zip(fields, old, new, strict=True)
-    )
+    shown = []
+    for field in fields:
+        old = hide_secrets(field.field, field.old_value)
+        new = hide_secrets(field.field, field.new_value)
+        shown.append(PreviewField(one_line(label_of(field.field)), old, new, field.titled))
+    return tuple(shown)
 
 
 def _name_asker(p: Proposal) -> str:
@@ -501,13 +503,13 @@ def _name_asker(p: Proposal) -> str:
     return p.requester.label
 
 
-def _asker_decides(p: Proposal) -> bool:
+def _may_asker_decide_alone(p: Proposal) -> bool:
     """Tell if the requester alone decides and no one else has to know."""
     who = p.deciders
     return who.requester and not who.four_eyes and not who.people and p.quorum == 1
 
 
-def _vote_line(vote: Vote) -> str:
+def _format_vote(vote: Vote) -> str:
     return one_line(f"{vote.who}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
 
 
@@ -533,40 +535,10 @@ def card_of(
     ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
     carries the buttons for the whole group (the first of them); empty otherwise.
     """
-    group = None
-    if len(siblings) > 1:
-        waiting = [s for s in siblings if s.state is State.PROPOSED]
-        together = tuple(s.id for s in waiting if s.risk.level is not Level.DESTRUCTIVE)
-        alone = len(waiting) - len(together)
-        group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), together, alone)
+    group = _make_group(siblings) if len(siblings) > 1 else None
     secrets = secrets_in(p.arguments, schema)
-    tone, outcome = _outcome(p)
-    notes = []
-    if p.quorum > 1 and p.state is State.PROPOSED:
-        approvals = sum(v.verb == Verb.APPROVE for v in p.votes)
-        notes.append(f"{approvals} of {p.quorum} approvals so far.")
-    if paused and p.state in (State.PROPOSED, State.APPROVED):
-        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
-    if declined and declined.decided_at and p.state is State.PROPOSED:
-        ago = format_relative(declined.decided_at, p.created_at)
-        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
-    if p.unasked:
-        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
-    if p.state is State.PROPOSED and (approvers := _WITH_LEAD.get(p.deciders.lead)):
-        notes.append(f"{approvers}: {with_names(p.rule, names)}.")
-    if p.edited_by and not p.edits:
-        notes.append(f"Edited by {p.edited_by} before approval.")
-    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_EDITS:]]
-    notes += [redact_text(words, secrets) for words in edits]
-    if p.trial is not None:
-        notes += _of_trial(p, p.trial)
-    if p.connection and p.connection.is_personal and _waits_for_owner(p):
-        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
-    if p.changed and p.state is State.PROPOSED:
-        notes.append("The data changed after approval, so this needs a new decision.")
-    if p.result and p.told is None and not fits_card(p.result):
-        notes.append("The result is long. All of it is in a file.")
-    notes += [redact_text(words, secrets) for words in _of_undo(p)]
+    tone, outcome = _describe_end(p)
+    notes = _list_notes(p, secrets, names, paused=paused, declined=declined)
     circle = p.deciders.circle(one_line(p.requester.label), names=names)
 
     def clean(text: str) -> str:
@@ -588,7 +560,7 @@ def card_of(
         schema=schema,
         asked_by=one_line(_name_asker(p)),
         circle=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
-        votes=tuple(clean(_vote_line(v)) for v in p.votes),
+        votes=tuple(clean(_format_vote(v)) for v in p.votes),
         quorum=p.quorum,
         expires_at=p.expires_at,
         zone=zone,
@@ -596,21 +568,21 @@ def card_of(
         tone=tone,
         outcome=one_line(clean(outcome)),
         decided_at=p.updated_at if p.undone else p.decided_at,
-        result=_plain(_find_tool_words(p), secrets),
+        result=_show_result(_find_tool_words(p), secrets),
         result_url=p.result_url,
         result_fields=tuple((clean(name), clean(said)) for name, said in result),
         notes=tuple(notes),
-        verbs=_verbs(p, schema, group, grantable=grantable),
+        verbs=_list_verbs(p, schema, group, grantable=grantable),
         group=group,
         told=one_line(clean(p.told)) if p.told and p.state is State.SUCCEEDED else "",
-        data=_plain(p.result, secrets) if p.told else "",
-        asker_decides=_asker_decides(p),
+        data=_show_result(p.result, secrets) if p.told else "",
+        asker_decides=_may_asker_decide_alone(p),
         wait=p.ttl,
         teammate=p.teammate,
         asked_at=p.created_at,
         running_since=p.updated_at if p.state is State.EXECUTING else None,
-        undo=clean(one_line(_undo(p))),
-        again=clean(_again(p)),
+        undo=clean(one_line(_describe_undo(p))),
+        again=clean(_describe_checks(p)),
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
         ticked=p.ticked,
         unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
@@ -623,10 +595,52 @@ def card_of(
     )
 
 
+def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
+    waiting = [each for each in siblings if each.state is State.PROPOSED]
+    together = tuple(each.id for each in waiting if each.risk.level is not Level.DESTRUCTIVE)
+    rounds = sum(each.round for each in siblings)
+    return Group(len(siblings), len(waiting), rounds, together, alone=len(waiting) - len(together))
+
+
+def _list_notes(
+    p: Proposal, secrets: Sequence[str], names: Names, *, paused: str, declined: Proposal | None
+) -> list[str]:
+    """Return the notes of a card, without secrets: the tally, why it asks or did not ask, edits, a trial."""
+    notes = []
+    is_open = p.state is State.PROPOSED
+    if p.quorum > 1 and is_open:
+        approvals = sum(vote.verb == Verb.APPROVE for vote in p.votes)
+        notes.append(f"{approvals} of {p.quorum} approvals so far.")
+    if paused and p.state in (State.PROPOSED, State.APPROVED):
+        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
+    if declined and declined.decided_at and is_open:
+        ago = format_relative(declined.decided_at, p.created_at)
+        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
+    if p.unasked:
+        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
+    if is_open and p.deciders.lead in _WITH_LEAD:
+        notes.append(f"{_WITH_LEAD[p.deciders.lead]}: {with_names(p.rule, names)}.")
+    if p.edited_by and not p.edits:
+        notes.append(f"Edited by {p.edited_by} before approval.")
+    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_MAX_EDIT_NOTES:]]
+    notes += [redact_text(edit, secrets) for edit in edits]
+    if p.trial is not None:
+        notes += _list_trial_notes(p, p.trial)
+    if p.connection and p.connection.is_personal and _waits_for_owner(p):
+        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
+    if p.changed and is_open:
+        notes.append("The data changed after approval, so this needs a new decision.")
+    if p.result and p.told is None and not fits_card(p.result):
+        notes.append("The result is long. All of it is in a file.")
+    notes += [redact_text(note, secrets) for note in _list_undo_notes(p)]
+    return notes
+
+
 def _waits_for_owner(p: Proposal) -> bool:
     """Tell if it waits for others than the person as whom it runs as well, who has not said yes yet."""
-    said = any(vote.verb in (Verb.APPROVE, CONSENT) and _is_owners(p, vote) for vote in p.votes)
-    return p.state is State.PROPOSED and not said and not (p.own or _asker_decides(p))
+    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p):
+        return False
+    return not any(vote.verb in (Verb.APPROVE, CONSENT) and _is_owners(p, vote) for vote in p.votes)
 
 
 def _is_owners(p: Proposal, vote: Vote) -> bool:
@@ -635,28 +649,34 @@ def _is_owners(p: Proposal, vote: Vote) -> bool:
 
 def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
     """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
-    return find_written(p.rule).union(p.deciders.people, *_accounts(schema, p.arguments).values())
+    return find_written(p.rule).union(p.deciders.people, *_find_accounts(schema, p.arguments).values())
 
 
-def _accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
-    found = (f for f in fields_of(schema, arguments) if f.shape is Shape.USER and isinstance(f.value, str))
-    return {one_line(each.label): {each.value} for each in found}
+def _find_accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the accounts that arguments name, by the labels of their fields."""
+    accounts = {}
+    for field in fields_of(schema, arguments):
+        if field.shape is Shape.USER and isinstance(field.value, str):
+            accounts[one_line(field.label)] = {field.value}
+    return accounts
 
 
 def _with_people(
     fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
 ) -> tuple[PreviewField, ...]:
     """Return the fields with names instead of accounts; *View all* has the account."""
-    accounts = _accounts(schema, arguments) if names else {}
-    return tuple(
-        replace(f, new_value=names.get(f.new_value, f.new_value))
-        if f.new_value is not None and f.new_value in accounts.get(f.field, ())
-        else f
-        for f in fields
-    )
+    accounts = _find_accounts(schema, arguments) if names else {}
+    named = []
+    for field in fields:
+        account = field.new_value
+        if account is not None and account in accounts.get(field.field, ()):
+            named.append(replace(field, new_value=names.get(account, account)))
+        else:
+            named.append(field)
+    return tuple(named)
 
 
-def _of_trial(p: Proposal, trial: Trial) -> list[str]:
+def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
     """Return notes on a trial for people who decide, or on which of the two they decided."""
     if p.for_real:
         begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
@@ -739,7 +759,7 @@ def _find_tool_words(p: Proposal) -> str:
     return p.error or ("" if p.told else p.result) or ""
 
 
-def _plain(result: str | None, secrets: Sequence[str]) -> str:
+def _show_result(result: str | None, secrets: Sequence[str]) -> str:
     if result:
         return redact_text(unfold(redact_text(result, secrets)), secrets)
     return ""
@@ -764,7 +784,7 @@ def whole_text(card: Card) -> str:
         if compared is not None:
             lines += [f"- {f.field}", f"    {_indent(compared)}"]
         elif f.old_value is None or f.old_value == f.new_value:
-            lines += [f"- {f.field}: {_indent(_text(f.new_value))}"]
+            lines += [f"- {f.field}: {_indent(_show_value(f.new_value))}"]
         elif f.new_value is None:
             lines += [f"- {f.field} ({REMOVED}): {_indent(f.old_value)}"]
         else:
@@ -774,7 +794,7 @@ def whole_text(card: Card) -> str:
     rest = {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}
     if rest:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
-    defaults = _by_default(card)
+    defaults = _list_defaults(card)
     if defaults:
         lines += ["", "Defaults", *defaults]
     if card.data:
@@ -792,11 +812,11 @@ def _indent(value: str) -> str:
     return value.replace("\r", "␍").replace("\n", "\n    ")
 
 
-def _by_default(card: Card) -> list[str]:
-    told = list_values(card.schema, card.arguments)
+def _list_defaults(card: Card) -> list[str]:
     given = without_defaults(card.arguments, defaults_of(card.schema))
-    known = {*map(label_of, given), *(f.field for f in card.fields)}
-    return [f"- {label_of(name)}: {said}" for name, said in told if label_of(name) not in known]
+    told_elsewhere = {*map(label_of, given), *(field.field for field in card.fields)}
+    labelled = [(label_of(name), words) for name, words in list_values(card.schema, card.arguments)]
+    return [f"- {label}: {words}" for label, words in labelled if label not in told_elsewhere]
 
 
 def everything(card: Card) -> str:
