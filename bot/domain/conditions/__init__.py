@@ -1,0 +1,103 @@
+"""Conditions of rules on the arguments of a call: a small typed language, read with a bound.
+
+    amount > 100 and currency in (EUR, USD)
+    path matches "infra/**" or not (options.force = true)
+    host(url) not in (docs.python.org, pypi.org)
+
+``parser.py`` has the grammar, ``expressions.py`` the judgement of a call.
+
+A condition answers True or False, or None where that can't be told: a field is missing or of another kind,
+the condition does not fit the tool, or spellings of one path, address or name disagree
+(``bot/domain/spellings.py``). What a rule makes of None is told in ``bot/domain/rules.py``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.domain.conditions.expressions import (
+    ArgumentPath,
+    Comparison,
+    Expression,
+    GivenArguments,
+    list_comparisons,
+)
+from bot.domain.conditions.parser import LONGEST, ConditionError, parse_expression
+from bot.domain.connections import Identity
+from bot.domain.spellings import Answer
+
+__all__ = ("LONGEST", "Condition", "ConditionError")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition that an admin wrote after ``where``.
+
+    ``root`` is None for one of another release that this one can't parse.
+    """
+
+    text: str
+    root: Expression | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Raise ConditionError."""
+        plain, root = parse_expression(text)
+        return cls(plain, root)
+
+    @classmethod
+    def restore(cls, text: str) -> "Condition":
+        """Read a condition from a row. Never raises: an unreadable one can't be told of any call."""
+        try:
+            return cls.parse(text)
+        except ConditionError:
+            return cls(text, None)
+
+    @property
+    def fields(self) -> list[ArgumentPath]:
+        return [comparison.field for comparison in self._comparisons]
+
+    @property
+    def _comparisons(self) -> list[Comparison]:
+        return list(list_comparisons(self.root))
+
+    def holds(
+        self,
+        arguments: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        *,
+        of_several: bool = False,
+        identity: Identity = Identity.NOD,
+    ) -> Answer:
+        """Return whether a call with these arguments, of a tool with this JSON schema, is meant.
+
+        ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
+        ``identity``: under whose account it is made.
+        """
+        if self.root is None:
+            return None
+        if of_several and self.lacking(schema):
+            call = GivenArguments(arguments, schema, frozenset())
+            if any(comparison.is_near(call) for comparison in self._comparisons):
+                return None
+            return False
+        if self.misfit(schema):
+            return None
+        named = frozenset(field.path[0] for field in self.fields)
+        return self.root.holds(GivenArguments(arguments, schema, named, identity))
+
+    def lacking(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the first field that a tool with this JSON schema lacks; None where it has all."""
+        for comparison in self._comparisons:
+            if comparison.is_lacking_in(schema):
+                return comparison.field.name
+        return None
+
+    def misfit(self, schema: Mapping[str, Any]) -> str | None:
+        """Return why it does not fit a tool's JSON schema, in words; None where it does."""
+        if self.root is None:
+            return "this release can't read it"
+        for comparison in self._comparisons:
+            if misfit := comparison.misfit(schema):
+                return misfit
+        return None

@@ -1,0 +1,93 @@
+"""Reading of JSON schemas as far as conditions need it: what a part of the arguments may be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.domain.redaction import find_referred
+
+MAX_DEPTH = 8  # references in a schema, names in a path, nested brackets and nots
+LIST, NUMBER, OBJECT, TEXT, YES_OR_NO = "a list", "a number", "an object", "text", "yes or no"
+"""The kinds of values, as people are told of them."""
+
+Schema = Mapping[str, Any]
+
+_KINDS = {
+    "boolean": YES_OR_NO,
+    "integer": NUMBER,
+    "number": NUMBER,
+    "string": TEXT,
+    "array": LIST,
+    "object": OBJECT,
+}
+
+
+def kind_of(value: object) -> str:
+    """Return the kind of a plain value in words."""
+    if isinstance(value, bool):
+        return YES_OR_NO
+    if isinstance(value, int | float):
+        return NUMBER
+    if isinstance(value, str):
+        return TEXT
+    return "something else"
+
+
+def list_kinds(part: Schema) -> list[str]:
+    """Return the kinds of value that a schema allows, from its types or from its enum."""
+    types = part.get("type")
+    if not types:
+        return [kind_of(value) for value in part.get("enum", ())]
+    if not isinstance(types, list):
+        types = [types]
+    return [_KINDS[each] for each in types if each in _KINDS]
+
+
+def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema]:
+    """Return the alternatives of a schema, with references into ``root`` followed.
+
+    Alternatives that say nothing, or are null, are left out.
+    """
+    reference = part.get("$ref")
+    if isinstance(reference, str) and depth < MAX_DEPTH:
+        referred = find_referred(root, reference)
+        if isinstance(referred, Mapping):
+            return list_alternatives(referred, root, depth + 1)
+        return []
+    alternatives = part.get("anyOf") or part.get("oneOf")
+    if isinstance(alternatives, list) and depth < MAX_DEPTH:
+        found = []
+        for alternative in alternatives:
+            if isinstance(alternative, Mapping) and alternative.get("type") != "null":
+                found += list_alternatives(alternative, root, depth + 1)
+        return found
+    if {"type", "enum", "properties"} & part.keys():
+        return [part]
+    return []
+
+
+def may_have(part: Schema, name: str) -> bool:
+    """Return whether a value of this schema may have a field of that name, or an item at that place."""
+    kinds = list_kinds(part)
+    if not kinds or OBJECT in kinds or "properties" in part:
+        return True
+    return LIST in kinds and name.isdecimal()
+
+
+def is_left_out(part: Schema, name: str) -> bool:
+    """Return whether a schema lists its fields, this one is not among them, and no others are allowed."""
+    properties = part.get("properties")
+    if not isinstance(properties, Mapping) or part.get("additionalProperties"):
+        return False
+    return name not in properties
+
+
+def find_part(part: Schema, name: str) -> Schema:
+    """Return the schema of a field, or of an item of a list; empty where it is not told."""
+    if name.isdecimal() and "items" in part:
+        found = part["items"]
+    else:
+        properties = part.get("properties")
+        found = properties.get(name) if isinstance(properties, Mapping) else None
+    if isinstance(found, Mapping):
+        return found
+    return {}
