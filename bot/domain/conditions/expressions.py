@@ -40,7 +40,7 @@ class ArgumentPath:
 
     @property
     def last_name(self) -> str:
-        """The last step that names a field rather than an item's place; empty if there is none."""
+        """The last step that names a field rather than an item's place; empty if no step does."""
         names = [step for step in self.path if not step.isdecimal()]
         return names[-1] if names else ""
 
