@@ -110,6 +110,7 @@ def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
         "deciders": p.deciders.in_words(p.requester.label),
         "round": p.round,
         "connection": _connection_to_json(p.connection),
+        "record": [redact_text(each) for each in p.record],
         "annotations": [
             {"name": redact_text(each.name), "text": redact_text(each.text), "late": each.is_late}
             for each in p.annotations

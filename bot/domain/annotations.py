@@ -6,6 +6,8 @@ from itertools import islice
 
 from bot.domain.text import blank, one_line, shorten, storable
 
+RECORD_NAME = "Record"
+"""The name of what the record says: facts about earlier calls."""
 NAME_CHARS = 40
 TEXT_CHARS = 160
 MAX_LINES = 4
@@ -30,6 +32,11 @@ class Annotation:
         if self.name:
             return f"{self.name}: {self.text}"
         return self.text
+
+
+def find_record(annotations: Iterable[Annotation]) -> tuple[str, ...]:
+    """Return what the record says among these lines."""
+    return tuple(each.text for each in annotations if each.name == RECORD_NAME and not each.is_late)
 
 
 def bound_annotations(found: Iterable[Annotation], *, late: bool = False) -> tuple[Annotation, ...]:

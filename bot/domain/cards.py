@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from bot.domain.annotations import Annotation
+from bot.domain.annotations import Annotation, find_record
 from bot.domain.buttons import make_button
 from bot.domain.connections import CONSENT
 from bot.domain.diffs import diff
@@ -154,6 +154,11 @@ class Card:
     def rows(self) -> tuple["BatchRow", ...]:
         """The rows of a batch; empty for a single proposal."""
         return self.batch.rows if self.batch else ()
+
+    @property
+    def record(self) -> tuple[str, ...]:
+        """What is unusual about it, from earlier calls."""
+        return find_record(self.annotations)
 
     @property
     def headline(self) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from bot.domain.annotations import Annotation
+from bot.domain.annotations import Annotation, find_record
 from bot.domain.connections import Connection
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.text import shorten
@@ -541,6 +541,11 @@ class Proposal:
     def frozen_annotations(self) -> tuple[Annotation, ...]:
         """The annotations that were on the card when it was posted."""
         return tuple(each for each in self.annotations if not each.is_late)
+
+    @property
+    def record(self) -> tuple[str, ...]:
+        """What is unusual about it, as its card says."""
+        return find_record(self.annotations)
 
     @property
     def shown_again(self) -> bool:

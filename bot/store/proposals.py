@@ -56,7 +56,8 @@ _FALLING = (_TABLE.c.updated_at.desc(), _TABLE.c.id.desc())
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
 IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.APPROVED, State.EXECUTING)])
 _TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(IS_MOVING, _TABLE.c.progress.is_not(None))
-ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "owner")))
+_NOT_READ = ("idempotency_key", "owner", "chat")
+ALL = select(*(column for column in _TABLE.columns if column.name not in _NOT_READ))
 _BY_ID = ALL.where(_TABLE.c.id == bindparam("id"))
 _OF_MESSAGES = ALL.where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True))).order_by(
     _TABLE.c.message_id, _TABLE.c.position

@@ -1,25 +1,29 @@
-"""Queries of past proposals: the newest ones, and counts by tool, place and person.
+"""Queries of past proposals: the newest ones, counts by tool, place and person, earlier calls of a tool.
 
-What people may see of it is for those who ask: everything here counts what it is given.
+What people may see of it is for those who ask: everything here counts what it is given. Earlier calls of a
+tool are an exception: they are those that everyone who may decide the new one may see.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, tzinfo
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import select, true, tuple_
+from sqlalchemy import Text, bindparam, case, cast, func, select, true, tuple_, union_all
 from sqlmodel import Session
 
 from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
-from bot.domain.people import channel_called, place_called
-from bot.domain.proposals import Mark, State
+from bot.domain.people import Actor, channel_called, place_called
+from bot.domain.proposals import Mark, Proposal, State
+from bot.domain.unusual import KNOWN_LEAST, MAX_CALLS, EarlierCall, PastCalls
 from bot.domain.verbs import Verb
 from bot.store import people
-from bot.store.tables.conversations import SEEN_AT, ConversationRow
+from bot.store.tables.conversations import SEEN_AT, SEEN_IN, ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
@@ -35,6 +39,32 @@ _JUDGED = (
 )
 _ENDED = ("requester_name", "votes", "decided_at", "connection")
 _CONDITIONS = ("arguments", "tool_version")
+_ASKED_HERE = _PLACE.c.id == bindparam("asked_in")
+_THIS_CHAT = select(SEEN_IN).where(_ASKED_HERE, _PLACE.c.private.is_(False)).scalar_subquery()
+_ASKER_IN_PRIVATE = select(bindparam("asked_by")).where(_ASKED_HERE, _PLACE.c.private).scalar_subquery()
+_IN_CHAT, _IS_SHARED = _PROPOSAL.c.chat == _THIS_CHAT, _PROPOSAL.c.chat.is_not(None)
+_OF_ASKER = _PROPOSAL.c.requester == _ASKER_IN_PRIVATE
+_IS_SAME = _PROPOSAL.c.digest == bindparam("same")
+_KNOWN = select(_PROPOSAL.c.id).where(_IN_CHAT).limit(KNOWN_LEAST).subquery()
+_COUNTED = select(func.count().label("known")).select_from(_KNOWN).subquery()
+
+
+def _select_calls(*which: Any) -> Any:
+    """Return the newest calls of a tool among these. JSON stays text: few rows are read further."""
+    plain = ("kind", "state", "message_id", "created_at", "undoes", "escalate_to")
+    found = select(
+        *(_PROPOSAL.c[name] for name in plain),
+        cast(_PROPOSAL.c.arguments, Text).label("arguments"),
+        cast(_PROPOSAL.c.deciders, Text).label("deciders"),
+        case((_IS_SAME, cast(_PROPOSAL.c.votes, Text))).label("votes"),
+    )
+    newest = found.where(*which, _PROPOSAL.c.tool_name == bindparam("tool"))
+    return select(newest.order_by(_PROPOSAL.c.created_at.desc()).limit(MAX_CALLS + 1).subquery())
+
+
+_EARLIER = union_all(_select_calls(_IN_CHAT), _select_calls(_OF_ASKER, _IS_SHARED)).subquery()
+_PAST_CALLS = select(_COUNTED, _EARLIER).select_from(_COUNTED.outerjoin(_EARLIER, true()))
+"""One row at least. For a private place: what who asks asked for in shared ones."""
 
 
 def list_newest(
@@ -78,7 +108,7 @@ def count_insights(
     looked, last = 0, None
     for row in list_newest(session, since, accounts=accounts, ended=True):
         looked, last = looked + 1, row.created_at
-        if not find_kind(row.kind).is_counted or row.undoes or not was_asked(row):
+        if not is_counted(row) or not was_asked(row):
             continue
         person = persons.get(row.requester, row.requester)
         names.setdefault(person, row.requester_name)
@@ -115,6 +145,50 @@ def count_insights(
         _deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
         week,
     )
+
+
+def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
+    """Return the earlier calls of its tool that everyone who may decide it may see.
+
+    In a shared chat these are the calls of that chat. For a proposal of a private place they are those that
+    who asks made in shared chats. Calls of private places never count, nor do calls that fewer people may
+    see.
+    """
+    given = {
+        "asked_in": proposal.conversation_id,
+        "tool": proposal.tool_name,
+        "asked_by": str(proposal.requester),
+        "same": proposal.digest,
+    }
+    found = session.connection().execute(_PAST_CALLS, given).all()
+    rows = [row for row in found if row.kind is not None and row.message_id != proposal.message_id]
+    calls = [
+        EarlierCall(row.created_at, row.message_id, row.arguments, _find_decliners(row))
+        for row in sorted(rows, key=attrgetter("created_at"), reverse=True)
+        if is_counted(row) and _may_all_see(row, proposal)
+    ]
+    return PastCalls(calls[:MAX_CALLS], is_first=not rows, known=found[0].known, is_cut=len(rows) > MAX_CALLS)
+
+
+def _may_all_see(row: Any, proposal: Proposal) -> bool:
+    """Return whether everyone who may decide a proposal may see a row of its chat, or of who asked."""
+    if proposal.escalate_to not in (None, row.escalate_to):
+        return False  # it may come before people of another chat
+    named = set(proposal.deciders.people)
+    return not named or named <= set(json.loads(row.deciders)["people"])
+
+
+def _find_decliners(row: Any) -> tuple[str, ...]:
+    """Return the names of those who declined exactly this call."""
+    if row.votes is None or row.state != State.DECLINED:
+        return ()
+    votes = ((voter, name) for _, voter, name, verb, *_ in json.loads(row.votes) if verb == Verb.DECLINE)
+    return tuple(name or Actor.parse(voter).label for voter, name in votes)
+
+
+def is_counted(row: Any) -> bool:
+    """Return whether a proposal counts: a change that an agent, a person or a script asked for."""
+    return find_kind(row.kind).is_counted and not row.undoes
 
 
 def was_asked(row: Any) -> bool:

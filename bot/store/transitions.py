@@ -19,13 +19,20 @@ from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
+from bot.store.tables.conversations import SEEN_IN, ConversationRow
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow
 
 _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
-_INSERT = insert(_TABLE).returning(*log.PLACE_AND_SCHEMA)
+_CONVERSATIONS = table_of(ConversationRow)
+_CHAT = (
+    select(SEEN_IN)
+    .where(_CONVERSATIONS.c.id == bindparam("asked_in"), _CONVERSATIONS.c.private.is_(False))
+    .scalar_subquery()
+)
+_INSERT = insert(_TABLE).values(chat=_CHAT).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
 _CARD = _TABLE.alias("card")
 _FIRST = _TABLE.alias("first")

@@ -14,11 +14,13 @@ from bot.store.tables.row import Row
 FEW = {"book", "chain_end", "hold", "process", "rule", "tool_version"}
 """Tables whose rows do not become more with what waits."""
 MANY = {table.name for table in Row.metadata.sorted_tables} - FEW
+OF_MANY = {"proposal_of_chat", "proposal_shared_by"}
+"""Indexes of some rows alone that become more with what waits."""
 OF_FEW = {
     index.name
     for table in Row.metadata.sorted_tables
     for index in table.indexes
-    if index.dialect_options["sqlite"]["where"] is not None
+    if index.dialect_options["sqlite"]["where"] is not None and index.name not in OF_MANY
 } | {"notice_due"}
 """Indexes of those rows alone that are still to be dealt with; a notice is deleted once it was posted."""
 _MANY_ROWS_ALONE = ("seqscan", "mergejoin", "hashjoin", "material")  # which pay while there are few rows

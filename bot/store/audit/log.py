@@ -49,8 +49,9 @@ _SINCE = (
 )
 _BATCH = 2000
 _P = table_of(ProposalRow)
-_UNDER_WAY = frozenset({"owner", "progress", "thing", "undo_until"})
-"""What changes without a row: which process runs it, how far it is, what it changes, who offers Undo."""
+_UNDER_WAY = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
+"""What changes without a row: which process runs it, how far it is, what it changes, who
+offers Undo, in which chat it counts."""
 _LAST = (
     select(  # type: ignore[call-overload]
         *(column for column in _P.columns if column.name not in _UNDER_WAY),

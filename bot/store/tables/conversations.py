@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Index, UniqueConstraint, func, true
+from sqlalchemy import Column, Index, UniqueConstraint, case, func, true
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -41,6 +41,10 @@ class ConversationRow(Row, table=True):
 _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
+_NO_SLASHES = func.replace(SEEN_AT, "/", "")
+_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - a team, a channel, a thread
+SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
+"""The chat of that address, as text: what `bot.domain.chat.chat_of` returns."""
 
 
 def inside(scope: str) -> Any:

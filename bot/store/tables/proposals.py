@@ -47,6 +47,8 @@ class ProposalRow(Row, table=True):
         Index("proposal_made", "created_at", "id"),
         Index("proposal_made_by", "requester", "created_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
+        partial("proposal_of_chat", "chat", "tool_name", "created_at", where="chat IS NOT NULL"),
+        partial("proposal_shared_by", "requester", "tool_name", "created_at", where="chat IS NOT NULL"),
     )
 
     id: str = Field(primary_key=True)
@@ -114,6 +116,7 @@ class ProposalRow(Row, table=True):
     schedule: str | None = None
     annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
     connection: dict[str, Any] | None = as_json(nullable=True)  # in whose name it runs; NULL: in Nod's
+    chat: str | None = None  # the chat in which people see it; NULL: a private one
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

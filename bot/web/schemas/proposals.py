@@ -277,6 +277,7 @@ class _OfCard(View):
     undo: str
     again: str
     choices: list[str] | None
+    record: list[str]
     annotations: list[AnnotationView]
 
 
@@ -295,6 +296,7 @@ class ProposalView(_OfRow, _OfCard):
     - `deciders`, `quorum`, `votes`, `may_decide`: who decides, whether you may.
     - `asker_decides`: the requester may decide alone, so a card need not say who may.
     - `state`, `outcome`, `cause`, `notes`: its status.
+    - `record`: what is unusual about the call, from earlier ones; most calls have none of it.
     - `annotations`: lines that parts of Nod add, each under a name; `late` ones came after it was posted.
     - `verbs`, `buttons`, `group`: what can be pressed now, with labels; the rest of the group.
     - `printed`: while it runs: the last lines of its output.

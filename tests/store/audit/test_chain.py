@@ -83,6 +83,7 @@ NOT_COVERED = {
     "mcp_login": "an MCP server's tokens",
     "mcp_sign_in": "signing in at an MCP server, under way",
     # single columns
+    "proposal.chat": "in which chat the record counts it; the place where it was asked is recorded",
     "proposal.owner": "which process runs it",
     "proposal.progress": "how far what it runs says it is",
     "proposal.thing": "what it changes, once it runs",

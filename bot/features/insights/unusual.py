@@ -1,0 +1,20 @@
+"""The lines of the record on cards: what is unusual about a call, from the proposals before it."""
+
+from collections.abc import Sequence
+
+from sqlmodel import Session
+
+from bot.domain.annotations import RECORD_NAME, Annotation
+from bot.domain.proposals import Proposal, State
+from bot.domain.unusual import find_unusual
+from bot.store import record
+
+
+def annotate_unusual(session: Session, proposal: Proposal) -> Sequence[Annotation]:
+    """Return what is unusual about a call that people are asked about. It takes one read."""
+    kind = proposal.kind
+    is_asked = proposal.state is State.PROPOSED and kind.runs and kind.is_counted
+    if not is_asked or kind.is_answer or kind.is_form or proposal.undoes:
+        return ()
+    facts = find_unusual(proposal, record.find_past_calls(session, proposal), proposal.updated_at)
+    return [Annotation(RECORD_NAME, fact) for fact in facts]
