@@ -18,8 +18,8 @@ from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
-_BRIEF = 120  # characters of a value in one sentence
-_SHORT = 60  # of one that stands among others
+_MAX_VALUE_CHARS = 120  # of a value in one sentence
+_MAX_INLINE_CHARS = 60  # of a value that stands among others
 REMOVED = "removed"
 """Stands for the new value of a field whose value goes and none comes."""
 WARN_SHARE = 0.2
@@ -143,13 +143,15 @@ class Reread:
     @property
     def words(self) -> str:
         """For example ``priority is high``, or ``priority is low, not high``."""
-        long = any(
-            len(value) > _SHORT or "\n" in value.strip() for value in (self.now or "", self.approved or "")
-        )
+        values = (self.now or "", self.approved or "")
+        is_long = any(len(value) > _MAX_INLINE_CHARS or "\n" in value.strip() for value in values)
+        now, approved = _quote_value(self.now), _quote_value(self.approved)
         if self.agrees:
-            return f"{self.field} is {'as approved' if long else _quote_value(self.now)}"
-        now = "something else" if long and self.now else _quote_value(self.now)
-        return f"{self.field} is {now}, not {'what was approved' if long else _quote_value(self.approved)}"
+            return f"{self.field} is {'as approved' if is_long else now}"
+        if is_long:
+            now = "something else" if self.now else now
+            approved = "what was approved"
+        return f"{self.field} is {now}, not {approved}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +172,9 @@ class Inverse:
     @property
     def words(self) -> str:
         """For example ``Change priority of issue #3 (Priority: high → normal)``."""
-        each = [f"{f.field}: {_change(f)}" for f in self.fields if _short(f)]
-        if each:
-            return f"{self.title} ({', '.join(each)})"
+        changes = [f"{each.field}: {_format_change(each)}" for each in self.fields if _is_short(each)]
+        if changes:
+            return f"{self.title} ({', '.join(changes)})"
         return self.title
 
 
@@ -182,9 +184,9 @@ def _quote_value(value: str | None) -> str:
     return value or "empty"
 
 
-def _short(field: PreviewField) -> bool:
+def _is_short(field: PreviewField) -> bool:
     values = (field.old_value or "", field.new_value or "")
-    return all(len(value) <= _SHORT and "\n" not in value for value in values)
+    return all(len(value) <= _MAX_INLINE_CHARS and "\n" not in value for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +219,22 @@ class Edited:
     @property
     def words(self) -> str:
         """For example ``Ben changed color: red → blue``; of what is nested the field alone."""
-        each = (f.field if _is_nested(f) else f"{f.field}: {_change(f)}" for f in self.fields)
-        return f"{self.by} changed {', '.join(each)}"
+        changes = []
+        for change in self.fields:
+            if _is_nested(change):
+                changes.append(change.field)
+            else:
+                changes.append(f"{change.field}: {_format_change(change)}")
+        return f"{self.by} changed {', '.join(changes)}"
 
     @property
     def told(self) -> str:
         """For example ``Ben changed color from red to blue``, for the model."""
-        each = (f"{f.field} from {_brief(f.old_value)} to {_brief(f.new_value)}" for f in self.fields)
-        return f"{self.by} changed {', '.join(each)}"
+        changes = []
+        for change in self.fields:
+            old, new = _shorten_value(change.old_value), _shorten_value(change.new_value)
+            changes.append(f"{change.field} from {old} to {new}")
+        return f"{self.by} changed {', '.join(changes)}"
 
 
 def _is_nested(field: PreviewField) -> bool:
@@ -232,17 +242,17 @@ def _is_nested(field: PreviewField) -> bool:
     return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
 
 
-def _change(field: PreviewField) -> str:
-    new = f"({REMOVED})" if field.new_value is None else shorten(field.new_value, _BRIEF)
+def _format_change(field: PreviewField) -> str:
+    new = f"({REMOVED})" if field.new_value is None else shorten(field.new_value, _MAX_VALUE_CHARS)
     if field.old_value is None:
         return new
-    return f"{shorten(field.old_value, _BRIEF)} → {new}"
+    return f"{shorten(field.old_value, _MAX_VALUE_CHARS)} → {new}"
 
 
-def _brief(text: str | None) -> str:
+def _shorten_value(text: str | None) -> str:
     if text is None:
         return "nothing"
-    return shorten(text, _BRIEF)
+    return shorten(text, _MAX_VALUE_CHARS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +269,19 @@ class Circle:
     @property
     def parts(self) -> list[Actor | str]:
         """For example ``Ana, any approver or any admin``, in pieces: channels mention accounts."""
-        each_of = (*self.members, *self.stand_ins)
-        if not each_of:
+        deciders = [*self.members, *self.stand_ins]
+        if not deciders:
             return ["no one"]
-        between = [*[", "] * (len(each_of) - 2), " or ", ""][-len(each_of) :]
-        found = [part for each in zip(each_of, between, strict=True) for part in each]
-        return [*found, *([f", but not {self.but}"] if self.but else [])]
+        parts: list[Actor | str] = []
+        for position, decider in enumerate(deciders, 1):
+            if 1 < position == len(deciders):
+                parts.append(" or ")
+            elif position > 1:
+                parts.append(", ")
+            parts.append(decider)
+        if self.but:
+            parts.append(f", but not {self.but}")
+        return parts
 
     @property
     def words(self) -> str:
@@ -287,20 +304,23 @@ class Deciders:
     def named(self, requester: Actor) -> tuple[Actor, ...]:
         """Return the accounts that may decide by name, not by a role. Reminders mention them."""
         asker = (requester,) if self.requester and not self.four_eyes else ()
-        people = (each for each in self.people if ":" in each.strip(":"))
-        return tuple(dict.fromkeys((*asker, *map(Actor.parse, people))))
+        people = [Actor.parse(name) for name in self.people if _is_account(name)]
+        return tuple(dict.fromkeys((*asker, *people)))
 
     def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
         """Return the people who may decide. ``chat``: the name of the originating chat for this reader."""
-        found: list[Actor | str] = [requester] if self.requester and not self.four_eyes else []
-        found += [f"any {role}" for role in self.roles]
-        found += [
-            Actor.parse(each, names.get(each, "")) if ":" in each.strip(":") else each for each in self.people
-        ]
-        found += [f"anyone in {chat}"] if self.members else []
-        found += ["anyone in the chat it was escalated to"] if self.escalated else []
-        named = all(isinstance(each, Actor) for each in found)  # no one counts among them by a role
-        return Circle(tuple(found), requester if self.four_eyes and not named else "")
+        members: list[Actor | str] = []
+        if self.requester and not self.four_eyes:
+            members.append(requester)
+        members += [f"any {role}" for role in self.roles]
+        for name in self.people:
+            members.append(Actor.parse(name, names.get(name, "")) if _is_account(name) else name)
+        if self.members:
+            members.append(f"anyone in {chat}")
+        if self.escalated:
+            members.append("anyone in the chat it was escalated to")
+        all_named = all(isinstance(member, Actor) for member in members)  # none counts by a role
+        return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
         """Return the deciders in words, for example ``Ana, any approver or any admin``.
@@ -309,6 +329,11 @@ class Deciders:
         """
         chat = "the chat where it was asked" if elsewhere else "this chat"
         return self.circle(requester, chat=chat).words
+
+
+def _is_account(name: str) -> bool:
+    """Tell if a decider is named by an account, such as ``slack:T1/U1``, and not by another word."""
+    return ":" in name.strip(":")
 
 
 class Sibling(NamedTuple):
@@ -656,12 +681,12 @@ class Sought(NamedTuple):
     order: Order = Order.CHANGED
 
 
-def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
+def together(proposals: Iterable[Proposal]) -> list[list[Proposal]]:
     """Group proposals as people see them: the rows of a batch in their order, or one alone."""
-    each: dict[str, list[Proposal]] = {}
-    for p in found:
-        each.setdefault(p.batch or p.id, []).append(p)
-    return [sorted(rows, key=lambda p: p.position) for rows in each.values()]
+    groups: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        groups.setdefault(proposal.card_id, []).append(proposal)
+    return [sorted(rows, key=lambda row: row.position) for rows in groups.values()]
 
 
 def others(more: int) -> str:
