@@ -74,12 +74,12 @@ log = logger(__name__)
 
 MAX_MESSAGE = 32_000  # characters of one person's message
 _MAX_ATTEMPTS = 2
-_GIVEN_UP = (
+_GIVEN_UP_TEXT = (
     "I kept being restarted while working on this, so I gave up. "
     "Send “continue” to try again, or phrase it differently."
 )
 _SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line; else a conversation
-_NAMES_KEPT = 10_000
+_MAX_KNOWN_NAMES = 10_000
 _REFUSALS: dict[type[Exception], Answer] = {
     KeyTaken: Answer.STALE,
     LostRace: Answer.STALE,
@@ -129,13 +129,13 @@ class Assistant:
         )
         self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()
-        self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere
-        self._named: dict[str, str] = {}  # what this process has learned, so that it is written once
+        self._awaited: set[str] = set()  # ids of conversations whose answer may be awaited in another process
+        self._known_names: dict[str, str] = {}  # by account; those that this process has written
         self.under_way: set[str] = set()  # ids of proposals that this process executes
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
-            Work.TURN: self._turn,
-            Work.EXECUTE: self._execute,
-            Work.REDRAW: self._redraw,
+            Work.TURN: self._run_turn,
+            Work.EXECUTE: self._run_proposal,
+            Work.REDRAW: self._redraw_card,
             Work.TEAM: self._show_team,
             Work.DELIVER: self.shown.deliver,
         }
@@ -144,38 +144,38 @@ class Assistant:
         """Handle what a person sent. Returns the reply for them once it is committed."""
         if isinstance(incoming, ChatMoved):
             return await self._move_chat(incoming)
-        new = self._new_names(incoming)
+        new = self._find_new_names(incoming)
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
-            return await self._message(incoming, new)
+            return await self._take_message(incoming, new)
         if new:
             mentioned = incoming.mentions if isinstance(incoming, Command) else ()
-            await self.database.write(_learn, new, incoming.actor, *mentioned)
-            self._note_names(new)
+            await self.database.write(_learn_names, new, incoming.actor, *mentioned)
+            self._remember_names(new)
         match incoming:
             case Press() | Choice():
-                return await self._press(incoming)
+                return await self._take_press(incoming)
             case Command():
-                why = await self.database.read(self._not_allowed, incoming)
+                why = await self.database.read(self._find_refusal, incoming)
                 if why:
                     return Reply(Answer.REFUSED, why)
                 return await self._commands.handle(incoming)
             case Request():
-                return await self._request(incoming)
+                return await self._take_request(incoming)
 
     async def _move_chat(self, moved: ChatMoved) -> Reply:
         policies, now = self.gate.policies, self.clock()
         await self.database.write(moved_chats.move_chat, policies, moved.old, moved.new, now)
         return Reply(Answer.ACCEPTED, "")
 
-    def _new_names(self, incoming: Sent) -> Names:
-        return {key: name for key, name in names_in(incoming).items() if self._named.get(key) != name}
+    def _find_new_names(self, incoming: Sent) -> Names:
+        return {key: name for key, name in names_in(incoming).items() if self._known_names.get(key) != name}
 
-    def _note_names(self, new: Names) -> None:
-        if len(self._named) >= _NAMES_KEPT:
-            self._named.clear()
-        self._named |= new
+    def _remember_names(self, new: Names) -> None:
+        if len(self._known_names) >= _MAX_KNOWN_NAMES:
+            self._known_names.clear()
+        self._known_names |= new
 
-    def _not_allowed(self, session: Session, incoming: Message | Command) -> str | None:
+    def _find_refusal(self, session: Session, incoming: Message | Command) -> str | None:
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
@@ -197,7 +197,7 @@ class Assistant:
             return own
         return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
 
-    async def _message(self, message: Message, new: Names) -> Reply:
+    async def _take_message(self, message: Message, new: Names) -> Reply:
         refusal = self.bounds.files.refusal(message.files)
         if refusal:
             return Reply(Answer.INVALID, refusal)
@@ -214,7 +214,7 @@ class Assistant:
             accepted = await self.database.write(self._accept, message, new, self.clock(), owner)
         except (TooMuch, LostRace) as error:
             return Reply(_REFUSALS[type(error)], error.message)
-        self._note_names(new)
+        self._remember_names(new)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)
         if accepted is None:
@@ -235,10 +235,12 @@ class Assistant:
     ) -> arrive.Accepted | str | None:
         """Store a message. Returns its place, or a refusal in words, or None for a duplicate."""
         if new:
-            _learn(session, new, message.actor)
-        return self._not_allowed(session, message) or arrive.accept(session, message, now, self.bounds, owner)
+            _learn_names(session, new, message.actor)
+        return self._find_refusal(session, message) or arrive.accept(
+            session, message, now, self.bounds, owner
+        )
 
-    async def _request(self, request: Request) -> Reply:
+    async def _take_request(self, request: Request) -> Reply:
         try:
             opened = await self.gate.open(request)
         except (ToolError, LostRace) as error:
@@ -250,20 +252,20 @@ class Assistant:
         answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
-    async def _press(self, press: Press | Choice) -> Reply:
+    async def _take_press(self, press: Press | Choice) -> Reply:
         try:
             decided = await self.presses.take(press)
         except UnknownCard as error:
             if press.address is None or press.ref is None:
                 raise
-            found = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
-            if found is None:
+            jobs = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
+            if jobs is None:
                 return Reply(Answer.UNKNOWN, error.message)
-            await self.dispatcher.wake(*found)
+            await self.dispatcher.wake(*jobs)
             decided = await self.presses.take(press)
         verb = press.verb if isinstance(press, Press) else None
         if verb is Verb.ASK:
-            self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
+            self._awaited.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process that runs it reads so within a second
         self.own.keep_approved(decided.reply.proposals, decided.jobs)
@@ -275,11 +277,14 @@ class Assistant:
 
         Empty if nothing.
         """
-        found = await self.database.read(conversations.open_conversation, address)
-        if found is None:
+        conversation = await self.database.read(conversations.open_conversation, address)
+        if conversation is None:
             return ""
-        spoke, team, jobs = await self.database.write(_stop, found, who, self.clock(), first=True)
-        for conversation_id in (*((found.id,) if spoke else ()), *team):
+        spoke, team, jobs = await self.database.write(
+            _stop_turn_and_team, conversation, who, self.clock(), first=True
+        )
+        stopped = [conversation.id, *team] if spoke else team
+        for conversation_id in stopped:
             self._stopping.add(conversation_id)
             await self.dispatcher.stop_turn(conversation_id)
         await self.dispatcher.wake(*jobs)
@@ -293,9 +298,9 @@ class Assistant:
         if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)
 
-    async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
+    async def _run_turn(self, conversation_id: str) -> tuple[Job, ...]:
         self._stopping.discard(conversation_id)  # a stop of an earlier turn was not meant for this one
-        turn, policy = await self.database.read(self._take_up, conversation_id)
+        turn, policy = await self.database.read(self._load_turn, conversation_id)
         if turn is None:
             return ()
         if turn.owner != self.process:
@@ -305,15 +310,15 @@ class Assistant:
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
         needs_delivery = self.shown.needs_delivery(conversation, policy.book)
-        made: list[Job] = []
+        follow_ups: list[Job] = []
         teammate = turn.transcript.teammate
         traced = tracing.turn(
             conversation_id, teammate.name if teammate else "", _list_ended(turn.transcript)
         )
         try:
-            with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
-                events_of_turn = self._watch_turn(turn, made, noted, delivered=not needs_delivery)
-                made += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
+            with structlog.contextvars.bound_contextvars(turn=turn.id), traced as span:
+                events_of_turn = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
+                follow_ups += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
             await self.database.write(turns.release, turn.id, self.process)
             raise
@@ -325,12 +330,12 @@ class Assistant:
             raise
         finally:
             self.own.turn_over(conversation_id)
-        if conversation_id in self._asked:  # of what another process took in, the rows tell
-            self._asked.discard(conversation_id)
-            made.append(Job(Work.DELIVER, conversation_id))
-        return tuple(made)
+        if conversation_id in self._awaited:  # of what another process took in, the rows tell
+            self._awaited.discard(conversation_id)
+            follow_ups.append(Job(Work.DELIVER, conversation_id))
+        return tuple(follow_ups)
 
-    async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
+    async def _run_proposal(self, proposal_id: str) -> tuple[Job, ...]:
         """Run a proposal, marked as under way in this process for as long as it takes."""
         self.under_way.add(proposal_id)
         try:
@@ -338,11 +343,11 @@ class Assistant:
         finally:
             self.under_way.discard(proposal_id)
 
-    def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
+    def _load_turn(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
         return teams.take_up(session, conversation_id), self.gate.policies.load(session)
 
     async def _watch_turn(
-        self, turn: Turn, made: list[Job], noted: tracing.Noted, *, delivered: bool
+        self, turn: Turn, follow_ups: list[Job], span: tracing.Noted, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
         """Yield the turn's events, collecting its jobs; a stop by a person is a regular end."""
         conversation_id = turn.transcript.conversation.id
@@ -353,13 +358,13 @@ class Assistant:
                     continue
                 match event:
                     case ProposalOpened(proposal):
-                        tracing.trace_proposal(proposal.id, proposal.tool_name, noted)
+                        tracing.trace_proposal(proposal.id, proposal.tool_name, span)
                         if proposal.state is State.APPROVED:
-                            made.append(Job(Work.EXECUTE, proposal.id))
+                            follow_ups.append(Job(Work.EXECUTE, proposal.id))
                     case TurnEnded(ending):
-                        noted.say({"nod.turn.end": ending})
+                        span.say({"nod.turn.end": ending})
                     case TurnFailed():
-                        noted.fail("failed")
+                        span.fail("failed")
                     case _:
                         pass
                 yield event
@@ -368,12 +373,12 @@ class Assistant:
             if conversation_id not in self._stopping or task is None:
                 raise
             task.uncancel()
-            noted.say({"nod.turn.end": Ending.STOPPED})
+            span.say({"nod.turn.end": Ending.STOPPED})
             yield TurnEnded(Ending.STOPPED, turn.transcript.seen, "")
         finally:
             self._stopping.discard(conversation_id)
 
-    async def _redraw(self, key: str) -> tuple[Job, ...]:
+    async def _redraw_card(self, key: str) -> tuple[Job, ...]:
         await self.cards.announce_change()
         if key:
             await self.cards.redraw(int(key))
@@ -392,18 +397,18 @@ def _list_ended(transcript: Transcript) -> list[str]:
     return [each.id for (message_id, _), each in transcript.proposals.items() if message_id == spoken[-1].id]
 
 
-def _stop(
-    session: Session, found: Conversation, who: Actor, now: datetime
+def _stop_turn_and_team(
+    session: Session, conversation: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Stop a turn and its team. Returns True if a turn was stopped, the teammates' ids, and the jobs."""
-    conversation_lock.in_conversation(session, found.id)
+    conversation_lock.in_conversation(session, conversation.id)
     by = people.by(session, Act.STOP, who)
-    spoke = turns.stop_turn(session, found.id, now)
-    why = f"{who.label} stopped it."
-    return spoke, *plans.stop_all(session, found, by, who.label, why, now)
+    spoke = turns.stop_turn(session, conversation.id, now)
+    team, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
+    return spoke, team, jobs
 
 
-def _learn(session: Session, new: Names, *who: Actor) -> None:
+def _learn_names(session: Session, new: Names, *who: Actor) -> None:
     people.learn(session, new)
     for each in who:
         people.learn_standing(session, each)
@@ -412,13 +417,13 @@ def _learn(session: Session, new: Names, *who: Actor) -> None:
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     """Give up a turn that repeatedly ended its process, and tell people."""
     ident = turn.transcript.conversation.id
-    if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP, now):
+    if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person stopped it, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=ident)
-    jobs = plans.fail(session, ident, _GIVEN_UP, now)
+    jobs = plans.fail(session, ident, _GIVEN_UP_TEXT, now)
     if jobs:
         return jobs
-    messages.add_notice(session, ident, _GIVEN_UP, turn.transcript.seen, now, delivered=False)
+    messages.add_notice(session, ident, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
     if turns.has_joined(session, turn.id, ident):
         turns.want_turn(session, ident, now)
         return (Job(Work.DELIVER, ident), Job(Work.TURN, ident))
