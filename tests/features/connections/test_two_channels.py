@@ -1,0 +1,173 @@
+"""Two people in one Slack thread and one Telegram group, each with their own account at two servers.
+
+All of it runs: Nod, both platforms' fakes, and two servers behind OAuth, which log who did what.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.domain import kinds
+from bot.testing.world import Says
+from tests.features.connections.office import ANA, BEN, Office
+from tests.kit import FakeClock, make_tables
+from tests.kit.urls import Urls
+
+pytestmark = pytest.mark.slow
+
+
+def read(server: str) -> Says:
+    return Says("I look.", ((f"{server}_list_issues", {}),))
+
+
+def close(server: str, number: int) -> Says:
+    return Says("Shall I?", ((f"{server}_close_issue", {"number": number, "approval_reason": "done"}),))
+
+
+@pytest.fixture(params=["slack", "telegram"])
+async def office(
+    request: pytest.FixtureRequest,
+    database_of: Urls,
+    clock: FakeClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Office]:
+    monkeypatch.chdir(tmp_path)  # no .env of anybody's
+    make_tables(url := database_of("nod"))
+    made = Office(url, clock, tmp_path, chat=request.param)
+    try:
+        await made.open()
+        yield made
+    finally:
+        await made.close()
+
+
+async def connect_all(office: Office) -> None:
+    for who in (ANA, BEN):
+        for server in ("tracker", "hub"):
+            assert f"As {who.name} at {server} ({who.user})" in await office.connect(who, server)
+    office.forget_calls()
+
+
+async def test_each_reads_and_changes_as_themselves_before_and_after_a_restart(office: Office) -> None:
+    await connect_all(office)
+    for _ in ("before", "after"):
+        office.forget_calls()
+        await office.whisper(ANA, "what is mine at the hub?", read("hub"), Says("One."))
+        await office.whisper(BEN, "what is mine at the tracker?", read("tracker"), Says("One."))
+        await office.expect(("hubot", "tracker", "list_issues"), ("octocat", "hub", "list_issues"))
+        office.forget_calls()
+        await office.say(ANA, "close 1", close("hub", 1))
+        await office.say(BEN, "close 2", close("hub", 2))
+        of_ana, of_ben = await office.find_open(2)
+        assert [p.connection and p.connection.name for p in (of_ana, of_ben)] == ["octocat", "hubot"]
+        await office.press(BEN, "Approve", of_ana)
+        assert office.calls() == []
+        await office.press(ANA, "Approve", of_ana)
+        await office.press(BEN, "Approve", of_ben)
+        await office.expect(("octocat", "hub", "close_issue"), ("hubot", "hub", "close_issue"))
+        await office.restart()
+
+
+async def test_a_read_where_both_are_asks_its_owner_in_private(office: Office) -> None:
+    await connect_all(office)
+    await office.say(ANA, "what is mine at the tracker?", read("tracker"), Says("One."))
+    [asked] = await office.find_open()
+    assert (asked.kind, office.calls()) == (kinds.READING, [])
+    await office.press(ANA, "This conversation", asked)
+    await office.expect(("octocat", "tracker", "list_issues"))
+    await office.say(BEN, "and mine?", read("tracker"), Says("One."))
+    [asked] = await office.find_open()
+    assert asked.connection is not None
+    assert (asked.connection.name, len(office.calls())) == ("hubot", 1)
+    await office.press(BEN, "Not now", asked)
+    assert len(office.calls()) == 1
+
+
+async def test_the_tokens_of_both_are_renewed_and_stand_nowhere(office: Office) -> None:
+    await connect_all(office)
+    office.tracker.people.end_tokens()
+    office.hub.end_tokens()
+    for who in (ANA, BEN):
+        for server in ("tracker", "hub"):
+            await office.whisper(who, f"what is mine at the {server}?", read(server), Says("One."))
+    await office.expect(
+        *((who.user, server, "list_issues") for who in (ANA, BEN) for server in ("hub", "tracker"))
+    )
+    shown = str([m.blocks or m.text for m in office.slack.posted]) + str(office.telegram.messages)
+    assert [each for each in office.secrets() if each in shown + str(office.model.seen)] == []
+
+
+async def test_a_grant_of_one_holds_for_their_own_account_alone(office: Office) -> None:
+    await connect_all(office)
+    await office.say(ANA, "close 1", close("hub", 1))
+    [p] = await office.find_open()
+    await office.allow(ANA, p)
+    await office.expect(("octocat", "hub", "close_issue"))
+    office.forget_calls()
+    await office.say(ANA, "close 2", close("hub", 2))
+    await office.say(ANA, "close 3 at the tracker", close("tracker", 3))
+    await office.say(BEN, "close 4", close("hub", 4))
+    await office.expect(("octocat", "hub", "close_issue"))
+    waiting = await office.find_open(2)
+    assert [p.connection and p.connection.words for p in waiting] == [
+        "As Ana at tracker (octocat)",
+        "As Ben at hub (hubot)",
+    ]
+    await office.restart()
+    office.forget_calls()
+    await office.say(ANA, "close 5", close("hub", 5))
+    await office.expect(("octocat", "hub", "close_issue"))
+
+
+async def test_an_edit_by_the_other_asks_the_owner_as_it_stands(office: Office) -> None:
+    await connect_all(office)
+    await office.say(ANA, "close 1", close("hub", 1))
+    [p] = await office.find_open()
+    await office.edit(BEN, p, {"number": 666})
+    assert office.calls() == []
+    [edited] = await office.find_open()
+    assert (edited.arguments, edited.round) == ({"number": 666}, 2)
+    await office.restart()
+    await office.press(ANA, "Approve", edited)
+    await office.expect(("octocat", "hub", "close_issue"))
+    assert office.hub.log == [("octocat", "close_issue", {"number": 666})]
+
+
+async def test_a_schedule_reads_and_changes_as_its_owner_who_is_asked(office: Office) -> None:
+    await connect_all(office)
+    task = {"task": "read what is late", "at": "23:00", "every": "day"}
+    await office.say(ANA, "each day", Says("Shall I?", (("schedule_task", task),)))
+    [asked] = await office.find_open()
+    await office.press(ANA, "Approve", asked)
+    office.model.answers.extend((read("tracker"), close("hub", 7), Says("Done.")))
+    await office.idle(timedelta(days=1))
+    [asked] = await office.find_open()
+    assert (asked.kind, office.calls()) == (kinds.READING, [])
+    await office.press(ANA, "This conversation", asked)
+    await office.expect(("octocat", "tracker", "list_issues"))
+    [p] = await office.find_open()
+    assert (p.schedule, p.connection and p.connection.name) == (asked.schedule, "octocat")
+    await office.restart()
+    await office.press(ANA, "Approve", p)
+    await office.expect(("octocat", "hub", "close_issue"), ("octocat", "tracker", "list_issues"))
+
+
+async def test_a_teammate_reads_and_changes_as_who_asked_the_lead(office: Office) -> None:
+    await connect_all(office)
+    begins = {"role": "reader", "task": "Read and close.", "require_plan_approval": False}
+    answers = (read("tracker"), close("hub", 8), Says("It is done."))
+    office.model.of_teammates.setdefault("reader", deque()).extend(answers)
+    await office.say(ANA, "have it read", Says("I start one.", (("spawn_teammate", begins),)))
+    [asked] = await office.find_open()
+    assert (asked.kind, asked.teammate, office.calls()) == (kinds.READING, "reader", [])
+    await office.press(ANA, "This conversation", asked)
+    [p] = await office.find_open()
+    await office.press(BEN, "Approve", p)
+    await office.expect(("octocat", "tracker", "list_issues"))
+    await office.restart()
+    await office.press(ANA, "Approve", p)
+    await office.expect(("octocat", "hub", "close_issue"), ("octocat", "tracker", "list_issues"))
