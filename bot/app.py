@@ -16,6 +16,7 @@ from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.agent.text_calls import TextCalls
 from bot.approvals import grants
+from bot.approvals.agents import AgentCalls
 from bot.approvals.asking import ask_tools
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
@@ -40,6 +41,7 @@ from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.features.agents.feature import AGENTS
 from bot.features.connections.feature import CONNECTIONS
 from bot.features.feature import (
     ConnectionParts,
@@ -91,7 +93,17 @@ from bot.web.site import Site
 
 log = logger(__name__)
 
-FEATURES: tuple[Feature, ...] = (PEOPLE, SCHEDULES, MEMORY, INSIGHTS, REQUESTS, ISSUES, MCP, CONNECTIONS)
+FEATURES: tuple[Feature, ...] = (
+    PEOPLE,
+    SCHEDULES,
+    MEMORY,
+    INSIGHTS,
+    REQUESTS,
+    ISSUES,
+    MCP,
+    AGENTS,
+    CONNECTIONS,
+)
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
@@ -326,8 +338,7 @@ def build(
         knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - it is made below
     )
     ports.channels[http.name] = http
-    secret = settings.webhook_secret
-    callbacks = Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
+    callbacks = _make_webhooks(settings, database)
     services = [each.make_service() for each in FEATURES if each.make_service]
     routes += [service.route() for service in services]
     for kind in channels_of(settings):
@@ -336,11 +347,12 @@ def build(
             routes += channel.routes()
 
     signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
+    agents = AgentCalls(database, made.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
             settings.tokens,
-            lambda token: database.read(tokens.holder, token),
+            lambda token: database.read(tokens.find_holder, token, clock()),
             signed_in.holder,
             lambda name: database.read(tokens.works, name),
             signed_in.may,
@@ -357,6 +369,7 @@ def build(
         organisation=_organisation(settings, site_url, clock),
         demo=demo,
         platforms=ports.channels,
+        tools_of=agents.list_tools,
         features=frozenset(each.name for each in FEATURES if each.is_on(settings)),
         files=files,
     )
@@ -369,7 +382,7 @@ def build(
         more_parts=[router for each in FEATURES for router in each.api],
         more_tags={name: words for each in FEATURES for name, words in each.tags.items()},
     )
-    application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake)
+    application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )
@@ -399,6 +412,11 @@ def build(
         watched=watched,
         models=models,
     )
+
+
+def _make_webhooks(settings: Settings, database: Database) -> Webhooks:
+    secret = settings.webhook_secret
+    return Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
 
 
 def _open_database(settings: Settings) -> Database:

@@ -328,6 +328,8 @@ class Settings(BaseSettings):
     max_connections: int = Field(1000, ge=10)
     max_messages: int = Field(3600, ge=1)
     max_conversations: int = Field(1000, ge=1)
+    max_agent_calls: int = Field(120, ge=1)
+    agent_wait: int = Field(45, ge=0, le=3600)
     max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
     max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
     max_file_mb: int = Field(10, ge=0, le=50)

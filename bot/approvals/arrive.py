@@ -21,7 +21,16 @@ from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
 from bot.errors import LostRace, TooMuch
-from bot.store import conversations, messages, outputs, proposals, transitions, turns, webhooks
+from bot.store import (
+    agent_calls,
+    conversations,
+    messages,
+    outputs,
+    proposals,
+    transitions,
+    turns,
+    webhooks,
+)
 from bot.store.audit.log import By
 from bot.store.engine import id_of_new
 from bot.store.rules import Policies
@@ -159,8 +168,15 @@ class Opened:
     again: bool = False
 
 
-def find_opened_before(session: Session, request: Request) -> Opened | None:
-    """Return the proposal that an earlier request with the same event opened, or None."""
+def find_opened_before(session: Session, request: Request, call_digest: str, now: datetime) -> Opened | None:
+    """Return the proposal that an earlier request with the same event opened, or None.
+
+    An agent's call without an event is the same as an earlier one of the same digest, as
+    `agent_calls.find_again` says.
+    """
+    if request.event_id is None and request.agent is not None:
+        again = agent_calls.find_again(session, request.agent, call_digest, now)
+        return Opened(again, again=True) if again else None
     if request.event_id is None:
         return None
     message_id = messages.message_of_event(session, request.address.channel, request.event_id)
@@ -186,7 +202,9 @@ def open_request(
 
     ``process``: the id of the one that waits for the answer, if it is a question.
     """
-    before = find_opened_before(session, request)
+    if request.agent is not None:
+        agent_calls.lock_calls(session, request.agent)
+    before = find_opened_before(session, request, draft.digest, now)
     if before:
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
@@ -195,10 +213,13 @@ def open_request(
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, like, now)
-    by = By.nod(Act.PROPOSE, f"asked for by {request.actor}")
+    through = f" through {request.agent}" if request.agent else ""
+    by = By.nod(Act.PROPOSE, f"asked for by {request.actor}{through}")
     (proposal,) = transitions.insert_all(session, [proposal], by)
     if proposal.kind.is_form:
         transitions.own_question(session, proposal.id, process)
+    if request.agent is not None and proposal.kind.runs:
+        agent_calls.add_call(session, proposal, request.depth, now)
     if request.callback_url is not None:
         webhooks.add_webhook(session, proposal.id, request.callback_url, now)
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]

@@ -179,7 +179,7 @@ class Execution:
         is_hidden = await self._hides_answer(claimed)
 
         async def show(words: str) -> None:
-            if is_hidden:
+            if is_hidden or claimed.agent:  # an agent's answer is not for those who decide, nor its beginning
                 return
             jobs = await self.database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
@@ -225,8 +225,11 @@ class Execution:
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _hides_answer(self, claimed: Proposal) -> bool:
-        """Tell if what it answers is for the person alone in whose name it runs; else it costs nothing."""
-        if claimed.connection is None or not claimed.connection.is_personal:
+        """Tell if what it answers is for the person alone in whose name it runs; else it costs nothing.
+
+        What an agent's call answers is kept apart for the agent and its person, whatever its name.
+        """
+        if claimed.agent or claimed.connection is None or not claimed.connection.is_personal:
             return False
         return await self.database.read(readings.hides_answer, claimed)
 

@@ -69,6 +69,9 @@ _IS_OPEN = (
     "Exactly this was asked for and is still open, so it gets no second card. You are told how it ends."
 )
 _READS_TOGETHER = 4  # of one conversation
+_NOT_AS_PERSON = (
+    "At {server} this would run as {person}, who has not allowed that for this token. They are asked to."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +312,7 @@ class Gate:
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
-        context = CallContext(request.into or "", str(request.actor))
-        tool = (await self.registry.available(context)).get(request.tool_name)
+        tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
             raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
@@ -322,7 +324,9 @@ class Gate:
                 arguments = dict(request.arguments)
             else:
                 arguments = await tool.check_arguments(dict(request.arguments))
-        before = await self.database.read(arrive.find_opened_before, request)
+        before = await self.database.read(
+            arrive.find_opened_before, request, tool.digest(arguments), self.clock()
+        )
         if before:
             return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):
@@ -343,6 +347,7 @@ class Gate:
         drafted = draft(
             tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
+        drafted = replace(drafted, agent=request.agent)
         if tool.trying and drafted.state is State.PROPOSED and not await self.is_paused():
             judged = JudgedCall(
                 Call("", tool.name, "{}", title), like=like, tries=tool, undo=undo, proposal=drafted
@@ -378,16 +383,20 @@ class Gate:
                 log.warning("a rule does not fit its tool", rule=number, why=why)
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        if tool.is_personal:
+        connection = tool.connection
+        if tool.is_personal and request.agent is None:
             raise Refused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
+        if connection and tool.is_personal and connection.server not in request.servers:
+            raise Refused(_NOT_AS_PERSON.format(server=connection.server, person=request.actor.label))
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
-        place = Place(str(request.address), request.private)
+        home = str(request.actor) if request.agent else ""
+        place = Place(str(request.address), request.private, home)
         with as_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
             verdict = policy.judge(judge_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
-        return verdict
+        return asks_owner(verdict, connection) if verdict.risk.writes else verdict
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
         """Run a read that the rules allow without approval, or return None if it needs approval.
@@ -397,7 +406,7 @@ class Gate:
         verdict = await self._judge(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
             return None
-        context = CallContext(request.into or "", str(request.actor))
+        context = context_of_request(request)
         with hiding(secrets_in(arguments, tool.parameters)):
             try:
                 return CallResult((await run_tool(tool, arguments, context)).text, ok=True)
@@ -542,6 +551,12 @@ def apply_effects(
             jobs += done.jobs
     messages.add_results(session, message_id, results)
     return jobs
+
+
+def context_of_request(request: Request) -> CallContext:
+    """Return the context of a request's tool: an agent's runs under its person's connections."""
+    whose = str(request.actor) if request.agent else ""
+    return CallContext(request.into or "", str(request.actor), connected_as=whose)
 
 
 def _context_of(transcript: Transcript) -> CallContext:

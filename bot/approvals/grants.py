@@ -11,8 +11,9 @@ from sqlmodel import Session, col, or_, select
 
 from bot.approvals import rights
 from bot.domain import plans
+from bot.domain.agents import describe_agent
 from bot.domain.chat import Address, chat_of
-from bot.domain.people import LOCAL, Actor, Person, Role
+from bot.domain.people import AGENTS, LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level, Proposal, State, canonical
 from bot.domain.record import Act
@@ -71,11 +72,16 @@ def give(
     plan = proposal.kind.has_steps
     asked = conversations.get_conversation(session, proposal.conversation_id)
     origin = asked.origin if asked else None
+    if proposal.agent:  # it covers what that agent asks for, and nothing else
+        origin, reach = Address(AGENTS, proposal.agent), GrantAudience.HERE
     chat = chat_of(origin)
     where = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(reach)
     alone = asked is not None and asked.private
     here = "one private conversation" if alone else f"one conversation in {chat}"
-    whose = reach.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
+    if proposal.agent:
+        whose = describe_agent(proposal.agent, proposal.requester)
+    else:
+        whose = reach.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
@@ -85,7 +91,7 @@ def give(
         person_id=person.id,
         person_name=person.name or person.id,
         conversation_id=proposal.conversation_id,
-        only_there=lasting is GrantDuration.CONVERSATION,
+        only_there=lasting is GrantDuration.CONVERSATION and not proposal.agent,
         requester=None if (plan and proposal.teammate) or reach.wide else str(proposal.requester),
         place=None if plan or where is None else str(where),
         schedule=proposal.schedule,
@@ -138,6 +144,8 @@ def reaches(
     """Return the audiences for which this person may give a grant, narrowest first."""
     if proposal.schedule:
         return (GrantAudience.SCHEDULE,)
+    if proposal.agent:
+        return (GrantAudience.HERE,)
     found = [GrantAudience.HERE, GrantAudience.REQUESTER]
     if Role.ADMIN in policies.load(session).roles_for(person, proposal):
         conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -182,6 +190,8 @@ def _usable(
     for grant in found:
         if not grant.reaches(requester.accounts, place) or (requester.outside and grant.requester is None):
             continue  # what is for everyone is for everyone of the team
+        if proposal.agent and not _is_of_agent(session, grant, proposal.agent):
+            continue  # what was given to a person, or to another agent, is not this one's
         if grant.schedule != proposal.schedule:
             continue  # what comes by itself runs under what was given for it, and nothing else does
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
@@ -205,6 +215,12 @@ def _born_under(session: Session, grant: Grant, rule: str) -> bool:
     """Tell if a grant was given for a call that the same rule asked about."""
     born = proposals.get(session, grant.proposal_id)
     return born is not None and born.rule == rule
+
+
+def _is_of_agent(session: Session, grant: Grant, agent: str) -> bool:
+    """Tell if a grant was given on the card of this agent."""
+    born = proposals.get(session, grant.proposal_id)
+    return born is not None and born.agent == agent
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
@@ -297,6 +313,11 @@ def end_with_conversation(session: Session, conversation_id: str, by: By, now: d
 def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
     """End the grants for a schedule's runs."""
     return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
+
+
+def end_with_agent(session: Session, agent: str, by: By, now: datetime) -> int:
+    """End the grants for an agent whose token has ended."""
+    return _end(session, _live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)
 
 
 def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:

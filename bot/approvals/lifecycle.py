@@ -26,6 +26,7 @@ from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.errors import Disconnected, LostRace, Refused
 from bot.store import (
+    agent_calls,
     conversations,
     messages,
     notices,
@@ -235,6 +236,9 @@ def finish(
     ``for_owner``: what the server answered, for the person alone in whose name it ran.
     """
     changes = {"cause": None, "error": None, **changes}
+    if claimed.agent and claimed.kind.runs:
+        changes = agent_calls.seal_outcome(session, claimed, state, changes)
+        files = ()
     if kept is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)

@@ -17,6 +17,7 @@ from sqlmodel import Session
 
 from bot.approvals import ownership
 from bot.domain import kinds
+from bot.domain.agents import describe_agent
 from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
 from bot.domain.conversations import Line, LineRole, Transcript
@@ -28,6 +29,7 @@ from bot.store import conversations, proposals
 from bot.store.tables.rules import GrantRow
 from bot.tools.tool import Tool
 
+_SEEN_BY_AGENT = "What it answers goes to {agent}, and to no one else."
 _ONLY_PRIVATE = "{owner} lets Nod read as them only in a private chat with Nod. Nothing was read. Say so."
 _NOT_NOW = "{owner} does not want Nod to read as them now. Nothing was read. Do not ask again."
 _SHARED = "Others read this conversation, so they learn what it finds."
@@ -79,6 +81,10 @@ def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]
     connection = proposal.connection
     if connection is None or not connection.is_personal or proposal.kind is kinds.READING:
         return ()
+    if proposal.agent:
+        return (
+            Annotation("", _SEEN_BY_AGENT.format(agent=describe_agent(proposal.agent, proposal.requester))),
+        )
     return (Annotation("", _SEEN.format(server=connection.server)),)
 
 

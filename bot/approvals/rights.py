@@ -6,7 +6,7 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address
 from bot.domain.connections import Identity
-from bot.domain.people import Actor, Person, Role
+from bot.domain.people import AGENTS, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, Vote
 from bot.domain.rules import CallFacts
@@ -53,8 +53,13 @@ def judge_right(
     """Return why a person may not press, and the absent colleague for whom they may.
 
     The reason is None where the press is allowed. The colleague is None where their own right is enough. As
-    whom a call runs may always say yes or no to it: what their yes counts for is in ``votes.py``.
+    whom a call runs may always say yes or no to it: what their yes counts for is in ``votes.py``. An agent
+    withdraws what it asked for, and decides nothing.
     """
+    if actor.channel == AGENTS:
+        if verb is Verb.CANCEL and proposal.agent == actor.key:
+            return None, None
+        return "A program decides nothing. It stays open.", None
     if verb in _OF_OWNER and is_owner(proposal, person):
         return None, None
     return judge_role(session, policy, proposal, person, actor, verb, at)
@@ -159,6 +164,8 @@ def call_of(session: Session, p: Proposal) -> CallFacts:
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
     """Tell if a person may see a proposal: they requested it, may decide it, or hold a role for it."""
+    if actor.channel == AGENTS:
+        return proposal.agent == actor.key
     policy, person = policies.load_for(session, actor)
     return (
         judge_right(session, policy, proposal, person, actor)[0] is None
@@ -185,6 +192,11 @@ def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] 
     if rules_all(session, policies, actor):
         return None
     return people.person_of(session, actor).accounts
+
+
+def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
+    """Return the accounts of the person behind one of them."""
+    return people.person_of(session, actor).accounts | {str(actor)}
 
 
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:

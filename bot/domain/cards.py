@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from bot.domain.agents import describe_agent
 from bot.domain.annotations import Annotation, find_record
 from bot.domain.buttons import make_button
 from bot.domain.connections import CONSENT
@@ -503,6 +504,8 @@ def redact_fields(
 
 
 def _name_asker(p: Proposal) -> str:
+    if p.agent:
+        return describe_agent(p.agent, p.requester)
     if p.teammate:
         return f"{p.teammate}, a teammate, for {p.requester.label}"
     return p.requester.label

@@ -171,7 +171,9 @@ class Request:
     It always becomes a proposal. ``text`` is what people read above its card. It belongs to the conversation
     ``into``, else to the one at ``address``, which begins if none continues there (with the id ``begin``).
     ``event_id`` is unique within the channel: a second request with it is the first. ``ttl`` shortens how
-    long it waits. ``callback_url`` is told the end.
+    long it waits. ``callback_url`` is told the end. ``agent``: the program that asks for the actor, as
+    `Agent.key`; ``servers`` are those at which it may act as them, ``depth`` the number of calls that led to
+    its own.
     """
 
     actor: Actor
@@ -186,6 +188,9 @@ class Request:
     reason: str = ""
     ttl: timedelta | None = None
     callback_url: str | None = None
+    agent: str | None = None
+    servers: tuple[str, ...] = ()
+    depth: int = 0
 
 
 class Answer(StrEnum):

@@ -17,13 +17,16 @@ SHELL = "cli"
 NOD = "nod"
 """The channel of what is no person's account: the lead agent decides from there."""
 
+AGENTS = "agents"
+"""The channel of agents' calls; what is there is no account of anyone, and nothing is posted there."""
+
 # what Nod writes where a person's name could stand, without spaces and signs
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
 _GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
 _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
-_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line"}
+_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line", AGENTS: "a program"}
 """Nod's own channels: what is below them is no place to anyone."""
 
 

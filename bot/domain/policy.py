@@ -27,6 +27,11 @@ from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum,
 from bot.domain.times import format_length
 
 _USUAL = ("requester", *Role)  # who decides where no rule says it
+_CHANGED = "an admin must change that (/approvals approvers)"
+_ROUTED = (
+    "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
+    "(/approvals route CHAT in agents/NAME)"
+)
 UNASKED = " (warning: nothing here asks before it changes things)"
 
 
@@ -136,7 +141,7 @@ class Policy:
         """
         kind, outside = call.kind, call.requester.outside
         risk, spared = self._overridden(call)
-        found = self.book.mode(call, self.mode)
+        found = self.book.mode(call, self._usual_mode(call))
         mode = found.value
         rule = found.rule.words if found.rule else f"policy {mode}"
         if mode is Mode.FORBID:
@@ -182,9 +187,15 @@ class Policy:
             )
         objection = self.too_few(deciders, call.requester, needed)
         if objection:
-            objection += "; an admin must change that (/approvals approvers)"
+            objection += f"; {_ROUTED if call.place.is_of_agent else _CHANGED}"
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
+
+    def _usual_mode(self, call: CallFacts) -> Mode:
+        """Return the mode where no rule says another: for agents one that asks for each change at least."""
+        if call.place.is_of_agent:
+            return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
+        return self.mode
 
     def forbidding(self, call: CallFacts, *, always: bool = False) -> str | None:
         """Return the rule, in words, that forbids a call; None where none does.
@@ -235,11 +246,12 @@ class Policy:
         # in a private chat approvers decide only what can't be undone, and what a rule routes to others
         alone = place.private and risk.level is not Level.DESTRUCTIVE and not self.book.routes(call)
         words = self.book.deciders(call, ("requester", Role.ADMIN) if alone else _USUAL).value
-        holders = {role: self.holders(role, place.address) for role in Role}
+        home = place.home or place.address
+        holders = {role: self.holders(role, home) for role in Role}
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
-        members = "member" in words and not kind.for_approvers
+        members = "member" in words and not kind.for_approvers and not place.is_of_agent  # no one is there
         further = self.expand_groups(named) - requester.accounts
         second = bool(others or further) or (members and not place.private)
         other = kind.for_approvers and (second or str(LOCAL) not in requester.accounts)
@@ -251,7 +263,7 @@ class Policy:
             members=str(place.address) if members else None,
             four_eyes=four_eyes,
             lead=self._lead_of(place.address) if kind.has_lead else None,
-            place=place.address,
+            place=home,
         )
 
     def _lead_of(self, place: str) -> str | None:

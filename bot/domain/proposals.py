@@ -528,6 +528,7 @@ class Proposal:
     schedule: str | None = None  # the id of the schedule whose run asked for it
     annotations: tuple[Annotation, ...] = ()  # lines of features on its card
     connection: Connection | None = None  # in whose name it runs; None: in Nod's
+    agent: str | None = None  # the agent that asked for the requester, as `Agent.key`; None: no agent
 
     @property
     def applies(self) -> bool:

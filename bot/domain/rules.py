@@ -19,7 +19,7 @@ from bot.domain import kinds
 from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.connections import Identity
-from bot.domain.people import Person, Role
+from bot.domain.people import AGENTS, Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
 from bot.domain.text import one_line, shorten
@@ -92,6 +92,11 @@ class Mode(StrEnum):
 STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
 
+_LOOSENS = frozenset({Subject.POLICY, Subject.RISK})
+"""Subjects whose rules may loosen: for an agent, one that names no agents' place only makes stricter."""
+_ONLY_LOOSENS = frozenset({Subject.GRANTS, Subject.FETCH})
+"""Subjects whose rules do nothing else: they count for an agent only where they name its place."""
+
 FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL})
 """Subjects of rules that are for a place or a person, not about calls."""
 
@@ -155,10 +160,18 @@ RuleValue = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a call was asked for: the conversation's address as text, and if it is private."""
+    """The place where a call was asked for: the conversation's address as text, and if it is private.
+
+    ``home``: where roles are held, if that is elsewhere: an agent's person, as text.
+    """
 
     address: str
     private: bool
+    home: str = ""
+
+    @property
+    def is_of_agent(self) -> bool:
+        return is_agents_place(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,12 +381,17 @@ class Rulebook:
         return [rule for rule in there if rule.hold(call, self.zone)]
 
     def _there(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
-        """Return the rules about a tool at a place (an address as text), whatever their other limits."""
+        """Return the rules about a tool at a place (an address as text), whatever their other limits.
+
+        What only loosens counts for an agent where the rule names its place.
+        """
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
             rules = tuple(rule for rule in self.list_about(subject) if rule.concerns(tool_name))
             if len(self._by_tool) < _MEMO:
                 self._by_tool[subject, tool_name] = rules
+        if subject in _ONLY_LOOSENS and is_agents_place(place):
+            return [rule for rule in rules if is_agents_place(rule.scope) and covers(rule.scope, place)]
         return [rule for rule in rules if covers(rule.scope, place)]
 
     def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
@@ -383,6 +401,9 @@ class Rulebook:
         """
         strictness = _STRICTNESS[subject]
         rules = self.matching(subject, call)
+        if subject in _LOOSENS and is_agents_place(call.place.address):
+            named = any(is_agents_place(rule.scope) for rule in rules)
+            rules = [rule for rule in rules if named or strictness(rule.value) > strictness(default)]
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
         if subject in self._limited and found.value is not None:
@@ -551,6 +572,11 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.UNDO: lambda length: -length,
 }
 """What makes one value of a subject stricter than another; of several matching rules the strictest counts."""
+
+
+def is_agents_place(place: str) -> bool:
+    """Tell if an address or a scope (as text) is that of agents' calls."""
+    return place.startswith(f"{AGENTS}:")
 
 
 def covers(scope: str, place: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated, Protocol
 from fastapi import APIRouter, Depends, Request
 from starlette.routing import BaseRoute
 
+from bot.approvals.agents import AgentCalls
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.channels.base import IsShared, Standing
 from bot.domain.chat import Clock
@@ -67,9 +68,10 @@ class SweepParts(FeatureParts):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteParts(FeatureParts):
-    """The additional dependencies of routes: ``wake`` starts jobs."""
+    """The additional dependencies of routes: ``wake`` starts jobs, ``agents`` are the calls of agents."""
 
     wake: Wake
+    agents: AgentCalls
 
 
 async def _parts(request: Request) -> RouteParts:

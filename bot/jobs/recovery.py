@@ -16,6 +16,7 @@ from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import (
+    agent_calls,
     events,
     outputs,
     posted_cards,
@@ -126,6 +127,7 @@ class Recovery:
             (outputs.purge, self.retention),
             (trials.purge, self.retention),
             (proposals.purge_inverses, self.retention),
+            (agent_calls.forget_outcomes, self.retention),
         ):
             while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

@@ -1,69 +1,218 @@
 """Tokens of the HTTP interface as rows, next to those that the environment names.
 
-A token is ``nod_LABEL_SECRET``. The label finds its row and may be told; of the token only a SHA-256 is kept,
-which is enough: the secret is random and long, so it cannot be guessed from it.
+A token is ``nod_LABEL_SECRET``, and an agent's ``noda_LABEL_SECRET``. The label finds its row and may be
+told; of the token only a SHA-256 is kept, which is enough: the secret is random and long, so it cannot be
+guessed from it.
 """
 
 import hmac
 import secrets
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from sqlalchemy import ColumnElement, update
 from sqlmodel import Session, col, or_, select
 
-from bot.domain.people import LOCAL, Actor
+from bot.domain.agents import AGENT_BEGINNING, Agent, TokenHolder
+from bot.domain.people import AGENTS, LOCAL, Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.errors import NodError
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
 from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
 
 _BEGINNING = "nod_"
 _LONGEST = 64  # characters of a name
+_LABEL_CHARS = 8
+_USED_SECONDS = 60  # between two notes of a use
+_NOT_AGREED = (
+    "{person} has not allowed this token yet. They are asked in their chat, the console and nod pending."
+)
+_OVER = "This token has ended. Its person or an admin makes another one: nod token new NAME --tools ..."
+_OUTSIDE = "{person} is not of this team now, so this token opens nothing."
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that works, without its secret; ``name`` is whose: ``http:NAME``."""
+    """A token that works, without its secret; ``name`` is whose: ``http:NAME``, or an agent's.
+
+    Of an agent's token, ``tools`` are patterns of names and ``person`` is the account for whom it calls.
+    """
 
     label: str
     name: str
     made_by: str
     made_at: datetime
+    tools: Sequence[str] | None = None
+    person: str | None = None
+    person_name: str | None = None
+    servers: Sequence[str] | None = None
+    until: datetime | None = None
+    agreed_at: datetime | None = None
+    known: Sequence[str] | None = None
+    last_used_at: datetime | None = None
+
+    @property
+    def is_agent(self) -> bool:
+        return self.tools is not None
 
 
-def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
+@dataclass(frozen=True, slots=True)
+class AgentTerms:
+    """The terms of an agent's token: for whom, which tools, at which servers as that person, until when.
+
+    ``known`` are the names of the tools that there are now. ``agreed``: that person made it themselves.
+    """
+
+    person: Actor
+    tools: Sequence[str]
+    servers: Sequence[str]
+    known: Sequence[str]
+    until: datetime | None
+    agreed: bool = False
+
+
+def issue(session: Session, name: str, by: Actor, now: datetime, terms: AgentTerms | None = None) -> str:
     """Make a token and return it: nothing can tell it again. A name may have several.
 
-    Raises NodError for what is no name of an account.
+    Raises NodError for what is no name of an account, and for an agent's name that another person's agent
+    has, or a script.
     """
     if len(name) > _LONGEST or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
-    label = secrets.token_hex(4)
-    token = f"{_BEGINNING}{label}_{secrets.token_urlsafe(32)}"
-    session.add(TokenRow(label=label, name=name, hash=hash_text(token), made_by=str(by), made_at=now))
-    _record(session, label, name, Act.ISSUE, by, now)
+    conversation_lock.everywhere(session)
+    _check_name(session, name, terms)
+    label = secrets.token_hex(_LABEL_CHARS // 2)
+    token = f"{AGENT_BEGINNING if terms else _BEGINNING}{label}_{secrets.token_urlsafe(32)}"
+    row = TokenRow(label=label, name=name, hash=hash_text(token), made_by=str(by), made_at=now)
+    if terms is not None:
+        row.tools, row.servers, row.known = list(terms.tools), list(terms.servers), sorted(terms.known)
+        row.accounts = _list_accounts(session, terms.person)
+        row.person, row.person_name, row.until = str(terms.person), terms.person.name, terms.until
+        row.agreed_at = now if terms.agreed else None
+    session.add(row)
+    _record(session, row, Act.ISSUE, people.by(session, Act.ISSUE, by), now)
     return token
+
+
+def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
+    """Raise NodError where rules or people could take one token's holder for another's."""
+    for row in session.exec(select(TokenRow).where(TokenRow.name == name)):
+        theirs = people.person_of(session, Actor.parse(row.person)).id if row.person else None
+        mine = people.person_of(session, terms.person).id if terms else None
+        if theirs != mine and (row.person or terms):
+            raise NodError(f"'{name}' is the name of another one's token. Choose another name.")
 
 
 def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the token with this label, or all of this name; returns those that ended."""
     named = or_(TokenRow.label == which, TokenRow.name == which)
-    found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), named)).all()
+    return _end(session, named, people.by(session, Act.REVOKE, by), now)
+
+
+def revoke_agent(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
+    """End the agent's token with this label, for an admin."""
+    which = (col(TokenRow.label) == label) & col(TokenRow.person).is_not(None)
+    return _end(session, which, people.by(session, Act.REVOKE, by), now)
+
+
+def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
+    """End an agent's token for its own person; nothing where it is not theirs."""
+    mine = col(TokenRow.person).in_(sorted(people.person_of(session, by).accounts | {str(by)}))
+    return _end(session, (col(TokenRow.label) == label) & mine, people.by(session, Act.REVOKE, by), now)
+
+
+def end_of_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
+    """End agents' tokens once an account of their person is theirs no longer; keep them where one joined."""
+    live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
+    ended: list[IssuedToken] = []
+    for row in session.exec(live.order_by(col(TokenRow.label))).all():
+        had = set(row.accounts or ())
+        if str(account) not in had | {row.person}:
+            continue
+        has = _list_accounts(session, Actor.parse(row.person or ""))
+        if had <= set(has):
+            row.accounts = has
+            session.add(row)
+        else:
+            by = By.nod(Act.REVOKE, "an account left")
+            ended += _end(session, col(TokenRow.label) == row.label, by, now)
+    return ended
+
+
+def end_of_gone(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
+    """End the agents' tokens of an account that is gone from its platform."""
+    by = By.nod(Act.REVOKE, "the account is gone")
+    return _end(session, col(TokenRow.person) == str(account), by, now)
+
+
+def _list_accounts(session: Session, person: Actor) -> list[str]:
+    return sorted(people.person_of(session, person).accounts | {str(person)})
+
+
+def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[IssuedToken]:
+    found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), which)).all()
     for row in found:
-        row.revoked_by, row.revoked_at = str(by), now
+        row.revoked_by, row.revoked_at = by.actor, now
         session.add(row)
-        _record(session, row.label, row.name, Act.REVOKE, by, now)
+        _record(session, row, Act.REVOKE, by, now)
     return [value_of(IssuedToken, row) for row in found]
 
 
-def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: datetime) -> None:
-    whose = {"account": str(Actor("http", name))}
-    before, after = (None, whose) if verb is Act.ISSUE else (whose, None)
-    admin_changes.record(session, Thing.TOKEN, label, people.by(session, verb, by), before, after, now)
+def agree(session: Session, label: str, person: Actor, servers: Sequence[str], now: datetime) -> Agent | None:
+    """Have an agent's token open what it names, as its person said; None where it is not theirs, or over.
+
+    ``servers``: those at which it may act as that person from now on.
+    """
+    row = session.get(TokenRow, label)
+    if row is None or row.person is None or row.revoked_at is not None:
+        return None
+    if row.person not in people.person_of(session, person).accounts | {str(person)}:
+        return None
+    row.agreed_at, row.servers = row.agreed_at or now, sorted(servers)
+    session.add(row)
+    _record(session, row, Act.SET, people.by(session, Act.SET, person), now)
+    return _agent_of(session, row)
+
+
+def note_told(session: Session, label: str, names: Collection[str]) -> list[str]:
+    """Note tools that an agent's person is told of now; returns those that they did not know yet."""
+    row = session.get(TokenRow, label)
+    if row is None:
+        return []
+    new = sorted(set(names) - set(row.known or ()))
+    if new:
+        row.known = sorted({*(row.known or ()), *new})
+        session.add(row)
+    return new
+
+
+def note_use(session: Session, label: str, now: datetime) -> None:
+    """Note that an agent's token was used just now."""
+    session.execute(update(TokenRow).where(col(TokenRow.label) == label).values(last_used_at=now))
+
+
+def is_use_due(agent: Agent, now: datetime) -> bool:
+    """Return whether a use is to be noted: once a minute."""
+    last = agent.last_used_at
+    return last is None or abs(now - last) >= timedelta(seconds=_USED_SECONDS)
+
+
+def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -> None:
+    if row.person is None:
+        whose: dict[str, object] = {"account": str(Actor("http", row.name))}
+    else:
+        whose = {"agent": row.name, "for": row.person, "tools": row.tools, "servers": row.servers}
+        whose |= {"until": row.until.isoformat()} if row.until else {}
+        whose |= {"agreed": row.agreed_at.isoformat()} if row.agreed_at else {}
+    before, after = (whose, None) if verb is Act.REVOKE else (None, whose)
+    admin_changes.record(session, Thing.TOKEN, row.label, by, before, after, now)
 
 
 def working(session: Session) -> list[IssuedToken]:
@@ -75,19 +224,68 @@ def working(session: Session) -> list[IssuedToken]:
     ]
 
 
+def list_agents(session: Session, accounts: Collection[str] | None, now: datetime) -> list[IssuedToken]:
+    """Return the agents' tokens of a person that have not ended, oldest first; None: everyone's."""
+    live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
+    if accounts is not None:
+        live = live.where(col(TokenRow.person).in_(sorted(accounts)))
+    rows = session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))
+    return [value_of(IssuedToken, row) for row in rows if not _is_over(row, now)]
+
+
 def works(session: Session, name: str) -> bool:
-    """Return whether there is a token of this name."""
-    return any(each.name == name for each in working(session))
+    """Return whether there is a token of this name that is an account of the HTTP interface."""
+    return any(each.name == name and not each.is_agent for each in working(session))
 
 
-def holder(session: Session, token: str) -> str | None:
-    """Return the owner's name of a token; None if unknown or revoked. The time it takes reveals nothing."""
+def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:
+    """Return the holder of a token; None if unknown or revoked. The time it takes reveals nothing."""
     beginning, _, rest = token.partition("_")
-    if f"{beginning}_" == _BEGINNING and rest.isprintable():
-        row = session.get(TokenRow, rest[:8])
+    if f"{beginning}_" in (_BEGINNING, AGENT_BEGINNING) and rest.isprintable():
+        row = session.get(TokenRow, rest[:_LABEL_CHARS])
     else:
         row = None
     kept = row.hash if row else hash_text("")
     if not hmac.compare_digest(kept, hash_text(token)) or row is None or row.revoked_at is not None:
         return None
-    return row.name
+    if row.person is None or row.tools is None:
+        return TokenHolder(Actor("http", row.name, row.name))
+    agent = _agent_of(session, row)
+    person = people.person_of(session, agent.person)
+    if _is_over(row, now):
+        refusal = _OVER
+    elif person.outside:
+        refusal = _OUTSIDE.format(person=agent.person.label)
+    else:
+        refusal = "" if row.agreed_at else _NOT_AGREED.format(person=agent.person.label)
+    return TokenHolder(agent.actor, agent, refusal)
+
+
+def find_agent(session: Session, actor: Actor, now: datetime) -> Agent | None:
+    """Return the agent of a token that may call now, by its account; None for anyone else."""
+    label = actor.key.rpartition("/")[2]
+    row = session.get(TokenRow, label) if actor.channel == AGENTS else None
+    is_live = row is not None and row.revoked_at is None and row.person is not None and not _is_over(row, now)
+    if row is None or not is_live or row.agreed_at is None:
+        return None
+    agent = _agent_of(session, row)
+    return agent if agent.key == actor.key else None
+
+
+def _is_over(token: IssuedToken | TokenRow, now: datetime) -> bool:
+    return token.until is not None and token.until <= now
+
+
+def _agent_of(session: Session, row: TokenRow) -> Agent:
+    account = row.person or ""
+    name = people.find_known_names(session, [account]).get(account) or row.person_name or ""
+    return Agent(
+        row.name,
+        row.label,
+        Actor.parse(account, name),
+        tuple(row.tools or ()),
+        tuple(row.servers or ()),
+        frozenset(row.known or ()),
+        row.last_used_at,
+        row.until,
+    )

@@ -39,6 +39,7 @@ from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
 from bot.web.server import most_connections
 from bot.web.sign_in import sessions
+from bot.web.sign_in.agents import AgentPaths
 from bot.web.sign_in.oidc import BACK
 from bot.web.sign_in.proxies import Forwarded
 from bot.web.sign_in.tokens import COOKIE
@@ -108,6 +109,7 @@ def create(
     )
     app.state.site = site
     app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(mcp_logins.BACK, BACK))
+    app.add_middleware(AgentPaths)
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)

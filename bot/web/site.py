@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar, get_args
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
 from bot.tools.mcp.base import SignIns
+from bot.tools.tool import Tool
 from bot.web.answers import Fault
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
@@ -60,7 +61,8 @@ class Site:
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
-    what keeps this process from its work, if anything. ``features``: the names of those that are turned on.
+    what keeps this process from its work, if anything. ``tools_of``: those that an agent may call, by name.
+    ``features``: the names of those that are turned on.
     """
 
     channel: HttpChannel
@@ -76,6 +78,7 @@ class Site:
     organisation: OidcSignIn | None
     demo: bool
     platforms: Mapping[str, Channel]
+    tools_of: Callable[[Actor], Awaitable[Sequence[Tool]]]
     features: frozenset[str] = frozenset()
     files: FileBounds = field(default_factory=FileBounds)
     reading: Places = field(default_factory=lambda: Places(STREAMS))

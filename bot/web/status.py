@@ -1,6 +1,7 @@
 """Routes that say how Nod is set up and what it costs: settings, doctor, tools, usage."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import reduce
 from typing import Annotated
@@ -10,10 +11,14 @@ from fastapi import Query
 from bot.agent.openai.offers import find_untold
 from bot.approvals.lookup.settings import list_settings as settings_listed
 from bot.domain.chat import Parts, Used
+from bot.domain.people import AGENTS, Actor
+from bot.errors import Refused
+from bot.tools.tool import Tool
 from bot.web.body import Since
 from bot.web.plots import usage_plots
 from bot.web.schemas.status import Findings, SettingList, Tools, ToolView, Usages
-from bot.web.site import Admin, Caller, Here, api_routes
+from bot.web.sign_in.tokens import Forbidden
+from bot.web.site import Admin, Caller, Here, Site, api_routes
 
 router = api_routes("status", prefix="/api")
 
@@ -33,10 +38,12 @@ async def doctor(_: Admin, site: Here) -> Findings:
 
 
 @router.get("/tools", summary="The tools there are right now")
-async def listed(_: Caller, site: Here) -> Tools:
-    """``offered`` False: no model is told of it, only a person or a script may ask for it."""
-    available = await site.channel.registry.available()
-    there = sorted(available, key=lambda tool: (tool.group, tool.name))
+async def listed(actor: Caller, site: Here) -> Tools:
+    """``offered`` False: no model is told of it, only a person or a script may ask for it.
+
+    An agent's token lists those that it may call.
+    """
+    there = await _list_tools(site, actor)
     untold = await asyncio.to_thread(lambda: [find_untold(tool.spec) for tool in there])
     views = [
         ToolView.model_validate(tool).model_copy(
@@ -45,6 +52,16 @@ async def listed(_: Caller, site: Here) -> Tools:
         for tool, lacks in zip(there, untold, strict=True)
     ]
     return Tools.of(tools=views)
+
+
+async def _list_tools(site: Site, actor: Actor) -> Sequence[Tool]:
+    if actor.channel == AGENTS:
+        try:
+            return await site.tools_of(actor)
+        except Refused as error:
+            raise Forbidden(error.message) from None
+    available = await site.channel.registry.available()
+    return sorted(available, key=lambda tool: (tool.group, tool.name))
 
 
 @router.get("/usage", summary="Turns, model calls, tokens and cost, by day or otherwise")

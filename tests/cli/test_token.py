@@ -44,3 +44,54 @@ def test_a_token_of_the_environment_is_listed_and_revoked_there(shell: Shell):
     told = shell.nod("doctor", **named).stdout
     assert "ok   tokens: 1 in NOD_HTTP_TOKENS, 1 made with nod token new" in told
     assert "no token has that name" not in told
+
+
+def test_the_token_of_an_agent_lists_its_tools_and_opens_nothing_before_its_persons_yes(shell: Shell):
+    running = shell.start("demo", "--port", "0")
+    made = shell.nod(
+        "token", "new", "claude-code", "--tools", "*_issues", "--as", "http:local", "--for", "30d", "--demo"
+    )
+    token = made.stdout.strip()
+    assert (made.exit_code, token.startswith("noda_"), token in made.stderr) == (0, True, False)
+    assert "list_issues" in made.stderr
+    assert "fetch" not in made.stderr
+    ident = made.stderr.partition("nod approve ")[2].split()[0]
+    label = token.split("_")[1]
+    assert f"{label}  agents/claude-code" in shell.nod("token", "list", "--demo").stdout
+    assert "not allowed yet" in shell.nod("token", "list", "--demo").stdout
+    (listed,) = json.loads(shell.nod("token", "list", "--demo", "--json").stdout)
+    assert (listed["agent"], listed["for"], listed["agreed"]) == ("claude-code", "http:local", False)
+    with running.client() as client:
+        headers = {"Authorization": f"Bearer {token}"}
+        assert client.get("/api/tools", headers=headers).status_code == 403
+        asked = client.get(f"/api/proposals/{ident}").json()["proposal"]
+        assert asked["headline"]
+        said = client.post(
+            f"/api/proposals/{ident}/approve", params={"wait": 10}, json={"seen": asked["seen"]}
+        )
+        assert said.json()["proposal"]["state"] == "succeeded", said.text
+        names = {each["name"] for each in client.get("/api/tools", headers=headers).json()["tools"]}
+        assert "list_issues" in names
+        assert all(name.endswith("_issues") for name in names)
+    assert shell.nod("token", "revoke", label, "--demo").stdout == f"Revoked {label} of agents/claude-code.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--tools", ""), None),
+        (("--tools", "x", "--for", "500d"), "366 days"),
+        (("--tools", "x", "--for", "soon"), "write a duration"),
+        (("--tools", "x", "--as", "nobody"), "no one here has that name"),
+        (("--as", "http:ana"), "Name at least one tool"),
+    ],
+)
+def test_what_is_no_token_of_an_agent_is_refused_in_words(
+    shell: Shell, words: tuple[str, ...], why: str | None
+):
+    assert shell.nod("db", "upgrade").exit_code == 0
+    made = shell.nod("token", "new", "claude-code", *words)
+    if why is None:
+        assert made.stdout.startswith("nod_")
+    else:
+        assert (made.exit_code, why in made.stderr, made.stdout) == (1, True, "")

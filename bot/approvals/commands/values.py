@@ -11,7 +11,7 @@ from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
 from bot.domain.conditions import Condition, ConditionError
 from bot.domain.connections import Identity
-from bot.domain.people import Actor, Role, is_group
+from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level, Mark
 from bot.domain.rules import (
@@ -254,6 +254,8 @@ def _place(text: str, command: Command) -> str:
     if text == "here":
         key = command.address.key
         return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
+    if text.startswith(f"{AGENTS}/"):  # as people say it
+        text = f"{AGENTS}:{text.removeprefix(f'{AGENTS}/')}"
     if text.endswith(":*"):
         _check_channel(text.removesuffix(":*"))
         return text

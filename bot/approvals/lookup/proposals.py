@@ -16,9 +16,19 @@ from bot.domain.batches import batch_card
 from bot.domain.cards import Card, card_of, list_named_on
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
-from bot.domain.people import Actor
+from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Mark, Proposal, Sibling, Sought, State
-from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
+from bot.store import (
+    agent_calls,
+    conversations,
+    outputs,
+    people,
+    proposals,
+    questions,
+    rules,
+    teams,
+    webhooks,
+)
 from bot.store.audit import log
 from bot.store.rules import Policies
 from bot.store.tables.proposals import CallbackRow
@@ -227,7 +237,7 @@ class ProposalLookup:
             for proposal_id in changed:
                 place = places.get(proposal_id)
                 proposal = proposals.get(session, proposal_id) if place and wanted(place.origin.key) else None
-                if place and proposal:
+                if place and proposal and not proposal.agent:
                     seen = self._view_page(session, [proposal], place.requester, available)
                     changes.append((place.origin.key, seen[0]))
             return rows[-1][0] if rows else since, now, changes
@@ -258,7 +268,12 @@ class ProposalLookup:
     def _view_page(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """Return a page of them, the first of several with its group."""
+        """Return a page of them, the first of several with its group.
+
+        What the tool of an agent's call said is there for that agent and its person alone.
+        """
+        accounts = people.person_of(session, actor).accounts if any(p.agent for p in found) else frozenset()
+        found = [_unseal_for(session, p, actor, accounts) if p.agent else p for p in found]
         cards = cards_of(session, self._policies, available, found)
         groups = proposals.siblings(session, {p.message_id for p in found if p.batch})
         seen = []
@@ -277,6 +292,12 @@ class ProposalLookup:
         else:
             at = None
         return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def _unseal_for(session: Session, p: Proposal, actor: Actor, accounts: frozenset[str]) -> Proposal:
+    if str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts:
+        return agent_calls.unseal(session, p)
+    return p
 
 
 def cards_of(

@@ -79,6 +79,10 @@ def find_card_places(
     if policy.book.list_about(Subject.ROUTE):
         all_routes += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
     private_chats: list[Address] = []
+    if proposal.agent:  # no one is where it was asked for
+        if not may_be_decided_at(session, policy, proposal, find_asker(proposal)) and not all_routes:
+            private_chats = _list_private_chats(session, policy, proposal)
+        return list(dict.fromkeys((find_asker(proposal), *private_chats, *all_routes)))
     if conversation.private and not all_routes:
         private_chats = _list_private_chats(session, policy, proposal)
     return list(dict.fromkeys((*private_chats, conversation.origin, *all_routes)))

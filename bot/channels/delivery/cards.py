@@ -499,7 +499,8 @@ def _place_card_at(
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
-    is_elsewhere = at != conversation.origin and not same_chat(origin, str(at))
+    # an agent's card names the agent: its place is no chat that people could open
+    is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
     if is_elsewhere:

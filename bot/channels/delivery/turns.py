@@ -41,7 +41,7 @@ from bot.domain.events import (
     Waited,
 )
 from bot.domain.jobs import Job, Work
-from bot.domain.people import SHELL
+from bot.domain.people import AGENTS, SHELL
 from bot.domain.proposals import Proposal
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, NotDeliverable
@@ -105,6 +105,8 @@ class Turns:
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
         """Return False if people there see the rows themselves, so that there is nothing to post."""
         origin = conversation.origin
+        if origin.channel == AGENTS:
+            return True
         if origin.channel not in self.channels:
             return origin.channel != SHELL  # a process that has the channel delivers it
         if poster_at(self.channels, origin) is not None:
@@ -222,7 +224,7 @@ class Turns:
         undelivered: list[int] = []
         is_refused = False
         conversation = rows.conversation
-        is_served = conversation.origin.channel in {SHELL, *self.channels}
+        is_served = conversation.origin.channel in {SHELL, AGENTS, *self.channels}
         for line, opened in rows.lines:
             has_question = any(proposal.kind.is_answer for proposal in opened)
             if not is_served or (questions_only and not has_question):

@@ -4,6 +4,7 @@ Begin with ``calls.py``. A new kind is a value in a module here and its name in 
 reads rows knows all of them. Nothing here reads rows, and nothing is drawn here.
 """
 
+from bot.domain.kinds.agents import AGENT
 from bot.domain.kinds.calls import CALL
 from bot.domain.kinds.memory import MEMORY
 from bot.domain.kinds.plans import PLAN
@@ -15,6 +16,7 @@ from bot.domain.proposals import Proposal, ProposalKind
 from bot.domain.verbs import Verb
 
 __all__ = (
+    "AGENT",
     "CALL",
     "FORM",
     "KINDS",
@@ -27,7 +29,7 @@ __all__ = (
     "find_kind",
 )
 
-KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY, READING)
+KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY, READING, AGENT)
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _UNKNOWN_TEXT = "This version of Nod can't decide it."
 

@@ -9,8 +9,11 @@ from typing import Annotated, Any
 from fastapi import Header, Response
 from pydantic import Field
 
+from bot.domain.agents import Agent
 from bot.domain.chat import Address, Answer, Request
-from bot.domain.people import Actor
+from bot.domain.people import AGENTS, Actor
+from bot.errors import Refused, TooMuch
+from bot.features.feature import Over, RouteParts
 from bot.features.requests.tools import PERMISSION, REQUEST
 from bot.web.answers import Fault, Later, existing
 from bot.web.body import Body
@@ -51,7 +54,7 @@ class Permission(Body):
 
 @router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
 async def ask(
-    body: Asking, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+    body: Asking, actor: Caller, site: Here, over: Over, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
@@ -59,18 +62,18 @@ async def ask(
     fields = {name: _format_value(value) for name, value in body.fields.items()}
     given = {"summary": body.summary, "details": body.details, "fields": fields}
     arguments = {name: value for name, value in given.items() if name == "summary" or value}
-    text = f"{actor.label} asks for approval: {body.summary}"
-    return await _open(site, actor, REQUEST, arguments, text, body, idempotency_key, answer)
+    text = f"{_name_asker(actor)} asks for approval: {body.summary}"
+    return await _open(site, over, actor, REQUEST, arguments, text, body, idempotency_key, answer)
 
 
 @router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
 async def permit(
-    body: Permission, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+    body: Permission, actor: Caller, site: Here, over: Over, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
-    text = f"{actor.label} asks whether an agent may use {body.tool_name}."
-    return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
+    text = f"{_name_asker(actor)} asks whether an agent may use {body.tool_name}."
+    return await _open(site, over, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
 
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
@@ -89,6 +92,7 @@ async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> On
 
 async def _open(
     site: Site,
+    over: RouteParts,
     actor: Actor,
     tool_name: str,
     arguments: Mapping[str, Any],
@@ -98,17 +102,22 @@ async def _open(
     answer: Response,
 ) -> OneRequest:
     conversation_id = secrets.token_hex(8)
+    address, asker, agent = Address(NAME, key_of(actor, conversation_id)), actor, None
+    if actor.channel == AGENTS:  # its person counts as who asked
+        found = await _find_agent(over, actor)
+        address, asker, agent = found.address_of(conversation_id), found.person, found.key
     reply = await site.take_in(
         Request(
-            actor,
+            asker,
             tool_name,
             arguments,
-            Address(NAME, key_of(actor, conversation_id)),
+            address,
             text,
             begin=conversation_id,
-            event_id=f"{actor.key}/approval/{key}" if key else None,
+            event_id=f"{actor.key}/approval/{key or conversation_id}" if key or agent else None,
             ttl=timedelta(seconds=body.ttl_seconds) if body.ttl_seconds else None,
             callback_url=body.callback_url if isinstance(body, Asking) else None,
+            agent=agent,
         )
     )
     if reply.answer is Answer.LATER:
@@ -119,6 +128,19 @@ async def _open(
     if reply.answer is Answer.DUPLICATE:
         answer.status_code = 200
     return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))
+
+
+async def _find_agent(over: RouteParts, actor: Actor) -> Agent:
+    try:
+        return await over.agents.admit_agent(actor)
+    except Refused as error:
+        raise Fault(403, error.message) from None
+    except TooMuch as error:
+        raise Later(error.message) from None
+
+
+def _name_asker(actor: Actor) -> str:
+    return actor.key.partition("/")[0] if actor.channel == AGENTS else actor.label
 
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:

@@ -151,6 +151,7 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
         **({"annotations": lines} if lines else {}),
+        **({"agent": proposal.agent} if proposal.agent else {}),
         **({"connection": _describe_connection(proposal.connection)} if proposal.connection else {}),
     }
 

@@ -18,6 +18,7 @@ import bot.store.notices
 import bot.store.outputs
 import bot.store.processes
 import bot.store.state
+import bot.store.tables.agents
 import bot.store.tables.conversations
 import bot.store.tables.people
 import bot.store.tables.proposals

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, keys_in_states, make_audited, partial, serial
+from bot.store.tables.row import Row, as_json, keys_in_states, make_audited, partial, serial
 
 
 class AccountRow(Row, table=True):
@@ -54,10 +54,16 @@ class AbsenceRow(Row, table=True):
 
 
 class TokenRow(Row, table=True):
-    """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
+    """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept.
+
+    One with ``tools`` is an agent's, for one person.
+    """
 
     __tablename__ = "token"
-    __table_args__ = make_audited("token", "label")
+    __table_args__ = (
+        partial("token_of_person", "person", where="person IS NOT NULL"),
+        make_audited("token", "label", uncounted=frozenset({"accounts", "known", "last_used_at"})),
+    )
 
     label: str = Field(primary_key=True)  # the part of it that may be told
     name: str
@@ -66,6 +72,15 @@ class TokenRow(Row, table=True):
     made_at: datetime = Field(sa_type=UTCDateTime)
     revoked_by: str | None = None
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    tools: list[str] | None = as_json(nullable=True)  # patterns of the names of those that it may call
+    person: str | None = None  # an account: for whom it calls
+    person_name: str | None = None
+    accounts: list[str] | None = as_json(nullable=True)  # those of that person, as they were linked then
+    servers: list[str] | None = as_json(nullable=True)  # at which that person lets it act as them
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person did not say yes
+    known: list[str] | None = as_json(nullable=True)  # names of tools that that person was told of
+    last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class SignInRow(Row, table=True):

@@ -41,6 +41,7 @@ class ProposalRow(Row, table=True):
             partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
             for what in CALLS
         ),
+        partial("proposal_of_agent", "agent", "state", where="agent IS NOT NULL"),
         partial("proposal_batch", "batch", where="batch IS NOT NULL"),
         partial("proposal_undo", "undo_until", where="undo_until IS NOT NULL"),
         Index("proposal_recent", "state", "updated_at", "id"),
@@ -117,6 +118,7 @@ class ProposalRow(Row, table=True):
     annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
     connection: dict[str, Any] | None = as_json(nullable=True)  # in whose name it runs; NULL: in Nod's
     chat: str | None = None  # the chat in which people see it; NULL: a private one
+    agent: str | None = None  # name and label of the token that asked for the requester
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

@@ -17,7 +17,7 @@ from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of, label_of
 from bot.domain.kinds import KINDS
 from bot.domain.outcomes import end_of
-from bot.domain.people import Actor
+from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Cause, Level, PreviewField, Proposal, Reread, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -504,7 +504,8 @@ class RequestView(ProposalView):
     @classmethod
     def asked(cls, found: SeenRequest, actor: Actor) -> Self:
         p = found.seen.proposal
-        own = {"arguments": p.arguments} if actor == p.requester else {}
+        asked = p.agent is not None and str(actor) == f"{AGENTS}:{p.agent}"
+        own = {"arguments": p.arguments} if asked or actor == p.requester else {}
         if found.webhook:
             callback = CallbackView.model_validate(found.webhook)
         else:

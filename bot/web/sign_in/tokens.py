@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 
+from bot.domain.agents import TokenHolder
 from bot.domain.people import LOCAL, Actor
 from bot.web.answers import Fault
+from bot.web.sign_in.agents import NOT_FOR_AGENTS, may_agent_ask
 from bot.web.sign_in.oidc import account_of
 from bot.web.sign_in.proxies import find_named_person, is_proxied
 
@@ -42,7 +44,7 @@ class Authenticator:
     """
 
     tokens: Mapping[str, str]  # token to name
-    issued: Callable[[str], Awaitable[str | None]]  # the name of one that was made with ``nod token``
+    issued: Callable[[str], Awaitable[TokenHolder | None]]  # of one that was made with ``nod token``
     signed_in: Callable[[str], Awaitable[Actor | None]]  # whose session a browser's cookie is
     named: Callable[[str], Awaitable[bool]]  # whether a token of that name works
     may: Callable[[Actor], bool]  # whether the organisation lets someone in
@@ -69,10 +71,24 @@ class Authenticator:
         offered = given.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
         names = [name for token, name in self.tokens.items() if hmac.compare_digest(token.encode(), offered)]
-        name = names[0] if names else await self.issued(offered.decode("latin-1"))
-        if name is None:
+        if names:
+            return Actor("http", names[0], names[0])
+        return await self._admit(request, await self.issued(offered.decode("latin-1")))
+
+    async def _admit(self, request: HTTPConnection, holder: TokenHolder | None) -> Actor:
+        """Return the holder of a token. An agent comes in where agents may, and while its person does."""
+        if holder is None:
             raise Unauthenticated
-        return Actor("http", name, name)
+        agent = holder.agent
+        if agent is None:
+            return holder.actor
+        if holder.refusal:
+            raise Forbidden(holder.refusal)
+        if not may_agent_ask(request.scope):
+            raise Forbidden(NOT_FOR_AGENTS)
+        if agent.person.channel == LOCAL.channel and not await self.knows(agent.person):
+            raise Forbidden(f"{agent.person.label} may not come in any longer, so this token opens nothing.")
+        return holder.actor
 
     async def knows(self, actor: Actor) -> bool:
         """Return whether an account may still come in."""

@@ -26,6 +26,7 @@ from nod_client.errors import (
     Unsendable,
 )
 from nod_client.request import End, Request
+from nod_client.tool_call import ToolCall
 
 __all__ = [
     "AsyncNod",
@@ -43,6 +44,7 @@ __all__ = [
     "Refused",
     "Request",
     "StillWaiting",
+    "ToolCall",
     "Undeliverable",
     "Unreachable",
     "Unsendable",

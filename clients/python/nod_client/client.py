@@ -16,6 +16,7 @@ import httpx
 from nod_client.errors import NodError, approved
 from nod_client.exchange import Answer, Call, Exchange, Reading, Reply, StepGrants
 from nod_client.request import Json, Request
+from nod_client.tool_call import ToolCall
 
 PATIENCE = 300.0  # seconds that Nod may be away
 HERE = "http://127.0.0.1:8080"
@@ -162,6 +163,31 @@ class Nod:
         """Withdraw it; a decision that came first stands."""
         return self._run(self._exchange.withdrawn(request_id))
 
+    def call_tool(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        wait: float | None = None,
+        key: str | None = None,
+        reason: str = "",
+    ) -> ToolCall:
+        """Call one of Nod's tools with the token of an agent; how it ended, whatever the end.
+
+        ``wait``: seconds for people and the tool; None: until it ends. ``key``: the same key is the same
+        call. ``reason`` is quoted on the card.
+        """
+        return self._run(self._exchange.called(tool, arguments or {}, key, reason, wait))
+
+    def look_call(self, call_id: str, wait: float = 0) -> ToolCall:
+        """A call as it stands, or as soon as it ends within ``wait`` seconds."""
+        now = self._run(self._exchange.call_looked(call_id))
+        return self._run(self._exchange.call_ended(now, wait))
+
+    def cancel_call(self, call_id: str) -> ToolCall:
+        """Withdraw a call; a decision that came first stands."""
+        return self._run(self._exchange.call_withdrawn(call_id))
+
     def close(self) -> None:
         self._http.close()
 
@@ -244,6 +270,27 @@ class AsyncNod:
     async def cancel(self, request_id: str) -> Request:
         """As `Nod.cancel`."""
         return await self._run(self._exchange.withdrawn(request_id))
+
+    async def call_tool(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        wait: float | None = None,
+        key: str | None = None,
+        reason: str = "",
+    ) -> ToolCall:
+        """As `Nod.call_tool`."""
+        return await self._run(self._exchange.called(tool, arguments or {}, key, reason, wait))
+
+    async def look_call(self, call_id: str, wait: float = 0) -> ToolCall:
+        """As `Nod.look_call`."""
+        now = await self._run(self._exchange.call_looked(call_id))
+        return await self._run(self._exchange.call_ended(now, wait))
+
+    async def cancel_call(self, call_id: str) -> ToolCall:
+        """As `Nod.cancel_call`."""
+        return await self._run(self._exchange.call_withdrawn(call_id))
 
     async def close(self) -> None:
         await self._http.aclose()

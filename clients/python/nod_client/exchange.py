@@ -9,17 +9,20 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 
 from nod_client.errors import Refused, Unreachable, Unsendable
 from nod_client.request import End, Json, Request
+from nod_client.tool_call import ToolCall
 
 LONGEST_WAIT = 60.0  # seconds that one call may wait for people; the API allows no more
 FIRST_PATIENCE = 30.0  # seconds for the first contact, where a wrong address is likelier than a restart
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _MARGIN = 15.0  # seconds that an answer may take beyond its wait
+_CALL_SECONDS = 120.0  # that a tool which only reads may take
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 
 T = TypeVar("T")
@@ -130,6 +133,53 @@ class Exchange:
         if request.end is End.WAITING and key is None:
             request = yield from self.withdrawn(request.id)
         return request
+
+    def called(
+        self, tool: str, arguments: Mapping[str, Any], key: str | None, reason: str, wait: float | None
+    ) -> StepGrants[ToolCall]:
+        """Call a tool, and wait for its end: ``wait`` seconds, or None for however long it takes."""
+        path = f"/api/tools/{quote(tool, safe='')}/calls"
+        headers = {"Content-Type": "application/json", "Idempotency-Key": _header_key(key or str(uuid4()))}
+        body = _encode({"arguments": dict(arguments), "reason": reason})
+        call = Call("POST", path, _CALL_SECONDS, body, headers=headers)
+        made = yield from self._told(call, min(self.patience, FIRST_PATIENCE))
+        return (yield from self.call_ended(made, wait))
+
+    def call_looked(self, call_id: str, wait: float = 0) -> StepGrants[ToolCall]:
+        """How a call stands now, or as soon as it ended within ``wait`` seconds."""
+        params = {"wait": f"{wait:g}"} if wait else {}
+        call = Call("GET", f"/api/calls/{_plain(call_id)}", wait + _MARGIN, params=params)
+        return (yield from self._told(call, self.patience))
+
+    def call_ended(self, made: ToolCall, wait: float | None) -> StepGrants[ToolCall]:
+        """A call once it ended, or as it is after ``wait`` seconds; None: however long it takes."""
+        due = None if wait is None else self.clock() + wait
+        while made.is_open and (due is None or due > self.clock()):
+            began = self.clock()
+            part = LONGEST_WAIT if due is None else min(LONGEST_WAIT, due - began)
+            made = yield from self.call_looked(made.id, part)
+            if made.is_open and self.clock() - began < min(part, 1.0):
+                yield min(part, 1.0)  # Nod is stopping, so it did not wait
+        return made
+
+    def call_withdrawn(self, call_id: str) -> StepGrants[ToolCall]:
+        """Withdraw a call. A decision that came first stays as it is."""
+        return (
+            yield from self._told(
+                Call("POST", f"/api/calls/{_plain(call_id)}/cancel", _MARGIN), self.patience
+            )
+        )
+
+    def _told(self, call: Call, patience: float) -> StepGrants[ToolCall]:
+        said = yield from self._body(call, patience)
+        try:
+            return ToolCall.read(said["call"])
+        except (KeyError, TypeError) as error:
+            raise Refused(
+                f"Nod at {self.url} answered with a call this client can't read ({error!r}). "
+                "Install the client of that Nod's release.",
+                httpx.codes.OK,
+            ) from None
 
     def _check_contents(self, request: Request, body: Mapping[str, Any]) -> None:
         """Raise Refused unless an approval that no one edited is of what was asked."""

@@ -63,6 +63,7 @@ NOT_COVERED = {
     "issue": "the built-in tracker's data",
     "issue_comment": "the built-in tracker's data",
     "trial_token": "what a trial would apply: its proposal has the hash, which is checked before",
+    "agent_call": "what tools told agents, purged by retention; how each call ended is its proposal's",
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
     # delivery bookkeeping: redrawn or sent again from the rows above
     "sign_in": "signed-in browsers; the link between the accounts is recorded",
@@ -111,6 +112,10 @@ NOT_COVERED = {
             )
         ),
         "its tokens, which are refreshed, and what is known of them; whose account it is is recorded",
+    ),
+    **dict.fromkeys(
+        (f"token.{each}" for each in ("accounts", "known", "last_used_at")),
+        "what an agent's person was told, and when it was used; what they agreed to is recorded",
     ),
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",

@@ -1,0 +1,26 @@
+"""Agents: a person's yes to a program that wants to call tools for them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.domain.proposals import AskerFacts, ProposalKind
+
+
+def _is_own(_: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _introduce(asker: AskerFacts) -> str:
+    return f"Asked of {asker.name} alone"
+
+
+AGENT = ProposalKind(
+    "agent",
+    "Waiting for you. Until then the token opens nothing.",
+    introduce=_introduce,
+    no_edit_text="A token's tools can't be changed. Decline it, and have another one made.",
+    is_own=_is_own,
+    hides_own=True,
+    shows_itself=True,
+    is_counted=False,
+)

@@ -1,0 +1,299 @@
+"""The HTTP interface of agents: calls of tools, their status and withdrawal, and the tokens of a person."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import Header, Path, Response
+from pydantic import Field
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.approvals.agents import CallStatus, end_token_grants, find_servers, list_matching
+from bot.domain.agents import read_patterns
+from bot.domain.chat import Press
+from bot.domain.people import AGENTS, Actor
+from bot.domain.times import parse_duration
+from bot.domain.verbs import Verb
+from bot.errors import BadArguments, KeyTaken, LostRace, NodError, Refused, ToolError, TooMuch, UnknownTool
+from bot.features.feature import Over, RouteParts
+from bot.store import tokens
+from bot.store.tokens import AgentTerms, IssuedToken
+from bot.web.answers import Fault, Later, existing
+from bot.web.body import Body
+from bot.web.schemas import DoneBody, Time, View
+from bot.web.sign_in.tokens import Forbidden
+from bot.web.site import Caller, Here, Waiting, api_routes
+
+_NONE = "There is no such call."
+_FOR_AGENTS = "This is for the token of an agent: nod token new NAME --tools 'issues_*'."
+_LONGEST = timedelta(days=366)
+
+router = api_routes("agents", prefix="/api")
+
+Key = Annotated[str | None, Header(max_length=200)]
+Depth = Annotated[int, Header(alias="nod-depth", ge=0, le=1000)]
+CallId = Annotated[str, Path(max_length=64)]
+Label = Annotated[str, Path(max_length=64)]
+
+
+class CallBody(Body):
+    """``reason`` is quoted on the card as the agent's own words."""
+
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class AgentCallView(View):
+    """A call of an agent.
+
+    - `id`: to ask for its status; empty for what only read, which has ended.
+    - `end`: waiting, running, succeeded, failed, declined, expired, withdrawn, cancelled, undeliverable or
+      outcome_unknown. `cancelled` is by the agent itself, `withdrawn` by people.
+    - `text`: the tool's answer, or how it stands in words. `is_error`: it ended, and not well.
+    - `joined`: it is an earlier call that was made again.
+    - `waits_for`: who may decide, in words. `edited`: what people changed before it ran.
+    - `arguments`: those that run, or ran; null for what only read.
+    """
+
+    id: str
+    tool: str
+    end: str
+    text: str
+    is_error: bool
+    joined: bool
+    waits_for: str
+    edited: list[str]
+    arguments: dict[str, Any] | None
+    decided_by: str | None
+    created_at: Time | None
+    updated_at: Time | None
+    expires_at: Time | None
+
+    @classmethod
+    def of_status(cls, status: CallStatus) -> "AgentCallView":
+        p = status.proposal
+        is_waiting = p is not None and status.end == "waiting"
+        return cls(
+            id=status.id,
+            tool=status.tool_name,
+            end=status.end,
+            text=status.text,
+            is_error=status.is_error,
+            joined=status.joined,
+            waits_for=p.deciders.in_words(p.requester.label) if p and is_waiting else "",
+            edited=[each.told for each in p.edits] if p else [],
+            arguments=dict(p.arguments) if p else None,
+            decided_by=p.decided_by if p else None,
+            created_at=p.created_at if p else None,
+            updated_at=p.updated_at if p else None,
+            expires_at=p.expires_at if p else None,
+        )
+
+
+class OneCall(DoneBody):
+    call: AgentCallView
+
+
+class AgentView(View):
+    """A token of an agent, never its secret. ``agreed``: its person said yes to it.
+
+    ``person`` is for whom it calls. ``tools`` are patterns of names; ``servers`` are where it acts as them.
+    """
+
+    label: str
+    name: str
+    person: str
+    person_name: str
+    tools: list[str]
+    servers: list[str]
+    agreed: bool
+    made_by: str
+    made_at: Time
+    until: Time | None
+    last_used_at: Time | None
+    mine: bool
+
+
+class AgentList(DoneBody):
+    """``everyone``: those of all people, for an admin of all of Nod."""
+
+    everyone: bool
+    agents: list[AgentView]
+
+
+class NewAgent(Body):
+    """``tools``: patterns of names, as in ``issues_*``. ``lasts``: for how long, as in ``90d``.
+
+    ``dry_run``: only list the tools that these are now.
+    """
+
+    name: Annotated[str, Field(max_length=64)]
+    tools: Annotated[list[str], Field(max_length=20)]
+    lasts: Annotated[str, Field(max_length=20)] = "90d"
+    dry_run: bool = False
+
+
+class MadeAgent(DoneBody):
+    """``token`` is shown this once; null for a dry run. ``tools``: those that it may call now."""
+
+    token: str | None
+    label: str | None
+    tools: list[str]
+    servers: list[str]
+    until: Time
+
+
+async def _agent(actor: Caller) -> Actor:
+    if actor.channel != AGENTS:
+        raise Forbidden(_FOR_AGENTS)
+    return actor
+
+
+@router.post("/tools/{name}/calls", summary="An agent calls a tool", status_code=201)
+async def call_tool(
+    name: Annotated[str, Path(max_length=200)],
+    body: CallBody,
+    actor: Caller,
+    over: Over,
+    poll: Waiting,
+    answer: Response,
+    idempotency_key: Key = None,
+    nod_depth: Depth = 0,
+) -> OneCall:
+    """What only reads is answered immediately. Anything else waits for people: ``wait`` up to 60 seconds.
+
+    A second call with the same ``Idempotency-Key`` is the first one, with 200. So is, without a key, the same
+    call while the first waits or runs.
+    """
+    await _agent(actor)
+    try:
+        status = await over.agents.make_call(
+            actor, name, body.arguments, reason=body.reason, key=idempotency_key, depth=nod_depth
+        )
+    except ToolError as error:
+        raise _as_fault(error) from None
+    except LostRace:
+        raise Fault(409, "Two calls came at the same time. Make it again.") from None
+    if status.joined:
+        answer.status_code = 200
+    if status.is_open and poll.seconds:
+        joined = status.joined
+        status = await _wait(over, actor, status.id, poll) or status
+        status = CallStatus(status.tool_name, status.end, status.text, status.id, status.proposal, joined)
+    return OneCall(call=AgentCallView.of_status(status))
+
+
+@router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
+async def show_call(call_id: CallId, actor: Caller, over: Over, poll: Waiting) -> OneCall:
+    """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it."""
+    await _agent(actor)
+    found = existing(await _wait(over, actor, call_id, poll), _NONE)
+    return OneCall(call=AgentCallView.of_status(found))
+
+
+@router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
+async def withdraw_call(call_id: CallId, actor: Caller, site: Here, over: Over) -> OneCall:
+    """What was decided already stays as it is, and the answer says how."""
+    await _agent(actor)
+    found = existing(await over.agents.find_call(actor, call_id), _NONE)
+    if found.proposal is not None and found.end == "waiting":
+        await site.take_in(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
+    return OneCall(call=AgentCallView.of_status(existing(await over.agents.find_call(actor, call_id), _NONE)))
+
+
+async def _wait(over: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:
+    async def now() -> CallStatus | None:
+        return await over.agents.find_call(actor, call_id)
+
+    return await poll.until(now, lambda status: not status.is_open)
+
+
+def _as_fault(error: ToolError) -> Fault:
+    match error:
+        case TooMuch():
+            return Later(error.message)
+        case Refused():
+            return Fault(403, error.message)
+        case UnknownTool():
+            return Fault(404, error.message)
+        case KeyTaken():
+            return Fault(409, error.message)
+        case BadArguments():
+            return Fault(422, error.message, fields=error.fields)
+        case _:
+            return Fault(422, error.message)
+
+
+@router.get("/agents", summary="The agents that call tools for you")
+async def list_agents(actor: Caller, over: Over) -> AgentList:
+    """Yours; for admins of all of Nod everyone's."""
+
+    def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
+        whose = rights.whose(session, over.policies, actor)
+        mine = rights.list_accounts(session, actor)
+        return whose, mine, tokens.list_agents(session, whose, over.clock())
+
+    whose, mine, found = await over.database.read(read)
+    return AgentList(everyone=whose is None, agents=[_view(each, mine) for each in found])
+
+
+def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
+    return AgentView(
+        label=token.label,
+        name=token.name,
+        person=token.person or "",
+        person_name=token.person_name or token.person or "",
+        tools=list(token.tools or ()),
+        servers=list(token.servers or ()),
+        agreed=token.agreed_at is not None,
+        made_by=token.made_by,
+        made_at=token.made_at,
+        until=token.until,
+        last_used_at=token.last_used_at,
+        mine=token.person in mine,
+    )
+
+
+@router.post("/agents", summary="Make a token for an agent of yours", status_code=201)
+async def make_agent(body: NewAgent, actor: Caller, site: Here, over: Over) -> MadeAgent:
+    """It calls for you alone, and nothing else: for another person ``nod token new NAME --as`` asks them."""
+    try:
+        patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)
+    except ValueError as error:
+        raise Fault(422, str(error)) from None
+    if lasts > _LONGEST:
+        raise Fault(422, "A token lasts for 366 days at most.")
+    until = over.clock() + lasts
+    found = await list_matching(site.channel.registry, actor, patterns)
+    servers, names = find_servers(found), sorted(tool.name for tool in found)
+    token = None
+    if not body.dry_run:
+        terms = AgentTerms(actor, patterns, servers, names, until, agreed=True)
+        token = await _issue(over, body.name, actor, over.clock(), terms)
+    label = token.split("_")[1] if token else None
+    return MadeAgent(token=token, label=label, tools=names, servers=servers, until=until)
+
+
+async def _issue(over: RouteParts, name: str, actor: Actor, now: datetime, terms: AgentTerms) -> str:
+    try:
+        return await over.database.write(tokens.issue, name, actor, now, terms)
+    except NodError as error:
+        raise Fault(422, error.message) from None
+
+
+@router.delete("/agents/{label}", summary="End an agent's token")
+async def end_agent(label: Label, actor: Caller, over: Over) -> DoneBody:
+    """Yours; an admin of all of Nod ends anyone's. Its grants end with it."""
+
+    def write(session: Session) -> int:
+        now = over.clock()
+        if rights.rules_all(session, over.policies, actor):
+            ended = tokens.revoke_agent(session, label, actor, now)
+        else:
+            ended = tokens.revoke_of_person(session, label, actor, now)
+        end_token_grants(session, ended, now)
+        return len(ended)
+
+    if not await over.database.write(write):
+        raise Fault(404, "There is no such token of yours.")
+    return DoneBody()

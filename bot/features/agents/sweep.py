@@ -1,0 +1,55 @@
+"""The end of agents' tokens whose person's account is gone from its platform."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.approvals.agents import end_token_grants
+from bot.domain.people import Actor
+from bot.errors import ChannelError
+from bot.store import notices, tokens
+from bot.store.database import Database
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+SECONDS = 3600
+_PATIENCE_SECONDS = 5.0
+
+
+class GoneSweep:
+    """Asks the platforms whether the accounts of agents' people are still there.
+
+    A platform that can't be asked, or that does not tell, ends nothing.
+    """
+
+    def __init__(self, database: Database, has_account: Callable[[Actor], Awaitable[bool]]) -> None:
+        self._database, self._has_account = database, has_account
+
+    async def run(self, now: datetime) -> None:
+        """End the tokens of those who are gone."""
+        for account in await self._database.read(_list_people, now):
+            if await self._is_gone(account):
+                await self._database.write(_end, account, now)
+                log.info("an account is gone, so its agents have ended", account=str(account))
+
+    async def _is_gone(self, account: Actor) -> bool:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return not await self._has_account(account)
+        except (ChannelError, TimeoutError) as error:
+            log.info("an account was not looked for", account=str(account), why=str(error))
+            return False
+
+
+def _list_people(session: Session, now: datetime) -> list[Actor]:
+    accounts = {each.person for each in tokens.list_agents(session, None, now) if each.person}
+    people = map(Actor.parse, sorted(accounts))
+    # whether the others may come in is asked with each call
+    return [each for each in people if each.channel not in notices.POSTLESS]
+
+
+def _end(session: Session, account: Actor, now: datetime) -> None:
+    end_token_grants(session, tokens.end_of_gone(session, account, now), now)

@@ -1,0 +1,90 @@
+"""`allow_agent`: a person's yes to an agent's token. Its card is that person's alone.
+
+No model is offered it, and no one else can ask for it to be decided.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bot.approvals.agents import ALLOW
+from bot.domain import kinds
+from bot.domain.chat import Clock
+from bot.domain.people import Actor
+from bot.domain.proposals import PreviewField
+from bot.errors import ToolError
+from bot.store import tokens
+from bot.store.database import Database
+from bot.tools.signature import Storable
+from bot.tools.tool import CallContext, FixedToolset, tool
+
+GROUP = "agents"
+_GONE = "This token has ended, or it is not for you. Nothing was allowed."
+_LONGEST = 40  # names on a card
+
+Name = Annotated[Storable, Field(min_length=1, max_length=200)]
+Names = Annotated[list[Name], Field(max_length=500)]
+
+
+def agent_tools(database: Database, clock: Clock) -> FixedToolset:
+    """Return the tool `allow_agent`."""
+
+    async def shown(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+        found = [
+            PreviewField("token", None, arguments["label"]),
+            PreviewField("made by", None, arguments["made_by"]),
+            PreviewField("may call", None, ", ".join(arguments["patterns"])),
+            PreviewField("that is now", None, _list_names(arguments["tools"])),
+        ]
+        if arguments.get("servers"):
+            found.append(PreviewField("acts as you at", None, ", ".join(arguments["servers"])))
+        found.append(PreviewField("until", None, arguments.get("until") or "it is ended"))
+        return found
+
+    @tool(
+        summary="Let the program {agent} call tools for you",
+        preview=shown,
+        idempotent=True,
+        group=GROUP,
+        touches="token {label}",
+        open_world=False,
+    )
+    async def allow_agent(
+        label: Name,
+        agent: Name,  # noqa: ARG001 - people read it
+        patterns: Names,
+        tools: Names,  # noqa: ARG001 - people read it
+        made_by: Name,  # noqa: ARG001 - people read it
+        context: CallContext,
+        servers: Names | None = None,
+        until: Name | None = None,  # noqa: ARG001 - people read it
+    ) -> str:
+        """Let a program call tools for the person who says yes.
+
+        Args:
+            label: the label of its token
+            agent: the program's name
+            patterns: patterns of the names of the tools that it may call
+            tools: the tools that these are now
+            made_by: who made the token
+            servers: where it acts as that person
+            until: the end of the token
+
+        """
+        person = Actor.parse(context.requested_by)
+        agreed = await database.write(tokens.agree, label, person, servers or [], clock())
+        if agreed is None or list(agreed.tools) != patterns:
+            raise ToolError(_GONE)
+        return f"{agreed.name} may call tools for you. What it would change still asks."
+
+    allowing = replace(allow_agent, offered=False, kind=kinds.AGENT)
+    if allowing.name != ALLOW:
+        raise TypeError("the tool has another name than the kernel asks for")
+    return FixedToolset(GROUP, (allowing,))
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LONGEST} more" if len(names) > _LONGEST else ""
+    return (", ".join(names[:_LONGEST]) or "none yet") + more

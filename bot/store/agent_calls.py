@@ -1,0 +1,156 @@
+"""Agents' calls as rows: which call is the same as an earlier one, and the contents of how each ended."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, update
+from sqlmodel import Session, col, func, select
+
+from bot.domain.agents import REPEATED_FOR
+from bot.domain.proposals import Cause, Proposal, State
+from bot.store import proposals
+from bot.store.locks import conversation_lock
+from bot.store.proposals import OPEN
+from bot.store.tables.agents import AgentCallRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import among, table_of
+
+_SEALED = ("result", "told", "result_url", "error", "ended_badly")
+"""The fields of a proposal that hold what a tool said."""
+_NODS_OWN = frozenset(
+    {Cause.TOOL_CHANGED, Cause.FORBIDDEN, Cause.DISCONNECTED, Cause.OUTCOME_UNKNOWN, Cause.STOPPED}
+)
+"""Causes of failures whose words are Nod's own."""
+_TO_THE_AGENT = "What the tool said is for the agent and its person."
+_PROPOSAL = table_of(ProposalRow)
+
+
+def lock_calls(session: Session, agent: str) -> None:
+    """Let an agent's calls be opened one after the other, so that of two that are the same one joins."""
+    conversation_lock.in_conversation(session, f"agent {agent}")
+
+
+def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
+    """Store the call behind a proposal that was just opened."""
+    row = AgentCallRow(
+        id=p.conversation_id,
+        agent=p.agent or "",
+        proposal_id=p.id,
+        digest=p.digest,
+        depth=depth,
+        created_at=now,
+    )
+    session.add(row)
+    session.flush()
+
+
+def find_again(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
+    """Return the earlier call that another one of the same agent and digest is; None for a new one.
+
+    It is one that waits or runs, or the last, if that was declined or if its end was not told yet.
+    """
+    newest = (
+        select(AgentCallRow)
+        .where(AgentCallRow.agent == agent, AgentCallRow.digest == call_digest)
+        .order_by(col(AgentCallRow.created_at).desc(), col(AgentCallRow.id))
+        .limit(1)
+    )
+    row = session.exec(newest).first()
+    p = proposals.get(session, row.proposal_id) if row else None
+    if row is None or p is None:
+        return None
+    if p.state in OPEN:
+        return p
+    is_recent = abs(now - p.updated_at) < REPEATED_FOR
+    if is_recent and (p.state is State.DECLINED or row.told_at is None):
+        return p
+    return None
+
+
+def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] | None:
+    """Return a call and its proposal with what its tool said, or None."""
+    row = session.get(AgentCallRow, call_id)
+    p = proposals.get(session, row.proposal_id) if row else None
+    if row is None or p is None:
+        return None
+    return row, _with_outcome(p, row.outcome)
+
+
+def find_depth(session: Session, p: Proposal) -> int:
+    """Return how many calls led to an agent's call."""
+    found = select(AgentCallRow.depth).where(AgentCallRow.proposal_id == p.id)
+    return session.exec(found).first() or 0
+
+
+def mark_told(session: Session, call_id: str, now: datetime) -> None:
+    """Note that the agent was told how its call ended."""
+    untold = col(AgentCallRow.told_at).is_(None)
+    session.execute(update(AgentCallRow).where(col(AgentCallRow.id) == call_id, untold).values(told_at=now))
+
+
+def count_open(session: Session, agent: str, most: int) -> int:
+    """Return how many of an agent's proposals wait for a decision, up to ``most``."""
+    waiting = (
+        select(_PROPOSAL.c.id)
+        .where(_PROPOSAL.c.agent == agent, among(_PROPOSAL.c.state, (State.PROPOSED,)))
+        .limit(most)
+    )
+    found: int = session.execute(select(func.count()).select_from(waiting.subquery())).scalar_one()
+    return found
+
+
+def list_open(session: Session, agent: str) -> Sequence[Proposal]:
+    """Return an agent's proposals that wait for a decision, oldest first."""
+    waiting = proposals.ALL.where(_PROPOSAL.c.agent == agent, among(_PROPOSAL.c.state, (State.PROPOSED,)))
+    rows = session.connection().execute(waiting.order_by(_PROPOSAL.c.created_at, _PROPOSAL.c.id))
+    return [proposals.from_row(row) for row in rows]
+
+
+def seal_outcome(session: Session, p: Proposal, state: State, changes: dict[str, Any]) -> dict[str, Any]:
+    """Keep what a tool said for the agent alone; returns the changes of its proposal without that.
+
+    An end that Nod itself describes stays as it is.
+    """
+    if state is State.FAILED and changes.get("cause") in _NODS_OWN:
+        outcome: dict[str, Any] = {}
+    else:
+        outcome = {name: changes[name] for name in _SEALED if changes.get(name) is not None}
+    values = {"outcome": outcome or None, "told_at": None}
+    session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == p.id).values(values))
+    if not outcome:
+        return changes
+    sealed = dict.fromkeys(outcome)
+    if "error" in outcome:
+        sealed |= {"error": _TO_THE_AGENT}
+    elif "ended_badly" in outcome:
+        sealed |= {"ended_badly": "It did not end well"}
+    return {**changes, **sealed}
+
+
+def unseal(session: Session, p: Proposal) -> Proposal:
+    """Return an agent's proposal with what its tool said, for the agent and its person."""
+    found = select(AgentCallRow.outcome).where(AgentCallRow.proposal_id == p.id)
+    return _with_outcome(p, session.exec(found).first())
+
+
+def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
+    if not outcome or p.state not in (State.SUCCEEDED, State.FAILED):
+        return p
+    return replace(p, **{name: outcome[name] for name in _SEALED if name in outcome})
+
+
+def forget_outcomes(session: Session, before: datetime, most: int) -> int:
+    """Delete what tools said in calls from before then; returns how many calls that were."""
+    waits = select(ProposalRow.id).where(
+        ProposalRow.id == AgentCallRow.proposal_id, among(_PROPOSAL.c.state, OPEN)
+    )
+    old = (
+        select(AgentCallRow.id)
+        .where(AgentCallRow.created_at < before, ~waits.exists())
+        .order_by(col(AgentCallRow.created_at))
+        .limit(most)
+    )
+    gone = session.execute(delete(AgentCallRow).where(col(AgentCallRow.id).in_(old)))
+    return int(gone.rowcount)  # type: ignore[attr-defined]
