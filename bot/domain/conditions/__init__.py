@@ -8,7 +8,7 @@
 
 A condition answers True or False, or None where that can't be told: a field is missing or of another kind,
 the condition does not fit the tool, or spellings of one path, address or name disagree
-(``bot/domain/spellings.py``). What a rule makes of None is told in ``bot/domain/rules.py``.
+(``bot/domain/spellings``). What a rule makes of None is told in ``bot/domain/rules.py``.
 """
 
 from collections.abc import Mapping

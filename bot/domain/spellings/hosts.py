@@ -1,0 +1,70 @@
+"""Hosts: names in Unicode or punycode, and addresses in any of their notations.
+
+Source: UTS #46.
+"""
+
+import contextlib
+import ipaddress
+import re
+import socket
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+from bot.domain.spellings.names import decode_percent, fold
+from bot.domain.spellings.terms import Answer, NamedText, agree
+from bot.domain.text import host_of
+
+_SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"^[^/?#]*\[")
+_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
+
+
+def compare_host(address: str, wanted: NamedText) -> Answer:
+    """Compare the host of an address with the one that a rule names; None where programs read another."""
+    return agree(*(compare_hosts(each, wanted) for each in _list_hosts(address)))
+
+
+def _list_hosts(address: str) -> Iterator[str]:
+    """Yield the host of an address as programs read it: with fewer slashes, or after a late at sign."""
+    yield host_of(address).removesuffix(".")
+    rest = _SLASHES.sub("", address)
+    if not _IN_BRACKETS.search(rest):  # an IPv6 address
+        front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
+        yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
+    late = _LATE_USER.search(rest)
+    if late:
+        yield late[1]
+
+
+def compare_hosts(found: str, wanted: NamedText) -> Answer:
+    strict = wanted.fits(normalize_host(found), wanted.normal(normalize_host))
+    return agree(strict, wanted.fits(loosen_host(found), loosen_host(wanted.text)))
+
+
+def normalize_host(text: str) -> str:
+    plain = text.strip("[]").lower().removesuffix(".")
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(plain))
+    return plain
+
+
+@lru_cache(maxsize=1024)
+def loosen_host(text: str) -> str:
+    """Return a host in Unicode, an IPv4 address in any of its notations as four numbers."""
+    plain = unicodedata.normalize("NFKC", decode_percent(text.strip())).strip("[]").casefold()
+    plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")
+    if re.fullmatch(r"[0-9a-fx.]+", plain) and plain[:1].isdecimal():
+        with contextlib.suppress(OSError):
+            return socket.inet_ntoa(socket.inet_aton(plain))
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(plain)
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    return ".".join(map(_decode_label, plain.split(".")))
+
+
+def _decode_label(label: str) -> str:
+    if label.startswith("xn--") and len(label) <= 63:  # noqa: PLR2004 - RFC 1035
+        with contextlib.suppress(UnicodeError):
+            label = label[4:].encode().decode("punycode")
+    return fold(label)

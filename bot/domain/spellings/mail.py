@@ -1,0 +1,57 @@
+"""Mail addresses: one text may have several, with names; a tag reaches the same mailbox.
+
+Source: RFC 5321.
+"""
+
+import re
+import unicodedata
+from email.utils import getaddresses
+
+from bot.domain.spellings.hosts import loosen_host, normalize_host
+from bot.domain.spellings.names import decode_percent, fold
+from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
+
+LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_TAG = re.compile(r"\+[^@]*@")
+_DOTLESS = frozenset({"gmail.com", "googlemail.com"})  # one mailbox, with or without dots in the name
+
+
+def compare_mail(found: str, wanted: NamedText) -> Answer:
+    """Compare mail addresses; one text may have several, with names."""
+    if len(found) > MAX_CHARS:
+        return None
+    theirs, several = _loosen_mail(wanted.text), _list_mail(found)
+    mailbox = _TAG.sub("@", theirs)
+    loose = [wanted.fits(each, theirs) or wanted.fits(each, mailbox) for each in several]
+    strict = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
+    if not loose or all(loose) != any(loose):
+        if any(loose) or strict:
+            return None
+        return False
+    return agree(strict, all(loose))
+
+
+def _normalize_mail(text: str) -> str:
+    user, mark, host = text.rpartition("@")
+    return f"{user}{mark}{normalize_host(host)}"
+
+
+def _loosen_mail(text: str) -> str:
+    user, mark, host = text.strip().strip("'").rpartition("@")
+    name, at = fold(user).strip('"'), loosen_host(host)
+    if at in _DOTLESS:
+        name, at = name.replace(".", ""), "gmail.com"
+    return f"{name}{mark}{at}"
+
+
+def _list_mail(text: str) -> list[str]:
+    """Return the addresses in a text, and each that has a tag without it: both reach one mailbox."""
+    plain = decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
+    if plain != text:  # an address with its form: who else is written to stands after the question mark
+        plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)
+        plain = re.sub(r"[?&]\w+=[^,&]*", "", plain)
+    plain = re.sub(r"\s+@|@\s+", "@", unicodedata.normalize("NFKC", plain)).replace(";", ",")
+    read = [address for _, address in getaddresses([plain]) if address]
+    # what the reader leaves out for a fault still has its addresses
+    found = [_loosen_mail(each) for each in dict.fromkeys([*read, *LIKE_MAIL.findall(plain)])]
+    return [*found, *(_TAG.sub("@", each) for each in found if _TAG.search(each))]

@@ -1,0 +1,56 @@
+"""Names and free text: case, width, unseen characters and white space, which some programs ignore."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from urllib.parse import unquote
+
+from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
+
+_MAX_DECODED = 3  # times that a text is percent-decoded
+_ID = re.compile(r"[0-9a-fA-F]{12,}")
+_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
+
+
+def compare_names(found: str, wanted: NamedText) -> Answer:
+    """Compare names and free text.
+
+    Differences in case, width, unseen characters and white space are unclear.
+    """
+    strict = wanted.fits(found, wanted.text)
+    if len(found) > MAX_CHARS:
+        return strict
+    return agree(strict, any(wanted.fits(each, fold(wanted.text)) for each in _list_names(found)))
+
+
+def compare_name_or_id(found: str, wanted: NamedText) -> Answer:
+    answer = compare_names(found, wanted)
+    if answer is False and _ID.fullmatch(found):
+        return None
+    return answer
+
+
+def _list_names(text: str) -> Iterator[str]:
+    """Yield the spellings of a name: as it is, without a mark in front, without a git reference's prefix."""
+    plain = fold(text)
+    yield plain
+    yield plain.lstrip("@#/")
+    yield _REFS.sub("", plain)
+
+
+@lru_cache(maxsize=1024)
+def fold(text: str) -> str:
+    """Return a text without the differences that some programs ignore."""
+    seen = "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Cc") or each in "\t\n")
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).split())
+
+
+def decode_percent(text: str) -> str:
+    """Return a text percent-decoded until nothing changes."""
+    for _ in range(_MAX_DECODED):
+        plain = unquote(text)
+        if plain == text:
+            break
+        text = plain
+    return text

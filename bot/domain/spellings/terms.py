@@ -1,0 +1,49 @@
+"""Terms of the comparison of spellings: its answer, the kinds of things, the text in a rule."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+Answer = bool | None
+"""True where a text is what a rule names, False where it is not, None where the spellings disagree."""
+
+MAX_CHARS = 8_000  # of a text that is taken apart; a longer one can't be told
+
+
+class Referent(StrEnum):
+    """The kind of thing that a text argument names."""
+
+    PATH = "path"  # one file or folder, itself
+    TREE = "tree"  # a file, or a folder with all that is below it
+    FOLDER = "folder"  # a folder with all that is below it
+    ADDRESS = "address"  # a URL, with or without its scheme
+    HOST = "host"
+    EMAIL = "email"
+    NAME = "name"  # of an account, a branch, a channel
+    NAME_OR_ID = "name or id"  # of a container: an id may be that of what a rule names
+
+
+class NamedText(NamedTuple):
+    """The text in a rule; with ``pattern`` it may hold * and ?."""
+
+    text: str
+    pattern: bool
+
+    def fits(self, found: str, named: str) -> bool:
+        """Return whether a text is it; both are in one form."""
+        if self.pattern:
+            return fnmatchcase(found, named)
+        return found == named
+
+    def normal(self, form: Callable[[str], str | None]) -> str:
+        """Return the text in its normal form; a pattern stays as it is written."""
+        if self.pattern:
+            return self.text
+        return form(self.text) or self.text
+
+
+def agree(*answers: Answer) -> Answer:
+    if len(set(answers)) == 1:
+        return answers[0]
+    return None
