@@ -109,7 +109,7 @@ def core(
     asking = partial(look_up, channels), partial(time_zone, channels)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, *asking)
     execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
-    presses = Presses(database, gate, clock)
+    presses = Presses(database, gate, clock, execution)
     limits = limits or TurnLimits()
     models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
     attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files)
@@ -141,9 +141,7 @@ def core(
         turns,
         assistant,
         CoreLookup(database, cards, presses, policies, notice),
-        Recovery(
-            database, gate, execution, turns, dispatcher, assistant.under_way, ports.process.id, retention
-        ),
+        Recovery(database, gate, execution, turns, dispatcher, ports.process.id, retention),
         Reminders(database, policies, cards, notices),
     )
 

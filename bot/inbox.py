@@ -131,10 +131,9 @@ class Assistant:
         self._stopping: set[str] = set()
         self._awaited: set[str] = set()  # ids of conversations whose answer may be awaited in another process
         self._known_names: dict[str, str] = {}  # by account; those that this process has written
-        self.under_way: set[str] = set()  # ids of proposals that this process executes
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._run_turn,
-            Work.EXECUTE: self._run_proposal,
+            Work.EXECUTE: partial(self.execution.start, wake=self.dispatcher.wake),
             Work.REDRAW: self._redraw_card,
             Work.TEAM: self._show_team,
             Work.DELIVER: self.shown.deliver,
@@ -335,14 +334,6 @@ class Assistant:
             follow_ups.append(Job(Work.DELIVER, conversation_id))
         return tuple(follow_ups)
 
-    async def _run_proposal(self, proposal_id: str) -> tuple[Job, ...]:
-        """Run a proposal, marked as under way in this process for as long as it takes."""
-        self.under_way.add(proposal_id)
-        try:
-            return await self.execution.start(proposal_id, self.dispatcher.wake)
-        finally:
-            self.under_way.discard(proposal_id)
-
     def _load_turn(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
         return teams.take_up(session, conversation_id), self.gate.policies.load(session)
 
@@ -358,6 +349,7 @@ class Assistant:
                     continue
                 match event:
                     case ProposalOpened(proposal):
+                        self.own.keep_opened(proposal)
                         tracing.trace_proposal(proposal.id, proposal.tool_name, span)
                         if proposal.state is State.APPROVED:
                             follow_ups.append(Job(Work.EXECUTE, proposal.id))

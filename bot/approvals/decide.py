@@ -20,7 +20,7 @@ from bot.domain.chat import Answer, Choice, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Role
-from bot.domain.policy import terms
+from bot.domain.policy import Policy, terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veil
@@ -79,11 +79,21 @@ def decide(
     Raises UnknownCard where it was made on a message that is not known as a card of the proposal.
     """
     conversation_lock.with_proposal(session, press.proposal_id)
-    p = proposals.get(session, press.proposal_id)
-    if p is None:
+    found = policies.find_for(session, press.proposal_id, press.actor)
+    if found is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
+    p, policy, person = found
     _check_card(session, press, p)
-    return _decide_one(session, press, policies, now, p, prepared)
+    refusal, absent = rights.judge_right(session, policy, p, person, press.actor, press.verb, press.address)
+    if refusal:
+        return refuse(Answer.REFUSED, p, refusal)
+    if press.reason:
+        schema = proposals.schema(session, p.tool_name, p.tool_version)
+        press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
+    context = PressContext(
+        press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
+    )
+    return _apply(session, context, policy, p)
 
 
 def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
@@ -215,19 +225,9 @@ def count_outcomes(rows: Rows, each: Sequence[Decided]) -> Decided:
     return Decided(Reply(answer, " ".join(said), changed), jobs)
 
 
-def _decide_one(
-    session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
-) -> Decided:
-    policy, person = policies.load_for(session, press.actor)
-    refusal, absent = rights.judge_right(session, policy, p, person, press.actor, press.verb, press.address)
-    if refusal:
-        return refuse(Answer.REFUSED, p, refusal)
-    if press.reason:
-        schema = proposals.schema(session, p.tool_name, p.tool_version)
-        press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
-    context = PressContext(
-        press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
-    )
+def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal) -> Decided:
+    """Apply an authorised press, if it is for the state that the proposal is in."""
+    press, person, now, prepared = context.press, context.person, context.now, context.prepared
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)

@@ -1,9 +1,11 @@
 """Execution of approved proposals: check again, claim, run, read again, store the outcome. At most once."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -13,6 +15,7 @@ from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
+from bot.domain import kinds
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Inverse, Proposal, State, old_values
@@ -33,6 +36,26 @@ _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed n
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
+_MOST_CLAIMED_EARLY = 50  # runs under way, up to which the next one need not wait for a slot
+_PREPARE_SECONDS = 0.5  # for the toolsets to say which tools there are
+_SHOW_SECONDS = 0.1  # after which cards are redrawn while a tool still runs
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """The run of an open proposal, checked as far as it goes before people approve it."""
+
+    proposal: Proposal
+    available: AvailableTools
+    tool: Tool
+
+
+class _ClaimedRun(NamedTuple):
+    """A run that was claimed together with the approval; with the job that shows it, if it has cards."""
+
+    prepared: PreparedRun
+    claimed: Proposal
+    shows: Job | None
 
 
 @dataclass(eq=False)
@@ -50,6 +73,51 @@ class Execution:
         self._resource_lock = ResourceLock(self.database)
         self._trials = Trials(self.database, self.clock, self.process)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
+        self._started: Counter[str] = Counter()  # by proposal id
+        self._prepared: set[str] = set()  # of runs that may be claimed at this moment
+        self._claimed: dict[str, _ClaimedRun] = {}  # by proposal id, until they are started
+
+    @property
+    def under_way(self) -> frozenset[str]:
+        """The ids of the proposals that this process has under way, or claims at this moment."""
+        return frozenset().union(self._started, self._prepared, self._claimed)
+
+    @property
+    def claimed(self) -> Sequence[str]:
+        """The ids of the proposals that are claimed and wait to be started."""
+        return list(self._claimed)
+
+    async def prepare(self, proposal_id: str) -> PreparedRun | None:
+        """Check an open proposal, so that its run can be claimed in the transaction that approves it.
+
+        None where the run needs more than that: a lock, a look at old values, a connection, a place among
+        others. Then it is claimed when it is started. `keep_claimed` or `drop` must follow.
+        """
+        opened = self.own.take_opened(proposal_id)
+        if opened is None or opened.kind is not kinds.CALL or len(self._running) >= _MOST_CLAIMED_EARLY:
+            return None
+        if opened.connection or opened.teammate or opened.batch or opened.trial:
+            return None
+        try:
+            async with asyncio.timeout(_PREPARE_SECONDS):
+                available = await self.registry.available(context_of(opened))
+            tool = available.get(opened.tool_name)
+            fits = tool.changes_alone and _shows_no_old_values(opened) and _is_as_shown(tool, opened)
+        except Exception:  # noqa: BLE001 - what is wrong with it is told when it runs
+            return None
+        if not fits:
+            return None
+        self._prepared.add(proposal_id)
+        return PreparedRun(opened, available, tool)
+
+    def keep_claimed(self, prepared: PreparedRun, claimed: Proposal, shows: Job | None) -> None:
+        """Keep a run that was claimed until it is started; ``shows`` redraws its cards if it takes long."""
+        self._claimed[claimed.id] = _ClaimedRun(prepared, claimed, shows)
+        self._prepared.discard(claimed.id)
+
+    def drop(self, prepared: PreparedRun) -> None:
+        """Forget a run that was not claimed after all."""
+        self._prepared.discard(prepared.proposal.id)
 
     def stop(self, proposal_id: str) -> None:
         """Cancel the tool's work if it runs in this process; the outcome is stored as usual.
@@ -71,8 +139,35 @@ class Execution:
         Checking the old values, claiming and running are one step, which no other change to the same resource
         can interrupt. Where another one is under way, this one is started again when that ends.
         """
-        proposal = self.own.take_approved(proposal_id)
-        proposal = proposal or await self.database.read(proposals.get, proposal_id)
+        self._started[proposal_id] += 1
+        approved = self.own.take_approved(proposal_id)
+        run = self._claimed.pop(proposal_id, None)
+        try:
+            if run is not None:
+                return await self._run_claimed(run, wake)
+            return await self._start(proposal_id, approved, wake)
+        finally:
+            self._started -= Counter([proposal_id])
+
+    async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
+        """Run what was claimed together with its approval; its cards are redrawn early if it takes long."""
+        (prepared, claimed, shows) = run
+
+        async def show() -> None:
+            await asyncio.sleep(_SHOW_SECONDS)
+            if shows is not None and wake is not None:
+                await wake(shows)
+
+        showing = asyncio.create_task(show(), name=f"show:{claimed.id}")
+        try:
+            with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
+                return await self._run(prepared.available, prepared.tool, claimed, wake, noted)
+        finally:
+            showing.cancel()
+
+    async def _start(self, proposal_id: str, approved: Proposal | None, wake: Wake | None) -> tuple[Job, ...]:
+        """Run a proposal that is not claimed yet; ``approved`` None reads it."""
+        proposal = approved or await self.database.read(proposals.get, proposal_id)
         made: tuple[Job, ...] = ()
         following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
@@ -126,8 +221,7 @@ class Execution:
                 barred = await self.database.read(teams.find_bar, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
-            shown = tool.digest(proposal.arguments) == proposal.digest
-            if tool.kind is not proposal.kind or not shown:
+            if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             if proposal.kind.shows_itself:
                 changed = None
@@ -158,7 +252,7 @@ class Execution:
         if proposal.applies:
             if await self._trials.unchanged(tool, proposal):
                 return None
-        elif tool.preview is None and all(each.old_value is None for each in proposal.preview):
+        elif tool.preview is None and _shows_no_old_values(proposal):
             return None  # the arguments were shown, and the digest says that they are the same
         else:
             now, seen = old_values(await preview_of(tool, proposal.arguments)), old_values(proposal.preview)
@@ -275,6 +369,14 @@ class Execution:
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _shows_no_old_values(proposal: Proposal) -> bool:
+    return all(each.old_value is None for each in proposal.preview)
+
+
+def _is_as_shown(tool: Tool, proposal: Proposal) -> bool:
+    return tool.kind is proposal.kind and tool.digest(proposal.arguments) == proposal.digest
 
 
 def _cause(error: Exception) -> Cause:

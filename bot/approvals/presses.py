@@ -4,21 +4,25 @@ An edit is validated and previewed, the scope of a grant is computed, a press th
 with current values. Channels come here through the inbox, the command line directly.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import decide, grants, ownership, rights
+from bot.approvals import decide, grants, lifecycle, ownership, rights
 from bot.approvals.drafts import draft, preview_of, title_of, undoable, unhidden
+from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
 from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
 from bot.approvals.tool_code import as_error, context_of
 from bot.approvals.trials import Shown
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
+from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.people import Actor, find_written
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
@@ -26,9 +30,10 @@ from bot.domain.proposals import Inverse, Level, Proposal, State, hash_left_valu
 from bot.domain.redaction import redact, redact_arguments
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
-from bot.errors import BadArguments, LostRace, ToolError
+from bot.errors import BadArguments, LostRace, Refused, ToolError
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
@@ -45,6 +50,7 @@ class Presses:
     database: Database
     gate: Gate
     clock: Clock
+    execution: Execution | None = None  # None: other processes run what is approved
 
     async def take(self, press: Press | Choice) -> Decided:
         """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
@@ -70,7 +76,14 @@ class Presses:
             if isinstance(press, Choice) or press.verb in decide.TOGETHER:
                 return await self._take_rows(press)
             prepared = await self._prepare(press)
-            decided = await self._decide(press, prepared)
+            run = None
+            if self.execution and press.verb is Verb.APPROVE and press.arguments is None:
+                run = await self.execution.prepare(press.proposal_id)
+            if self.execution and run:
+                deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
+                decided = await asyncio.shield(deciding)  # no claim is lost with a caller that is gone
+            else:
+                decided = await self._decide(press, prepared)
             if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
                 decided = await self._ask_again(press, decided)
         except BadArguments as error:
@@ -117,6 +130,24 @@ class Presses:
         return await self.database.write(
             decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
         )
+
+    async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> Decided:
+        """Decide a press, and claim the run of what it approves in the same transaction."""
+        decide_and_claim = partial(_decide_and_claim, execution.process)
+        try:
+            decided, claimed = await self.database.write(
+                decide_and_claim, press, self.gate.policies, self.clock(), run.proposal, first=True
+            )
+        except BaseException:
+            execution.drop(run)
+            raise
+        if claimed is None:
+            execution.drop(run)
+            return decided
+        shows = next((job for job in decided.jobs if job.work is Work.REDRAW and job != CHANGED), None)
+        execution.keep_claimed(run, claimed, shows)
+        jobs = tuple(CHANGED if job == shows else job for job in decided.jobs)
+        return replace(decided, jobs=jobs)
 
     async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
         return await self.database.write(
@@ -378,3 +409,22 @@ class Presses:
             for tool in named
             if tool is not None and not tool.reads
         ]
+
+
+def _decide_and_claim(
+    process: str, session: Session, press: Press, policies: Policies, now: datetime, opened: Proposal
+) -> tuple[Decided, Proposal | None]:
+    """Decide a press; where that approves the proposal as it was opened, claim its run for this process.
+
+    The claim is None where it was not approved, or runs later: while everything is paused, for one.
+    """
+    decided = decide.decide(session, press, policies, now)
+    if Job(Work.EXECUTE, opened.id) not in decided.jobs:
+        return decided, None
+    [approved] = decided.reply.proposals
+    if approved.version != opened.version + 1:
+        return decided, None
+    try:
+        return decided, lifecycle.claim(session, policies, approved, process, now)
+    except Refused:  # which the run tells, as it does of any other
+        return decided, None

@@ -47,9 +47,10 @@ class CoreLookup:
         available = await self.cards.registry.available()
 
         def read(session: Session) -> tuple[Card, bool] | None:
-            proposal = proposals.get(session, proposal_id)
-            if proposal is None or not self._may_see(session, proposal, actor, address):
+            seen = self.policies.find_for(session, proposal_id, actor)
+            if seen is None or not self._may_see(session, seen[0], actor, address):
                 return None
+            proposal = seen[0]
             is_known = not (address and ref) or posted_cards.is_card_of(
                 session, proposal, address.channel, ref
             )

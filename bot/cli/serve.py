@@ -180,7 +180,7 @@ async def _offer_model() -> None:
 async def _say_what_runs(app: App) -> None:
     """Print the approved changes that shutdown waits for."""
     running = [
-        await app.database.read(proposals.get, ident) for ident in sorted(app.core.assistant.under_way)
+        await app.database.read(proposals.get, ident) for ident in sorted(app.core.execution.under_way)
     ]
     for proposal in running:
         if proposal is not None:

@@ -13,13 +13,14 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Proposal, State
 
 BEAT_SECONDS = 2.0
 """How often a process says that it is there, and looks who else is."""
 _SILENT = 4  # looks in a row without a beat
 _MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
 _KEPT = 10_000
+_MOST_OPENED = 200  # proposals in full
 _ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them it can be stopped
 
 
@@ -127,8 +128,8 @@ class Peers(Protocol):
 class OwnWork:
     """A cache of the work that this process makes and does itself, to save reads and claims.
 
-    It has turns that begin as soon as they are wanted, and proposals that run as soon as they are approved.
-    It is in memory only: whatever is not in it is looked up in the rows.
+    It has turns that begin as soon as they are wanted, the newest proposals of turns, and proposals that run
+    as soon as they are approved. It is in memory only: whatever is not in it is looked up in the rows.
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
@@ -137,6 +138,7 @@ class OwnWork:
         self._by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
         self._turns: dict[str, str] = {}  # whose they are, by conversation id
+        self._opened: dict[str, Proposal] = {}  # by id, in the order they were opened
         self._approved: dict[str, Proposal] = {}  # by id
         self._batches: dict[str, str] = {}  # of rows that were just approved, by their ids
 
@@ -168,6 +170,18 @@ class OwnWork:
 
     def turn_over(self, conversation_id: str) -> None:
         self._turns.pop(conversation_id, None)
+
+    def keep_opened(self, proposal: Proposal) -> None:
+        """Keep a proposal that was just opened, for when it is approved; of older ones the rows tell."""
+        if not self._process or proposal.state is not State.PROPOSED:
+            return
+        if len(self._opened) >= _MOST_OPENED:
+            del self._opened[next(iter(self._opened))]
+        self._opened[proposal.id] = proposal
+
+    def take_opened(self, proposal_id: str) -> Proposal | None:
+        """Return the proposal as it was opened, once; it may have changed since."""
+        return self._opened.pop(proposal_id, None)
 
     def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
         """Keep what was just approved for when it is run; each move of it is guarded by its version."""

@@ -4,7 +4,7 @@ Each sweep is safe at any time and any number of times; who calls them when is i
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -46,7 +46,6 @@ class Recovery:
     execution: Execution
     shown: Turns
     dispatcher: Dispatcher
-    under_way: Collection[str]  # ids of what this process executes
     process: str
     retention: timedelta = timedelta(days=30)  # of long output
 
@@ -82,6 +81,7 @@ class Recovery:
         if over:
             await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
+        jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.claimed]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
@@ -96,7 +96,7 @@ class Recovery:
             return jobs  # to ask for tools would start MCP servers, and wait for them
         available = await self.gate.registry.available()
         for proposal in lost:
-            if proposal.id in self.under_way:
+            if proposal.id in self.execution.under_way:
                 continue  # it is ours
             ended = await self.gate.trials.settle(available, proposal)
             if ended is not None:
@@ -111,8 +111,8 @@ class Recovery:
 
     async def stop(self, _: datetime) -> None:
         """End what runs here and someone wants stopped, wherever they pressed."""
-        if self.under_way:
-            for ident in await self.database.read(proposals.stopping, tuple(self.under_way)):
+        if under_way := self.execution.under_way:
+            for ident in await self.database.read(proposals.stopping, under_way):
                 self.execution.stop(ident)
 
     async def retry(self, _: datetime) -> None:

@@ -58,7 +58,7 @@ IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.A
 _TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(IS_MOVING, _TABLE.c.progress.is_not(None))
 _NOT_READ = ("idempotency_key", "owner", "chat")
 ALL = select(*(column for column in _TABLE.columns if column.name not in _NOT_READ))
-_BY_ID = ALL.where(_TABLE.c.id == bindparam("id"))
+BY_ID = ALL.where(_TABLE.c.id == bindparam("id"))
 _OF_MESSAGES = ALL.where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True))).order_by(
     _TABLE.c.message_id, _TABLE.c.position
 )
@@ -115,7 +115,7 @@ def progress(session: Session) -> dict[str, str]:
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
-    row = session.connection().execute(_BY_ID, {"id": proposal_id}).first()
+    row = session.connection().execute(BY_ID, {"id": proposal_id}).first()
     return from_row(row) if row else None
 
 

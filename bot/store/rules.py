@@ -17,11 +17,12 @@ from bot.domain.chat import Clock
 from bot.domain.conditions import Condition
 from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
+from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, store_value, value_of
 from bot.domain.times import format_in_zone
 from bot.domain.times import now as today
-from bot.store import database, people
+from bot.store import database, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
@@ -44,6 +45,7 @@ VERSION = tuple(
 )
 """Columns for statements of others; `know_version` takes what they give."""
 _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
+_PROPOSAL_FOR = proposals.BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
 
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
@@ -95,11 +97,32 @@ class Policies:
         """Return the policy, and who someone is to it."""
         return database.once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
 
+    def find_for(
+        self, session: Session, proposal_id: str, actor: Actor
+    ) -> tuple[Proposal, Policy, Person] | None:
+        """Return a proposal, and what `load_for` does, read together; None if there is no such proposal."""
+        which = {"id": proposal_id, "actor": str(actor)}
+        row = session.connection().execute(_PROPOSAL_FOR, which).first()
+        if row is None:
+            return None
+        policy, person = self._take_in(session, actor, *row[-4:])
+        database.keep_read(session, (self, people.key(actor)), (policy, person))
+        return proposals.from_row(row), policy, person
+
     def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        *known, version, paused_at = (
-            session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
-        )
-        person = people.of_known(session, actor, *known)
+        known = session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
+        return self._take_in(session, actor, *known)
+
+    def _take_in(
+        self,
+        session: Session,
+        actor: Actor,
+        person_id: str | None,
+        last_said: str | None,
+        version: int | None,
+        paused_at: datetime | None,
+    ) -> tuple[Policy, Person]:
+        person = people.of_known(session, actor, person_id, last_said)
         database.keep_read(session, people.key(actor), person)
         know_version(session, version, paused_at)
         return self._of(session, version, paused_at), person

@@ -49,7 +49,7 @@ _BEHIND = select(_CARD.c.id).where(
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
 """Whether any card that shows a change is posted: one without copies costs no statement for them."""
 _BEHIND_NOW = "cards behind"
-"""Where a session keeps the ids of the messages whose cards its transaction left behind."""
+"""Where a session keeps the ids of the proposals whose change left cards behind in its transaction."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
@@ -157,7 +157,7 @@ def move(
         )
         about = log.describe_request(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
-    if moved_row.is_posted:
+    if moved_row.is_posted and not has_cards_behind(session, after):
         _want_redraw(session, after)
     if state in SETTLED:
         for end_proposal in hooks_of(session).end_proposal:
@@ -238,12 +238,12 @@ def _cards_of(proposal: Proposal) -> dict[str, Any]:
 
 
 def has_cards_behind(session: Session, proposal: Proposal) -> bool:
-    """Return whether what this transaction changed of a proposal leaves any posted card behind."""
-    return proposal.message_id in session.info.get(_BEHIND_NOW, ())
+    """Return whether this transaction changed a proposal, and that leaves any posted card behind."""
+    return proposal.id in session.info.get(_BEHIND_NOW, ())
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Mark as behind its copies, and the card of its batch or group."""
     behind = {**_cards_of(proposal), "moved_id": proposal.id}
     if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
-        session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)
+        session.info.setdefault(_BEHIND_NOW, set()).add(proposal.id)

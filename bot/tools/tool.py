@@ -376,6 +376,11 @@ class Tool:
         key = await self.key(arguments) if self.key else None
         return Likeness(key, await self.begins(arguments) if self.begins else NO_BEGINNING)
 
+    @property
+    def changes_alone(self) -> bool:
+        """True if a call has no old values to read again, and shares with no other what it changes."""
+        return self.touches is None and self.preview is None and self.trying is None
+
     async def name_touched(self, arguments: Arguments) -> str:
         """Return a name for what a call changes: calls of one name run one after the other.
 

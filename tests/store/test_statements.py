@@ -21,21 +21,21 @@ from tests.web.conftest import Serve
 from tests.web.scripted import ScriptedModel, ask, say
 
 MOST = {
-    "sqlite": {"statements": 39, "transactions": 9, "commits": 6},
-    "postgresql": {"statements": 43, "transactions": 9, "commits": 6},
+    "sqlite": {"statements": 38, "transactions": 9, "commits": 6},
+    "postgresql": {"statements": 42, "transactions": 9, "commits": 6},
 }
 """From a message to the closing words, in a place where people read rows, so that nothing is delivered.
 A commit is one that writes. Each transaction is one hop to a thread."""
 MOST_OVER_HTTP = {
-    "sqlite": {"statements": 66, "transactions": 16, "commits": 6},
-    "postgresql": {"statements": 90, "transactions": 28, "commits": 8},
+    "sqlite": {"statements": 58, "transactions": 15, "commits": 5},
+    "postgresql": {"statements": 78, "transactions": 25, "commits": 8},
 }
-"""From a new conversation, with the stream of the answer, and a press that waits for the end: 53 statements
-in 12 transactions on SQLite. A slow machine adds up to two looks at what changed and two views of the
+"""From a new conversation, with the stream of the answer, and a press that waits for the end: 47 statements
+in 11 transactions on SQLite. A slow machine adds up to two looks at what changed and two views of the
 proposal, as the press waits through the states in between. On PostgreSQL a wake-up is a row."""
-MOST_IN_SLACK = {"statements": 74, "transactions": 20, "commits": 10}
-"""From a new direct message, with the stream, the card and its redraws; and at times a look at who has Nod's
-page open."""
+MOST_IN_SLACK = {"statements": 66, "transactions": 17, "commits": 9}
+"""From a new direct message, with the stream, the card and its redraws: 65 statements in 16 transactions, and
+at times a look at who has Nod's page open."""
 HERE = Address("console", "c1")
 
 

@@ -260,9 +260,9 @@ class ProposalLookup:
         return None
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
-        found = proposals.get(session, proposal_id)
-        if found and rights.visible(session, self._policies, found, actor):
-            return found
+        found = self._policies.find_for(session, proposal_id, actor)
+        if found and rights.visible(session, self._policies, found[0], actor):
+            return found[0]
         return None
 
     def _view_page(

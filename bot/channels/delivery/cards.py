@@ -186,13 +186,17 @@ class Cards:
     def _read_destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
     ) -> Destinations:
-        posted = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
-        addresses = self._list_addresses(session, conversation, proposal)
+        found = self.policies.find_for(session, proposal.id, proposal.requester)
+        if found is None:
+            raise KeyError(proposal.id)
+        (current, policy, _) = found
+        posted = {copy.address for copy in posted_cards.of_proposal(session, current.id)}
+        addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
         new = (each for each in addresses if each not in posted and poster_at(self.channels, each))
         first = next(new, None)
         if first is None:
             return Destinations(posted, addresses, None)
-        drawn = self._read_card_at(session, proposal.id, available, first)
+        drawn = self._draw_at(session, current, available, first)
         return Destinations(posted, addresses, (first, drawn))
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
@@ -312,7 +316,7 @@ class Cards:
     def _list_addresses(
         self, session: Session, conversation: Conversation, proposal: Proposal
     ) -> list[Address]:
-        policy, _ = self.policies.load_for(session, proposal.requester)  # whom most of what follows needs
+        policy = self.policies.load(session)
         return audience.find_card_places(session, policy, conversation, proposal, self.routes)
 
     @property
@@ -417,23 +421,14 @@ class Cards:
         With ``together`` a proposal of a batch gives the batch's first proposal and the card of the batch.
         """
         available = await self.registry.available()
-        read = partial(self.read_card, together=together)
-        return await self.database.read(read, proposal_id, available, at)
 
-    def read_card(
-        self,
-        session: Session,
-        proposal_id: str,
-        available: AvailableTools,
-        at: Address | None,
-        *,
-        together: bool,
-    ) -> ProposalCard:
-        """Return the card like `load_card`, in the caller's snapshot."""
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None:
-            raise KeyError(proposal_id)
-        return draw_card(session, proposal, available, self.policies, at, together=together)
+        def read(session: Session) -> ProposalCard:
+            proposal = proposals.get(session, proposal_id)
+            if proposal is None:
+                raise KeyError(proposal_id)
+            return draw_card(session, proposal, available, self.policies, at, together=together)
+
+        return await self.database.read(read)
 
     async def _load_card_at(self, proposal_id: str, address: Address) -> ProposalCard:
         available = await self.registry.available()
@@ -442,8 +437,16 @@ class Cards:
     def _read_card_at(
         self, session: Session, proposal_id: str, available: AvailableTools, address: Address
     ) -> ProposalCard:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            raise KeyError(proposal_id)
+        return self._draw_at(session, proposal, available, address)
+
+    def _draw_at(
+        self, session: Session, proposal: Proposal, available: AvailableTools, address: Address
+    ) -> ProposalCard:
         """Return the card for a place, with the group's buttons only if all its cards are posted there."""
-        proposal, card = self.read_card(session, proposal_id, available, address, together=True)
+        proposal, card = draw_card(session, proposal, available, self.policies, address, together=True)
         if card.group is None or posted_cards.stand_at(session, card.group.members, address):
             return ProposalCard(proposal, card)
         return ProposalCard(proposal, card.alone)
