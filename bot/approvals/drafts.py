@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.approvals.tool_code import await_tool
-from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical
 from bot.domain.redaction import HIDDEN, redact_arguments, redact_text, secrets_in, veil
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
+from bot.domain.value_text import label_of
 from bot.errors import BadArguments
 from bot.telemetry.logs import logger
 from bot.tools.tool import Ran, Tool

@@ -13,9 +13,9 @@ from typing import Self
 from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
 from bot.domain.chat import Address, Choice, PickedRow
-from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
+from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 
 _MIN_SUBJECT_CHARS = 3  # by which people can tell a row from the others

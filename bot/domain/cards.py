@@ -16,15 +16,7 @@ from bot.domain.buttons import make_button
 from bot.domain.connections import CONSENT
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, read_fields, unfold
-from bot.domain.forms import (
-    Shape,
-    defaults_of,
-    fields_of,
-    label_of,
-    list_values,
-    outline_value,
-    without_defaults,
-)
+from bot.domain.forms import Shape, defaults_of, fields_of, list_values, without_defaults
 from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, find_written, with_names
 from bot.domain.plans import Plan, PlanLine, outline
@@ -46,6 +38,7 @@ from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import hash_text, is_echo, one_line, sentence
 from bot.domain.times import format_relative, format_span
 from bot.domain.trials import Trial
+from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
 _CAN = "Can be undone"

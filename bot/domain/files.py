@@ -4,8 +4,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from bot.domain.forms import label_of, speak_value
 from bot.domain.redaction import redact_text
+from bot.domain.value_text import label_of, speak_value
 
 MOST_BYTES = 1_000_000
 """How much of one text people are sent."""

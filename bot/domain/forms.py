@@ -2,14 +2,13 @@
 
 Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`. A field's value is
 checked here only as far as that can be known right away, by `Field.fault`; the tool checks everything when
-the form is sent. A schema is untrusted: it is followed `_DEEPEST` levels down, and none of its patterns is
+the form is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is
 run.
 """
 
 import json
 import math
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +18,13 @@ from typing import Any
 from bot.domain.proposals import canonical
 from bot.domain.redaction import HIDDEN, find_referred, redact
 from bot.domain.text import shorten, whole_until
+from bot.domain.value_text import label_of, speak_value
 
 MOST_FIELDS = 60
 _MORE_FIELDS = "More fields than fit here. The others stay as they are."
-_DEEPEST = 8  # references and unions inside one another
+_MAX_DEPTH = 8  # references and unions inside one another
 _MOST_OPTIONS = 100
 _MULTILINE = 400  # a text that may be longer than this gets several lines
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
-_TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
-_LIKE_OTHERS = re.compile(
-    r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL
-)  # words that no text in an outline is
-_LIKE_FIELDS = re.compile(r":( |$)|^\d+\. ")  # an entry that could be read as a field or a list
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 _NUMBER = (int, float)
 _BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "minLength": ((str,), operator.ge),
@@ -153,8 +146,11 @@ class Field:
 
     def option(self, text: str) -> Any:
         """Return the option with this label, or None."""
-        said = text.strip().casefold()
-        return next((o for o in self.options if said in (str(o).casefold(), speak_value(o).casefold())), None)
+        label = text.strip().casefold()
+        for option in self.options:
+            if label in (str(option).casefold(), speak_value(option).casefold()):
+                return option
+        return None
 
 
 def _entries(text: str) -> list[str]:
@@ -223,13 +219,16 @@ def option_labels(options: Sequence[Any], most: int) -> list[str]:
 
     Options that would look the same when cut show their ends, too.
     """
-    said = [speak_value(each) for each in options]
-    cut = [shorten(each, most) for each in said]
-    twice = {label for label, times in Counter(cut).items() if times > 1}
-    return [_ends(f"{at}. ", said[at - 1], most) if each in twice else each for at, each in enumerate(cut, 1)]
+    texts = [speak_value(option) for option in options]
+    labels = [shorten(text, most) for text in texts]
+    counts = Counter(labels)
+    for index, label in enumerate(labels):
+        if counts[label] > 1:
+            labels[index] = _cut_middle(f"{index + 1}. ", texts[index], most)
+    return labels
 
 
-def _ends(number: str, text: str, most: int) -> str:
+def _cut_middle(number: str, text: str, most: int) -> str:
     half = (most - len(number)) // 2
     return f"{number}{shorten(text, half)}{text[whole_until(text, max(0, len(text) - half)) :]}"
 
@@ -269,7 +268,7 @@ def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[di
     """Follow local references, join ``allOf``, take "or null" apart; unions of more stay as they are."""
     flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
     nullable = False
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return flat, nullable
     if isinstance(reference := flat.get("$ref"), str) and reference.startswith("#/"):
         inner, nullable = resolve_part(find_referred(root, reference), root, depth + 1)
@@ -398,151 +397,6 @@ def describe_bound(keyword: str, wanted: Any) -> str:
     return ""
 
 
-def label_of(name: str) -> str:
-    """Return a field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
-    if not _WORD.fullmatch(name):
-        if re.match(r"[a-z]+( |$)", name):
-            return name[:1].upper() + name[1:]
-        return name
-    words = re.split(r"[_-]", _HUMP.sub("_", name))
-    if len(words) == 1 and not words[0].islower():
-        return name  # an acronym, or a name of its own
-    said = " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words)
-    return said[:1].upper() + said[1:]
-
-
-def speak_value(value: Any, *, options: bool = True) -> str:
-    """Return a value as people read it: yes and no, lists joined by commas, others as an outline, ``none``.
-
-    ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
-    """
-    match value:
-        case None | [] | "":
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case str():
-            if options and _WORD.fullmatch(value):
-                return value.replace("_", " ")
-            return value
-        case int() | float():
-            return json.dumps(value)
-        case list() if all(map(_is_plain, value)):
-            return ", ".join(speak_value(each, options=options) for each in value)
-    return outline_value(value)
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\n" not in value
-    return isinstance(value, int | float)
-
-
-def outline_value(value: Any) -> str:
-    """Write lists and objects as an outline: a block for each entry, a line for each field, nothing left out.
-
-    A text of several lines keeps its line breaks, indented, so that none of them looks like a field.
-    """
-    return "\n".join(_outline_lines(value))
-
-
-def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the lines of an object, a list or a single value."""
-    if depth >= _DEEPEST and isinstance(value, dict | list):
-        yield from json.dumps(value, ensure_ascii=False, indent=2).split("\n")
-    elif isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _outline_field(name, inner, depth)
-    elif isinstance(value, list) and value:
-        for number, entry in enumerate(value, 1):
-            first, *rest = _outline_lines(entry, depth + 1)
-            mark = f"{number}. "
-            yield mark + first
-            yield from _indent(rest, len(mark))
-    elif isinstance(value, str) and "\n" in value:
-        yield "(text)"
-        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
-    elif isinstance(value, str) and _LIKE_FIELDS.search(value):
-        yield json.dumps(value, ensure_ascii=False)
-    else:
-        yield _outline_word(value)
-
-
-def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
-    label = _outline_label(name)
-    while isinstance(value, dict) and len(value) == 1 and depth < _DEEPEST:
-        (name, value), depth = next(iter(value.items())), depth + 1
-        label = f"{label} / {_outline_label(name)}"
-    if isinstance(value, str) and "\n" in value:
-        yield f"{label}:"
-        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
-    elif isinstance(value, dict | list) and value and not _is_list_of_words(value):
-        yield f"{label}:"
-        yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT)
-    else:
-        yield f"{label}: {_outline_word(value)}"
-
-
-def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
-    margin = " " * width
-    return (margin + line for line in lines)
-
-
-def _outline_label(name: str) -> str:
-    """Return a field's label, or its quoted name where that could be mistaken for something else."""
-    if _WORD.fullmatch(name):
-        return label_of(name)
-    return json.dumps(name, ensure_ascii=False)
-
-
-def _outline_word(value: Any) -> str:
-    """Return a value in one line, so that a text never reads like a number, a flag or nothing."""
-    match value:
-        case "":
-            return "(empty)"
-        case []:
-            return "(no entries)"
-        case {}:
-            return "(no fields)"
-        case list():
-            return ", ".join(value)
-        case str() if value.strip() != value or value.startswith("(") or _LIKE_OTHERS.fullmatch(value):
-            return json.dumps(value, ensure_ascii=False)
-        case str():
-            return value.replace("\r", "␍")
-    return speak_value(value)
-
-
-def _is_list_of_words(value: Any) -> bool:
-    """Tell if a list holds single words only, so that commas separate them without doubt."""
-    return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
-
-
-def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
-    """Return a call's arguments in one line for its title, each word through ``cut``.
-
-    Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
-    """
-    told = {name: sum_up_value(value) for name, value in arguments.items()}
-    return ", ".join(f"{name} = {cut(words)}" for name, words in told.items() if words is not None)
-
-
-def sum_up_value(value: Any) -> str | None:
-    """Return a value as a title has it; None where it is only told below."""
-    match value:
-        case str() if "\n" in value.strip():
-            return None
-        case str():
-            return value
-        case list() if not all(map(_is_plain, value)):
-            if len(value) == 1:
-                return "1 entry"
-            return f"{len(value)} entries"
-        case dict():
-            return None
-    return json.dumps(value, ensure_ascii=False)
-
-
 def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the name and text of each argument that would run; defaults come last and are marked.
 
@@ -576,10 +430,10 @@ def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:
 
 def _write_default(each: Field) -> str:
     value = _hide_secrets(each.name, each.value, secret=each.secret)
-    if value != "":
-        said = speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
+    if value == "":
+        words = "(empty)"
     else:
-        said = "(empty)"
+        words = speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
     if each.default:
-        return f"{said} (default)"
-    return said
+        return f"{words} (default)"
+    return words

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from bot.domain.forms import label_of
 from bot.domain.outward import find_addresses
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.text import host_of, one_line, shorten
+from bot.domain.value_text import label_of
 
 MAX_FACTS = 2
 MAX_CALLS = 40

@@ -22,7 +22,7 @@ from bot.domain import kinds
 from bot.domain.connections import Connection, Identity
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
-from bot.domain.forms import list_values, sum_up, sum_up_value, without_defaults
+from bot.domain.forms import list_values, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
@@ -33,6 +33,7 @@ from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
 from bot.domain.text import storable
 from bot.domain.trials import TriedFile
+from bot.domain.value_text import sum_up, sum_up_value
 from bot.errors import BadArguments, ToolError
 from bot.tools.schema import fits_strict
 from bot.tools.signature import Signature, docstring, find_parameter

@@ -14,9 +14,9 @@ from bot.channels.discord.channel import DiscordChannel
 from bot.channels.discord.doctor import check
 from bot.channels.discord.places import INTERACTIONS
 from bot.domain.chat import Address
-from bot.domain.forms import label_of
 from bot.domain.people import Actor, Membership
 from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.settings import Settings

@@ -10,10 +10,10 @@ import pytest
 
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.chat import Address, Clock, Message
-from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.value_text import label_of
 from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
 from bot.store import proposals

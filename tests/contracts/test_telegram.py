@@ -10,8 +10,8 @@ import pytest
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Clock
-from bot.domain.forms import label_of
 from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.value_text import label_of
 from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract, PlacesContract, approved_elsewhere, hears, note, proposed, settles

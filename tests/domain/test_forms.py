@@ -6,19 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.forms import (
-    BadAnswer,
-    Field,
-    Shape,
-    fields_of,
-    label_of,
-    list_values,
-    option_labels,
-    outline_value,
-    speak_value,
-    sum_up,
-)
+from bot.domain.forms import BadAnswer, Field, Shape, fields_of, list_values, option_labels
 from bot.domain.redaction import HIDDEN
+from bot.domain.value_text import label_of, outline_value, speak_value, sum_up
 from tests.channels.telegram.core import ARGUMENTS, SCHEMA
 
 FIELDS = {f.name: f for f in fields_of(SCHEMA, ARGUMENTS)}

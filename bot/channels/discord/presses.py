@@ -25,8 +25,9 @@ from bot.channels.discord.text import OUTLINER, cut, fence, fit, literal, width
 from bot.domain.batches import PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply, make_said, read_choice, refusal
-from bot.domain.forms import fields_of, label_of, leaves_out
+from bot.domain.forms import fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
+from bot.domain.value_text import label_of
 from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
 
 _UNREADABLE = "This button no longer works."

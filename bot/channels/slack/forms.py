@@ -12,8 +12,9 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import VALUE, Block, plain
 from bot.channels.slack.places import actor_of, user_of
-from bot.domain.forms import Field, Shape, fill_in, option_labels, speak_value
+from bot.domain.forms import Field, Shape, fill_in, option_labels
 from bot.domain.people import Actor
+from bot.domain.value_text import speak_value
 
 _LONG = 80  # characters from which a text gets several lines
 

@@ -23,8 +23,9 @@ from bot.channels.telegram.text import Rich, plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox
-from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
+from bot.domain.forms import BadAnswer, Field, fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
+from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger

@@ -11,9 +11,10 @@ from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.text import Rich, join, plain, style
 from bot.channels.telegram.transport import Markup
 from bot.domain.cards import Card
-from bot.domain.forms import Field, Shape, option_labels, speak_value
+from bot.domain.forms import Field, Shape, option_labels
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.text import shorten
+from bot.domain.value_text import speak_value
 from bot.domain.verbs import Button
 
 _MAX_VALUE_CHARS = 1200  # characters of a value in a question

@@ -17,9 +17,10 @@ from mcp import types
 
 from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
 from bot.domain.files import File
-from bot.domain.forms import sum_up, without_defaults
+from bot.domain.forms import without_defaults
 from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import as_text, shorten
+from bot.domain.value_text import sum_up
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.answers import MALFORMED, OUTPUT
 from bot.tools.mcp.config import ServerConfig, Trust

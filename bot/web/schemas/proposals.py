@@ -14,7 +14,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.connections import Identity
 from bot.domain.diffs import diff
-from bot.domain.forms import Shape, fields_of, label_of
+from bot.domain.forms import Shape, fields_of
 from bot.domain.kinds import KINDS
 from bot.domain.outcomes import end_of
 from bot.domain.people import AGENTS, Actor
@@ -22,6 +22,7 @@ from bot.domain.proposals import Cause, Level, PreviewField, Proposal, Reread, S
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.trials import Trial, TriedFile
+from bot.domain.value_text import label_of
 from bot.domain.verbs import Look, Needs, Verb
 from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 

@@ -1,0 +1,165 @@
+"""Names and values of a call's arguments in words: labels, plain values, outlines, one line for a title."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+_MAX_DEPTH = 8  # lists and objects inside one another; what is deeper is shown as JSON
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
+_TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
+_LIKE_OTHERS = re.compile(
+    r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL
+)  # words that no text in an outline is
+_LIKE_FIELDS = re.compile(r":( |$)|^\d+\. ")  # an entry that could be read as a field or a list
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+
+
+def label_of(name: str) -> str:
+    """Return a field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
+    if not _WORD.fullmatch(name):
+        if re.match(r"[a-z]+( |$)", name):
+            return name[:1].upper() + name[1:]
+        return name
+    words = re.split(r"[_-]", _HUMP.sub("_", name))
+    if len(words) == 1 and not words[0].islower():
+        return name  # an acronym, or a name of its own
+    is_acronym = [word.isupper() and len(word) > 1 for word in words]
+    label = " ".join(word if kept else word.lower() for word, kept in zip(words, is_acronym, strict=True))
+    return label[:1].upper() + label[1:]
+
+
+def speak_value(value: Any, *, options: bool = True) -> str:
+    """Return a value as people read it: yes and no, lists joined by commas, others as an outline, ``none``.
+
+    ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
+    """
+    match value:
+        case None | [] | "":
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            if options and _WORD.fullmatch(value):
+                return value.replace("_", " ")
+            return value
+        case int() | float():
+            return json.dumps(value)
+        case list() if all(map(_is_plain, value)):
+            return ", ".join(speak_value(each, options=options) for each in value)
+    return outline_value(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\n" not in value
+    return isinstance(value, int | float)
+
+
+def outline_value(value: Any) -> str:
+    """Write lists and objects as an outline: a block for each entry, a line for each field, nothing left out.
+
+    A text of several lines keeps its line breaks, indented, so that none of them looks like a field.
+    """
+    return "\n".join(_outline_lines(value))
+
+
+def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the lines of an object, a list or a single value."""
+    if depth >= _MAX_DEPTH and isinstance(value, dict | list):
+        yield from json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+    elif isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _outline_field(name, inner, depth)
+    elif isinstance(value, list) and value:
+        for number, entry in enumerate(value, 1):
+            first, *rest = _outline_lines(entry, depth + 1)
+            mark = f"{number}. "
+            yield mark + first
+            yield from _indent(rest, len(mark))
+    elif isinstance(value, str) and "\n" in value:
+        yield "(text)"
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+    elif isinstance(value, str) and _LIKE_FIELDS.search(value):
+        yield json.dumps(value, ensure_ascii=False)
+    else:
+        yield _outline_word(value)
+
+
+def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
+    label = _outline_label(name)
+    while isinstance(value, dict) and len(value) == 1 and depth < _MAX_DEPTH:
+        (name, value), depth = next(iter(value.items())), depth + 1
+        label = f"{label} / {_outline_label(name)}"
+    if isinstance(value, str) and "\n" in value:
+        yield f"{label}:"
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+    elif isinstance(value, dict | list) and value and not _is_list_of_words(value):
+        yield f"{label}:"
+        yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT)
+    else:
+        yield f"{label}: {_outline_word(value)}"
+
+
+def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
+    margin = " " * width
+    return (margin + line for line in lines)
+
+
+def _outline_label(name: str) -> str:
+    """Return a field's label, or its quoted name where that could be mistaken for something else."""
+    if _WORD.fullmatch(name):
+        return label_of(name)
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _outline_word(value: Any) -> str:
+    """Return a value in one line, so that a text never reads like a number, a flag or nothing."""
+    match value:
+        case "":
+            return "(empty)"
+        case []:
+            return "(no entries)"
+        case {}:
+            return "(no fields)"
+        case list():
+            return ", ".join(value)
+        case str() if value.strip() != value or value.startswith("(") or _LIKE_OTHERS.fullmatch(value):
+            return json.dumps(value, ensure_ascii=False)
+        case str():
+            return value.replace("\r", "␍")
+    return speak_value(value)
+
+
+def _is_list_of_words(value: Any) -> bool:
+    """Tell if a list holds single words only, so that commas separate them without doubt."""
+    return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
+
+
+def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
+    """Return a call's arguments in one line for its title, each word through ``cut``.
+
+    Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
+    """
+    parts = []
+    for name, value in arguments.items():
+        words = sum_up_value(value)
+        if words is not None:
+            parts.append(f"{name} = {cut(words)}")
+    return ", ".join(parts)
+
+
+def sum_up_value(value: Any) -> str | None:
+    """Return a value as a title has it; None where it is only told below."""
+    match value:
+        case str() if "\n" in value.strip():
+            return None
+        case str():
+            return value
+        case list() if not all(map(_is_plain, value)):
+            if len(value) == 1:
+                return "1 entry"
+            return f"{len(value)} entries"
+        case dict():
+            return None
+    return json.dumps(value, ensure_ascii=False)
