@@ -180,7 +180,7 @@ def open_at(session: Session, address: Address) -> str | None:
     return found
 
 
-class Progress(NamedTuple):
+class AnswerProgress(NamedTuple):
     """The progress of a conversation past an answer of the agent.
 
     ``is_unsettled``: a call of the answer has not ended. ``has_continued``: people or the agent said more.
@@ -190,10 +190,10 @@ class Progress(NamedTuple):
     has_continued: bool
 
 
-def find_progress(session: Session, conversation_id: str, message_id: int) -> Progress:
+def find_progress(session: Session, conversation_id: str, message_id: int) -> AnswerProgress:
     """Return how far a conversation is past the answer ``message_id``."""
     past = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
-    return Progress(*session.connection().execute(_PROGRESS, past).one())
+    return AnswerProgress(*session.connection().execute(_PROGRESS, past).one())
 
 
 class Arrival(NamedTuple):
