@@ -41,7 +41,7 @@ def serve(
     def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=settings.own_url, headers=_token(settings))
 
-    asyncio.run(agents_server(connect, patience).run_stdio_async())
+    asyncio.run(agents_server(connect, patience, settings.agent_wait).run_stdio_async())
 
 
 @command(app)

@@ -49,11 +49,12 @@ class McpMount:
             self._owner = asyncio.create_task(self._own(app, inside), name="mcp door")
         await (await asyncio.shield(self._inside))(scope, receive, send)
 
-    async def _own(self, app: ASGIApp, inside: "asyncio.Future[ASGIApp]") -> None:
+    async def _own(self, app: FastAPI, inside: "asyncio.Future[ASGIApp]") -> None:
         """Open the SDK's sessions, and end them in the same task, as they must be."""
         try:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
-            async with mcp_server.sessions(partial(_connect, app), self._patience) as handle:
+            wait = app.state.features.settings.agent_wait
+            async with mcp_server.sessions(partial(_connect, app), self._patience, wait) as handle:
                 inside.set_result(handle)
                 await self._stopped.wait()
         except Exception as error:

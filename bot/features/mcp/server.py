@@ -6,29 +6,31 @@ the same, each with its caller's token.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 import anyio
 import httpx2
+from mcp import MCPError
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+from mcp.types import INTERNAL_ERROR, ToolAnnotations
 from pydantic import Field
 from starlette.types import ASGIApp
 
+from bot.features.mcp import calls
+from bot.features.mcp.calls import STEP_SECONDS, Connect, Json
+from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
-
-Json = dict[str, Any]
-Connect = Callable[[Mapping[str, str] | None], AbstractAsyncContextManager[httpx2.AsyncClient]]
-"""The headers of the caller's own request (None over stdio) → a client that speaks as this caller."""
 
 _GRACE = 30  # seconds more until someone must have told that it expired
 _MARGIN = 15  # seconds that an answer may take beyond its wait
-_STEP = 20  # seconds between two words of progress: some clients give up after 60 of silence
+QUESTIONS = ("request_approval", "check_approval", "permission_prompt")
 _LEFT = "The agent stopped waiting"
 
 Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
@@ -44,14 +46,20 @@ _DENIED = {
 }
 
 
-def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
-    """Return an MCP server of three tools. Configure logging first: otherwise the SDK sets up its own."""
+def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any]:
+    """Return an MCP server of three questions and, for an agent's token, of the team's tools.
+
+    ``wait``: seconds that a call waits for people where its client has no tasks. Configure logging first:
+    otherwise the SDK sets up its own.
+    """
     server: MCPServer[Any] = MCPServer(
         "nod",
         title="Nod",
         instructions="Ask people for approval before you change anything; only their press counts.",
         version="1",
         log_level="ERROR",
+        extensions=[TasksExtension(connect, QUESTIONS, wait)],
+        middleware=[ToolLister(connect)],
     )
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
 
@@ -74,12 +82,17 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def check_approval(
-        id: Annotated[str, Field(description="the id that request_approval gave")],  # noqa: A002 - its wire name
+        id: Annotated[str, Field(description="the id that request_approval or a waiting call gave")],  # noqa: A002 - its wire name
         context: Context[Any, Any],
         wait_seconds: Wait = 0,
     ) -> Json:
-        """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed."""
+        """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed.
+
+        Of a tool's call that waited, `result` is the tool's answer once it has run.
+        """
         async with connect(context.headers) as client:
+            if calls.is_call_id(id):
+                return await _describe_call(client, id, context, wait_seconds)
             shown = await _call_api(client, "GET", f"/api/approvals/{_plain(id)}")
             return _describe_request(await _wait_for_end(client, shown, context, wait_seconds))
 
@@ -104,10 +117,54 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
     return server
 
 
+async def _describe_call(
+    client: httpx2.AsyncClient, call_id: str, context: Context[Any, Any], wait: float
+) -> Json:
+    """Return how a tool's call stands, with its answer once it ended. Raises ToolError."""
+    try:
+        call = await calls.look_up_call(client, call_id)
+        waited = 0.0
+        while call["end"] in calls.OPEN_ENDS and waited < wait:
+            await context.report_progress(waited, message=calls.say_status(call))
+            part = min(STEP_SECONDS, wait - waited)
+            call = await calls.look_up_call(client, call_id, part)
+            waited += part
+    except calls.Unreachable as error:
+        raise ToolError(str(error)) from None
+    told = {"id": call["id"], "tool": call["tool"], "end": call["end"], "result": call["text"]}
+    names = ("decided_by", "edited", "waits_for", "expires_at")
+    return told | {name: call[name] for name in names if call[name]}
+
+
+class ToolLister:
+    """Middleware that adds the tools of an agent's token to what the server lists, a page at a time."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method != "tools/list" or ctx.request_id is None:
+            return await call_next(ctx)
+        cursor = (ctx.params or {}).get("cursor")
+        first = await call_next(replace(ctx, params={**(ctx.params or {}), "cursor": None}))
+        if not isinstance(first, dict):
+            return first
+        async with self._connect(get_headers(ctx)) as client:
+            if not calls.is_agent(client):
+                return first
+            try:
+                page = await calls.list_page(client, cursor if isinstance(cursor, str) else None)
+            except calls.Unreachable as error:
+                raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
+        own = first["tools"] if cursor is None else []
+        listed = {**first, "tools": [*own, *page.tools]}
+        return {**listed, "nextCursor": page.next_cursor} if page.next_cursor else listed
+
+
 @asynccontextmanager
-async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
+async def sessions(connect: Connect, patience: int, wait: float) -> AsyncIterator[ASGIApp]:
     """Serve the tools over streamable HTTP. The task that entered the context has to leave it."""
-    server = agents_server(connect, patience)
+    server = agents_server(connect, patience, wait)
     server.streamable_http_app(
         stateless_http=True,
         # the site's auth decides who may call, for this path as for any other
@@ -169,7 +226,7 @@ async def _wait_for_end(
     while shown["end"] == "waiting" and wait > 0:
         await context.report_progress(waited, message="Waiting for a person to decide")
         waited += 1
-        part = min(wait, _STEP)
+        part = min(wait, STEP_SECONDS)
         shown = await _call_api(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
         wait -= part
     return shown

@@ -1,0 +1,170 @@
+"""The team's tools over MCP, for an agent's token: which are offered, and a call of one.
+
+Like the questions of ``server.py`` this speaks to Nod's own HTTP interface, with the caller's token.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
+
+import httpx2
+
+from bot.domain.agents import AGENT_BEGINNING
+from bot.domain.outcomes import REASON
+from bot.web.site import LONGEST_WAIT
+
+Json = dict[str, Any]
+
+STEP_SECONDS = 20
+"""Between two words of progress: some clients give up after 60 of silence."""
+PAGE_TOOLS = 100
+OPEN_ENDS = ("waiting", "running")
+_MARGIN_SECONDS = 15  # that an answer may take beyond its wait
+_CALL_SECONDS = 130  # that a call may take which only reads
+_REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
+_NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
+KEY_META, DEPTH_META = "nod/idempotency-key", "nod/depth"
+
+
+class Connect(Protocol):
+    """Opens a client of Nod's HTTP interface, for the headers of a caller's request; None over stdio."""
+
+    def __call__(
+        self, headers: Mapping[str, str] | None, /
+    ) -> AbstractAsyncContextManager[httpx2.AsyncClient]: ...
+
+
+class Unreachable(Exception):
+    """Nod did not answer, or refused; the words are for the agent."""
+
+
+class ToolPage(NamedTuple):
+    """A page of tools as MCP lists them, and the cursor of the next one, or None."""
+
+    tools: Sequence[Json]
+    next_cursor: str | None
+
+
+def is_agent(client: httpx2.AsyncClient) -> bool:
+    """Tell if a client speaks with the token of an agent. Other tokens have the questions alone."""
+    scheme, _, token = client.headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and token.strip().startswith(AGENT_BEGINNING)
+
+
+async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
+    """Return the tools after a cursor, which is the last name of the page before. Raises Unreachable."""
+    listed = (await _send(client, "GET", "/api/tools", _MARGIN_SECONDS))["tools"]
+    rest = [each for each in listed if cursor is None or each["name"] > cursor]
+    page = rest[:PAGE_TOOLS]
+    more = len(rest) > len(page)
+    return ToolPage([_describe_tool(each) for each in page], page[-1]["name"] if more else None)
+
+
+def _describe_tool(tool: Json) -> Json:
+    reads = tool["risk"] == "read"
+    schema = {"type": "object", **tool["parameters"]}
+    properties = schema.get("properties", {})
+    if not reads and REASON not in properties:
+        schema["properties"] = {**properties, REASON: _REASON_SCHEMA}
+    hints = {"readOnlyHint": reads, "destructiveHint": not reads and tool["risk"] != "write"}
+    described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
+    return {**described, "annotations": hints}
+
+
+async def make_call(
+    client: httpx2.AsyncClient, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]
+) -> Json:
+    """Call a tool, and return the call as it stands. Raises Unreachable with what went wrong."""
+    given = dict(arguments)
+    reason = given.pop(REASON, "")
+    headers: dict[str, str] = {}
+    if isinstance(key := meta.get(KEY_META), str):
+        headers["Idempotency-Key"] = quote(key, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")[:200]
+    if isinstance(depth := meta.get(DEPTH_META), int):
+        headers["Nod-Depth"] = str(max(0, min(depth, 1000)))
+    body = {"arguments": given, "reason": str(reason)[:2000]}
+    path = f"/api/tools/{quote(name, safe='')}/calls"
+    answer = await _send(client, "POST", path, _CALL_SECONDS, json=body, headers=headers)
+    call: Json = answer["call"]
+    return call
+
+
+async def look_up_call(client: httpx2.AsyncClient, call_id: str, wait: float = 0) -> Json:
+    """Return a call of this token as it stands, or once it ended within ``wait`` seconds."""
+    seconds = min(wait, LONGEST_WAIT)
+    given = {"params": {"wait": seconds}} if seconds else {}
+    answer = await _send(client, "GET", _path_of(call_id), seconds + _MARGIN_SECONDS, **given)
+    call: Json = answer["call"]
+    return call
+
+
+async def withdraw_call(client: httpx2.AsyncClient, call_id: str) -> None:
+    """Withdraw a call of this token, unless people decided first."""
+    await _send(client, "POST", f"{_path_of(call_id)}/cancel", _MARGIN_SECONDS)
+
+
+def is_call_id(ident: str) -> bool:
+    """Tell if an id may be that of a call: 32 hexadecimal digits."""
+    return len(ident) == 32 and all(each in "0123456789abcdef" for each in ident)  # noqa: PLR2004
+
+
+def describe_result(call: Json) -> Json:
+    """Return a call as the result of a tool: its own answer, or how the call stands or ended, in words."""
+    end = call["end"]
+    if end in OPEN_ENDS:
+        text = f"{say_status(call)}. Its id is {call['id']}. Call check_approval with this id for the result."
+        waits = {
+            "end": end,
+            "id": call["id"],
+            "waits_for": call["waits_for"],
+            "expires_at": call["expires_at"],
+        }
+        return {"content": [_text(text)], "structuredContent": waits, "isError": False}
+    told: Json = {"content": [_text(call["text"])], "isError": call["is_error"]}
+    if call["is_error"]:
+        return {**told, "structuredContent": {"end": end, "id": call["id"], "decided_by": call["decided_by"]}}
+    data = _read_object(call["text"])
+    return told if data is None else {**told, "structuredContent": data}
+
+
+def say_status(call: Json) -> str:
+    """Return how an open call stands, for example ``Waiting for a decision by any admin``."""
+    joined = " (the same call was made before)" if call["joined"] else ""
+    if call["end"] == "running":
+        return f"Approved, and running now{joined}"
+    return f"Waiting for a decision by {call['waits_for']}{joined}. Nothing has been changed"
+
+
+def _read_object(text: str) -> Json | None:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _path_of(call_id: str) -> str:
+    if not is_call_id(call_id):
+        raise Unreachable("There is no such call.")
+    return f"/api/calls/{call_id}"
+
+
+async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **given: Any) -> Json:
+    """Return what Nod answered. Raises Unreachable with its words."""
+    try:
+        answer = await client.request(method, path, timeout=seconds, **given)
+        said: Json = answer.json()
+    except (httpx2.HTTPError, ValueError) as error:
+        why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
+        raise Unreachable(f"{why} Is `nod run` up, and NOD_URL right?") from None
+    if answer.status_code == httpx2.codes.UNAUTHORIZED:
+        raise Unreachable(_NO_TOKEN)
+    if not said.get("ok"):
+        raise Unreachable(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
+    return said

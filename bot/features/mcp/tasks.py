@@ -1,0 +1,146 @@
+"""The Tasks extension (SEP-2663) and the calls of tools that may wait for people.
+
+A client that declared the extension in its request gets a task; any other one waits for a while, and is then
+told under which id the call waits. The SDK advertises an extension; that a request declared it is checked
+here.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mcp import MCPError
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension, MethodBinding
+from mcp.server.mcpserver import require_client_extension
+from mcp.types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams, TextContent
+
+from bot.features.mcp import calls
+from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unreachable
+
+TASKS = "io.modelcontextprotocol/tasks"
+_VERSIONS = frozenset({"2026-07-28"})
+_HEADER_MISMATCH = -32020
+_KEPT = timedelta(days=1)  # beyond the expiry
+_SHORTEST_POLL_MS, _LONGEST_POLL_MS = 2_000, 60_000
+_POLL_SHARE = 10  # a task is asked after about ten times in the time that it has waited so far
+
+Context = ServerRequestContext[Any, Any]
+
+
+class TaskParams(RequestParams):
+    """The parameters of the methods of tasks; ``inputResponses`` answers what Nod never asks."""
+
+    task_id: str
+    input_responses: dict[str, Any] | None = None
+
+
+class TasksExtension(Extension):
+    """``tasks/get``, ``tasks/update`` and ``tasks/cancel``, and tools that answer with a task.
+
+    ``questions`` are the tools that are not Nod's team's. ``wait``: seconds for clients without tasks.
+    """
+
+    identifier = TASKS
+
+    def __init__(self, connect: Connect, questions: Sequence[str], wait: float) -> None:
+        self._connect, self._questions, self._wait = connect, frozenset(questions), wait
+
+    def methods(self) -> Sequence[MethodBinding]:
+        bound = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
+        return [MethodBinding(name, TaskParams, handler, _VERSIONS) for name, handler in bound.items()]
+
+    async def intercept_tool_call(
+        self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
+    ) -> HandlerResult:
+        """Answer a call of a team's tool; a question is answered by its own function."""
+        if params.name in self._questions:
+            return await call_next(ctx)
+        async with self._connect(get_headers(ctx)) as client:
+            if not calls.is_agent(client):
+                return await call_next(ctx)
+            try:
+                call = await calls.make_call(client, params.name, params.arguments or {}, get_meta(ctx))
+                if call["end"] in OPEN_ENDS and has_tasks(ctx):
+                    return {"resultType": "task", **describe_task(call, datetime.now(UTC))}
+                waited = 0.0
+                while call["end"] in OPEN_ENDS and waited < self._wait:
+                    await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
+                    part = min(STEP_SECONDS, self._wait - waited)
+                    joined = call["joined"]
+                    call = {**await calls.look_up_call(client, call["id"], part), "joined": joined}
+                    waited += part
+            except Unreachable as error:
+                return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+        return CallToolResult.model_validate(calls.describe_result(call))
+
+    async def _get(self, ctx: Context, params: TaskParams) -> HandlerResult:
+        call = await self._find(ctx, params)
+        return describe_task(call, datetime.now(UTC))
+
+    async def _update(self, ctx: Context, params: TaskParams) -> HandlerResult:
+        await self._find(ctx, params)  # no task of Nod's asks the client: people answer in their chat
+        return {}
+
+    async def _cancel(self, ctx: Context, params: TaskParams) -> HandlerResult:
+        await self._find(ctx, params)
+        async with self._connect(get_headers(ctx)) as client:
+            try:
+                await calls.withdraw_call(client, params.task_id)
+            except Unreachable as error:
+                raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+        return {}
+
+    async def _find(self, ctx: Context, params: TaskParams) -> Json:
+        """Return the call behind a task of this token. Raises MCPError."""
+        require_client_extension(ctx, TASKS)
+        named = (get_headers(ctx) or {}).get("mcp-name")
+        if named is not None and named != params.task_id:
+            raise MCPError(code=_HEADER_MISMATCH, message="Mcp-Name is not the task of the body.")
+        async with self._connect(get_headers(ctx)) as client:
+            try:
+                return await calls.look_up_call(client, params.task_id)
+            except Unreachable as error:
+                raise MCPError(code=INVALID_PARAMS, message=f"Unknown task. {error}") from None
+
+
+def get_headers(ctx: Context) -> Mapping[str, str] | None:
+    """Return the headers of the request that brought a message; None over stdio."""
+    headers: Mapping[str, str] | None = getattr(ctx.request, "headers", None)
+    return headers
+
+
+def get_meta(ctx: Context) -> Mapping[str, Any]:
+    """Return the ``_meta`` of a request as it came."""
+    meta = (ctx.params or {}).get("_meta")
+    return meta if isinstance(meta, Mapping) else {}
+
+
+def has_tasks(ctx: Context) -> bool:
+    """Tell if this request declared that its client has tasks."""
+    declared = ctx.session.client_capabilities
+    return ctx.protocol_version in _VERSIONS and TASKS in ((declared and declared.extensions) or {})
+
+
+def describe_task(call: Json, now: datetime) -> Json:
+    """Return a call as a task. It ends as *completed* but for the client's own cancel, also with an error."""
+    created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
+    expires = datetime.fromisoformat(call["expires_at"])
+    waited = max(timedelta(), now - created)
+    poll = min(_LONGEST_POLL_MS, max(_SHORTEST_POLL_MS, _to_ms(waited) // _POLL_SHARE))
+    task: Json = {
+        "taskId": call["id"],
+        "createdAt": created.isoformat(),
+        "lastUpdatedAt": updated.isoformat(),
+        "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT),
+        "pollIntervalMs": poll,
+    }
+    if call["end"] in OPEN_ENDS:
+        return {**task, "status": "working", "statusMessage": calls.say_status(call)}
+    if call["end"] == "cancelled":
+        return {**task, "status": "cancelled", "statusMessage": "Withdrawn by the client."}
+    return {**task, "status": "completed", "result": calls.describe_result(call)}
+
+
+def _to_ms(length: timedelta) -> int:
+    return int(length.total_seconds() * 1000)
