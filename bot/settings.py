@@ -21,6 +21,7 @@ from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     AliasGenerator,
+    BaseModel,
     BeforeValidator,
     Field,
     SecretStr,
@@ -140,9 +141,9 @@ def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def header_secret(secret: SecretStr) -> SecretStr:
-    """Validate a key that a header must be able to hold. Raises ValueError."""
-    text = secret.get_secret_value()
+def header_secret(secret: SecretStr | None) -> SecretStr | None:
+    """Validate a key, if there is one: a header must be able to hold it. Raises ValueError."""
+    text = secret.get_secret_value() if secret is not None else ""
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise ValueError("it contains a space, a line break or a character that no key has. Copy it again")
     return secret
@@ -268,78 +269,8 @@ def _name_variable(field: str) -> str:
     return f"NOD_{name}"
 
 
-class Settings(BaseSettings):
-    """The settings, by environment variable; ``.env.example`` explains each."""
-
-    model_config = SettingsConfigDict(
-        env_file=".env",
-        env_file_encoding="utf-8",
-        extra="ignore",
-        env_ignore_empty=True,
-        frozen=True,
-        alias_generator=AliasGenerator(validation_alias=_name_variable),
-    )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - handed over by name
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources of values: given ones, then the environment, then .env."""
-        return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
-
-    database_url: DatabaseAddress = Field("sqlite:///nod.db", repr=False)
-    host: str = "127.0.0.1"
-    port: int = Field(8080, ge=0, le=65535)
-    http_tokens: Words = Field((), repr=False)
-    trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
-    user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
-    oidc_issuer: HttpAddress | None = None
-    oidc_name: str = Field("your organisation", max_length=40)
-    oidc_client_id: str = ""
-    oidc_client_secret: SecretStr | None = None
-    oidc_allowed: Words = ()
-    url: HttpAddress | None = None
-    token: SecretStr | None = None
-    metrics_token: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
-    metrics_port: int | None = Field(None, ge=1, le=65535)
-    webhook_secret: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
-    webhook_hosts: Words = ()
-    public_url: HttpAddress | None = None
-    admins: Words = ()
-    approvers: Words = ()
-    approver_chats: Words = ()
-    approval_policy: Literal["always", "writes", "destructive"] = "writes"
-    proposal_ttl: Duration = timedelta(hours=24)
-    audit_key: Words = Field((), repr=False)
-    secret_key: Words = Field((), repr=False)
-    retention: Duration = timedelta(days=30)
-    max_model_calls: int = Field(12, ge=1, le=100)
-    history_tokens: int | None = Field(None, ge=1000)
-    max_teammates: int = Field(4, ge=0, le=20)
-    max_schedules: int = Field(20, ge=0, le=1000)
-    schedule_tokens: int = Field(100_000, ge=1000, le=10**9)
-    timezone: Zone = ZoneInfo("UTC")
-    instructions: str = Field("", max_length=8000)
-    max_connections: int = Field(1000, ge=10)
-    max_messages: int = Field(3600, ge=1)
-    max_conversations: int = Field(1000, ge=1)
-    max_agent_calls: int = Field(120, ge=1)
-    agent_wait: int = Field(45, ge=0, le=3600)
-    max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
-    max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
-    max_file_mb: int = Field(10, ge=0, le=50)
-    max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
-    plan_approval: Literal["human", "lead", "both"] = "human"
-    otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
-        None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
-    )
-    otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+class ModelSettings(BaseModel):
+    """The language model."""
 
     openai_api_key: SecretStr | None = None
     openai_base_url: Annotated[str, AfterValidator(model_address)] | None = None
@@ -356,190 +287,7 @@ class Settings(BaseSettings):
     model_stream_options: bool = True
     model_parallel_tool_calls: bool = True
 
-    insights: bool = True
-
-    issues: bool = True
-    workspace: Path | None = None
-    shell: bool = False
-    trials: bool = False
-    docker_url: str | None = None
-    fetch: bool = False
-    fetch_ports: Ports = (80, 443)
-    mcp_config: Path | None = None
-    tools: Words = ()
-    channels: Words = ()
-
-    slack_bot_token: SecretStr | None = None
-    slack_app_token: SecretStr | None = None
-    slack_signing_secret: SecretStr | None = None
-    slack_client_id: str | None = None
-    slack_client_secret: SecretStr | None = None
-    slack_api_url: HttpAddress = "https://slack.com/api/"
-
-    telegram_bot_token: SecretStr | None = None
-    telegram_webhook_secret: SecretStr | None = None
-    telegram_api_url: HttpAddress = "https://api.telegram.org"
-    telegram_allowed_users: Words = ()
-    telegram_allowed_chats: Words = ()
-
-    discord_bot_token: SecretStr | None = None
-    discord_public_key: str = ""
-    discord_application_id: str = ""
-    discord_servers: Words = ()
-    discord_api_url: HttpAddress = "https://discord.com/api/v10"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _strip_values(cls, given: Any) -> Any:
-        """Leave out the blanks around each value, a value that is blank, and what a cluster set."""
-        if not isinstance(given, dict):
-            return given
-        texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
-        unset = {name for name, value in texts.items() if _is_unset(name, value)}
-        return {name: value for name, value in (given | texts).items() if name not in unset}
-
-    @field_validator("approval_policy", mode="before")
-    @classmethod
-    def _asks(cls, mode: object) -> object:
-        if mode == "never":
-            raise ValueError(
-                "'never' would let every change run unasked. Use always, writes or destructive, and free "
-                "single tools with /approvals policy never for TOOL"
-            )
-        return mode
-
-    @field_validator("admins", "approvers", "approver_chats")
-    @classmethod
-    def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        for value in values:
-            try:
-                Actor.parse(value)
-            except ValueError:
-                raise ValueError(f"'{value}' is not an account. {_ACCOUNTS}") from None
-        return values
-
-    @field_validator("tools")
-    @classmethod
-    def _modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        for value in values:
-            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
-                raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
-        return values
-
-    @field_validator(
-        "token",
-        "openai_api_key",
-        "slack_bot_token",
-        "slack_app_token",
-        "telegram_bot_token",
-        "discord_bot_token",
-    )
-    @classmethod
-    def _check_header_secret(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is None:
-            return secret
-        return header_secret(secret)
-
-    @field_validator("webhook_secret")
-    @classmethod
-    def _decodable(cls, secret: SecretStr | None) -> SecretStr | None:
-        text = secret.get_secret_value() if secret is not None else ""
-        if text.startswith("whsec_"):
-            try:
-                base64.b64decode(text.removeprefix("whsec_"), validate=True)
-            except ValueError:
-                raise ValueError("write base64 after whsec_, or leave out whsec_") from None
-        return secret
-
-    @field_validator("audit_key", mode="wrap")
-    @classmethod
-    def _long_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        keys: tuple[str, ...] = read(given)
-        if (given and not keys) or any(len(key) < _TOKEN_LENGTH for key in keys):
-            raise ValueError("write at least 16 random characters; older keys may follow after a comma")
-        return keys
-
-    @field_validator("secret_key", mode="wrap")
-    @classmethod
-    def _check_secret_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
-        keys: tuple[str, ...] = read(given)
-        if (given and not keys) or not all(_SECRET_KEY.fullmatch(key) for key in keys):
-            raise ValueError("write what nod secrets new prints; older keys may follow after a comma")
-        return keys
-
-    @property
-    def audit_keys(self) -> tuple[bytes, ...]:
-        """The keys that seal the audit log, the newest first."""
-        return tuple(key.encode() for key in self.audit_key)
-
-    @field_validator("otlp_headers")
-    @classmethod
-    def _headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(value.partition("=")[1] and value.partition("=")[0].strip() for value in values):
-            raise ValueError("write name=value pairs, comma-separated, such as authorization=Bearer%20abc")
-        return values
-
-    @property
-    def otlp_header_pairs(self) -> dict[str, str]:
-        """The headers for the collector; values are percent-encoded, such as %20 for a space."""
-        pairs = (value.partition("=") for value in self.otlp_headers)
-        return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
-
-    @field_validator("http_tokens")
-    @classmethod
-    def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        seen: set[str] = set()
-        for value in values:
-            name, _, token = value.partition(":")
-            if not name.replace("-", "_").isidentifier() or len(token) < _TOKEN_LENGTH:
-                raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
-            if name in seen:
-                raise ValueError(f"the name '{name}' is used twice")
-            if token in seen:
-                raise ValueError(f"two names share the token of '{name}'. Give each name its own")
-            seen |= {name, token}
-        return values
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if not (self.http_tokens or self.organised) and self.host not in LOOPBACK:
-            raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
-        if self.user_header and not self.trusted_proxies:
-            raise ValueError(
-                "NOD_HTTP_TRUSTED_PROXIES: name the proxies that NOD_HTTP_USER_HEADER may come from"
-            )
-        if self.metrics_port is not None and self.metrics_token is None:
-            raise ValueError("NOD_METRICS_TOKEN: needed when NOD_METRICS_PORT is set; 16 random characters")
-        if self.oidc_issuer:
-            self._check_oidc(self.oidc_issuer)
-        if self.workspace is not None:
-            self._check_workspace(self.workspace.resolve())
-        elif self.shell:
-            raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
-        return self
-
-    def _check_oidc(self, issuer: str) -> None:
-        needed = {
-            "NOD_OIDC_CLIENT_ID: write what the provider calls Nod": self.oidc_client_id,
-            "NOD_OIDC_ALLOWED: name who may sign in: addresses, domains, or * for all": self.oidc_allowed,
-            "NOD_PUBLIC_URL: needed for signing in; the provider sends people back there": self.public_url,
-        }
-        for words, value in needed.items():
-            if not value:
-                raise ValueError(words)
-        if not issuer.startswith("https://") and urlsplit(issuer).hostname not in LOOPBACK:
-            raise ValueError("NOD_OIDC_ISSUER: must begin with https://")
-
-    @property
-    def organised(self) -> bool:
-        """True if people sign in with their organisation's accounts."""
-        return bool(self.oidc_issuer or self.user_header)
-
-    def _check_workspace(self, workspace: Path) -> None:
-        """Raise ValueError: reads in it run without asking, so Nod's own files must not lie there."""
-        own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
-        if any(file.is_relative_to(workspace) for file in own):
-            raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
+    _check_model_key = field_validator("openai_api_key")(header_secret)
 
     def prices(self, default: str) -> Prices:
         """Return the price file, and over it what the models' file and NOD_MODEL_PRICE say.
@@ -609,20 +357,356 @@ class Settings(BaseSettings):
         return sorted(found.values(), key=lambda each: each.name != self.model)
 
     @property
-    def tokens(self) -> dict[str, str]:
-        """Token name by token value."""
-        return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
-
-    @property
     def scripted(self) -> bool:
         """True if no model is named, so that the offline one answers."""
         return self.openai_api_key is None and self.openai_base_url is None and self.model_file is None
+
+
+class AgentSettings(BaseModel):
+    """The agent's turns, its teammates and its schedules."""
+
+    max_model_calls: int = Field(12, ge=1, le=100)
+    history_tokens: int | None = Field(None, ge=1000)
+    timezone: Zone = ZoneInfo("UTC")
+    instructions: str = Field("", max_length=8000)
+    max_teammates: int = Field(4, ge=0, le=20)
+    insights: bool = True
+    max_schedules: int = Field(20, ge=0, le=1000)
+    schedule_tokens: int = Field(100_000, ge=1000, le=10**9)
+
+
+class StoreSettings(BaseModel):
+    """The database, and what seals and encrypts in it."""
+
+    database_url: DatabaseAddress = Field("sqlite:///nod.db", repr=False)
+    audit_key: Words = Field((), repr=False)
+    secret_key: Words = Field((), repr=False)
+    retention: Duration = timedelta(days=30)
+
+    @field_validator("audit_key", mode="wrap")
+    @classmethod
+    def _long_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = read(given)
+        if (given and not keys) or any(len(key) < _TOKEN_LENGTH for key in keys):
+            raise ValueError("write at least 16 random characters; older keys may follow after a comma")
+        return keys
+
+    @field_validator("secret_key", mode="wrap")
+    @classmethod
+    def _check_secret_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = read(given)
+        if (given and not keys) or not all(_SECRET_KEY.fullmatch(key) for key in keys):
+            raise ValueError("write what nod secrets new prints; older keys may follow after a comma")
+        return keys
+
+    @property
+    def audit_keys(self) -> tuple[bytes, ...]:
+        """The keys that seal the audit log, the newest first."""
+        return tuple(key.encode() for key in self.audit_key)
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The database file; None where the database is a server."""
+        url = make_url(self.database_url)
+        if url.drivername == "sqlite":
+            return Path(url.database or "")
+        return None
+
+
+class ApprovalSettings(BaseModel):
+    """The people who decide, and what they decide."""
+
+    admins: Words = ()
+    approvers: Words = ()
+    approver_chats: Words = ()
+    approval_policy: Literal["always", "writes", "destructive"] = "writes"
+    plan_approval: Literal["human", "lead", "both"] = "human"
+    proposal_ttl: Duration = timedelta(hours=24)
+
+    @field_validator("approval_policy", mode="before")
+    @classmethod
+    def _asks(cls, mode: object) -> object:
+        if mode == "never":
+            raise ValueError(
+                "'never' would let every change run unasked. Use always, writes or destructive, and free "
+                "single tools with /approvals policy never for TOOL"
+            )
+        return mode
+
+    @field_validator("admins", "approvers", "approver_chats")
+    @classmethod
+    def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            try:
+                Actor.parse(value)
+            except ValueError:
+                raise ValueError(f"'{value}' is not an account. {_ACCOUNTS}") from None
+        return values
+
+
+class ToolSettings(BaseModel):
+    """The tools, and the channels of other packages."""
+
+    issues: bool = True
+    workspace: Path | None = None
+    shell: bool = False
+    trials: bool = False
+    docker_url: str | None = None
+    fetch: bool = False
+    fetch_ports: Ports = (80, 443)
+    mcp_config: Path | None = None
+    tools: Words = ()
+    channels: Words = ()
+
+    @field_validator("tools")
+    @classmethod
+    def _modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
+                raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
+        return values
+
+
+class WebSettings(BaseModel):
+    """The console and the HTTP interface: where it is, and who may sign in."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    public_url: HttpAddress | None = None
+    http_tokens: Words = Field((), repr=False)
+    trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
+    user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
+    oidc_issuer: HttpAddress | None = None
+    oidc_name: str = Field("your organisation", max_length=40)
+    oidc_client_id: str = ""
+    oidc_client_secret: SecretStr | None = None
+    oidc_allowed: Words = ()
+    webhook_secret: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    webhook_hosts: Words = ()
+    url: HttpAddress | None = None
+    token: SecretStr | None = None
+
+    _check_token = field_validator("token")(header_secret)
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _decodable(cls, secret: SecretStr | None) -> SecretStr | None:
+        text = secret.get_secret_value() if secret is not None else ""
+        if text.startswith("whsec_"):
+            try:
+                base64.b64decode(text.removeprefix("whsec_"), validate=True)
+            except ValueError:
+                raise ValueError("write base64 after whsec_, or leave out whsec_") from None
+        return secret
+
+    @field_validator("http_tokens")
+    @classmethod
+    def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        seen: set[str] = set()
+        for value in values:
+            name, _, token = value.partition(":")
+            if not name.replace("-", "_").isidentifier() or len(token) < _TOKEN_LENGTH:
+                raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
+            if name in seen:
+                raise ValueError(f"the name '{name}' is used twice")
+            if token in seen:
+                raise ValueError(f"two names share the token of '{name}'. Give each name its own")
+            seen |= {name, token}
+        return values
+
+    @model_validator(mode="after")
+    def _check_web(self) -> Self:
+        if not (self.http_tokens or self.organised) and self.host not in LOOPBACK:
+            raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
+        if self.user_header and not self.trusted_proxies:
+            raise ValueError(
+                "NOD_HTTP_TRUSTED_PROXIES: name the proxies that NOD_HTTP_USER_HEADER may come from"
+            )
+        if self.oidc_issuer:
+            self._check_oidc(self.oidc_issuer)
+        return self
+
+    def _check_oidc(self, issuer: str) -> None:
+        needed = {
+            "NOD_OIDC_CLIENT_ID: write what the provider calls Nod": self.oidc_client_id,
+            "NOD_OIDC_ALLOWED: name who may sign in: addresses, domains, or * for all": self.oidc_allowed,
+            "NOD_PUBLIC_URL: needed for signing in; the provider sends people back there": self.public_url,
+        }
+        for words, value in needed.items():
+            if not value:
+                raise ValueError(words)
+        if not issuer.startswith("https://") and urlsplit(issuer).hostname not in LOOPBACK:
+            raise ValueError("NOD_OIDC_ISSUER: must begin with https://")
+
+    @property
+    def organised(self) -> bool:
+        """True if people sign in with their organisation's accounts."""
+        return bool(self.oidc_issuer or self.user_header)
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """Token name by token value."""
+        return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
 
     @property
     def own_url(self) -> str:
         """The address at which commands reach a running Nod."""
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
+
+    @property
+    def base_path(self) -> str:
+        """Below which path of its public address Nod is, as in ``/nod``; empty where it is alone there."""
+        return urlsplit(self.public_url or "").path.rstrip("/")
+
+    def site_url(self) -> str:
+        """The address of the console, without a slash at its end."""
+        return (self.public_url or self.own_url).rstrip("/")
+
+
+class TelemetrySettings(BaseModel):
+    """Logs, traces and metrics."""
+
+    metrics_token: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    metrics_port: int | None = Field(None, ge=1, le=65535)
+    otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
+        None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
+    otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(value.partition("=")[1] and value.partition("=")[0].strip() for value in values):
+            raise ValueError("write name=value pairs, comma-separated, such as authorization=Bearer%20abc")
+        return values
+
+    @model_validator(mode="after")
+    def _check_metrics(self) -> Self:
+        if self.metrics_port is not None and self.metrics_token is None:
+            raise ValueError("NOD_METRICS_TOKEN: needed when NOD_METRICS_PORT is set; 16 random characters")
+        return self
+
+    @property
+    def otlp_header_pairs(self) -> dict[str, str]:
+        """The headers for the collector; values are percent-encoded, such as %20 for a space."""
+        pairs = (value.partition("=") for value in self.otlp_headers)
+        return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
+
+
+class LimitSettings(BaseModel):
+    """The bounds of what people may cause."""
+
+    max_connections: int = Field(1000, ge=10)
+    max_messages: int = Field(3600, ge=1)
+    max_conversations: int = Field(1000, ge=1)
+    max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
+    max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
+    max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
+    max_file_mb: int = Field(10, ge=0, le=50)
+    max_agent_calls: int = Field(120, ge=1)
+    agent_wait: int = Field(45, ge=0, le=3600)
+
+
+class SlackSettings(BaseModel):
+    """The app in Slack."""
+
+    slack_bot_token: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    slack_client_id: str | None = None
+    slack_client_secret: SecretStr | None = None
+    slack_api_url: HttpAddress = "https://slack.com/api/"
+
+    _check_slack_tokens = field_validator("slack_bot_token", "slack_app_token")(header_secret)
+
+
+class TelegramSettings(BaseModel):
+    """The bot in Telegram."""
+
+    telegram_bot_token: SecretStr | None = None
+    telegram_webhook_secret: SecretStr | None = None
+    telegram_api_url: HttpAddress = "https://api.telegram.org"
+    telegram_allowed_users: Words = ()
+    telegram_allowed_chats: Words = ()
+
+    _check_telegram_token = field_validator("telegram_bot_token")(header_secret)
+
+
+class DiscordSettings(BaseModel):
+    """The app in Discord."""
+
+    discord_bot_token: SecretStr | None = None
+    discord_public_key: str = ""
+    discord_application_id: str = ""
+    discord_servers: Words = ()
+    discord_api_url: HttpAddress = "https://discord.com/api/v10"
+
+    _check_discord_token = field_validator("discord_bot_token")(header_secret)
+
+
+class Settings(
+    DiscordSettings,
+    TelegramSettings,
+    SlackSettings,
+    LimitSettings,
+    TelemetrySettings,
+    WebSettings,
+    ToolSettings,
+    ApprovalSettings,
+    StoreSettings,
+    AgentSettings,
+    ModelSettings,
+    BaseSettings,
+):
+    """The settings, by environment variable; ``.env.example`` explains each.
+
+    Fields of the last group come first.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        env_ignore_empty=True,
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=_name_variable),
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - handed over by name
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources of values: given ones, then the environment, then .env."""
+        return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _strip_values(cls, given: Any) -> Any:
+        """Leave out the blanks around each value, a value that is blank, and what a cluster set."""
+        if not isinstance(given, dict):
+            return given
+        texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
+        unset = {name for name, value in texts.items() if _is_unset(name, value)}
+        return {name: value for name, value in (given | texts).items() if name not in unset}
+
+    @model_validator(mode="after")
+    def _check_folders(self) -> Self:
+        """Raise ValueError where Nod's own files lie in the workspace: reads there run without asking."""
+        if self.workspace is None:
+            if self.shell:
+                raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
+            return self
+        own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
+        if any(file.is_relative_to(self.workspace.resolve()) for file in own):
+            raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
+        return self
 
     def environment(self) -> dict[str, str]:
         """Return the variables that make these settings, each that has a value as one writes it."""
@@ -640,23 +724,6 @@ class Settings(BaseSettings):
         """
         alike = {name: value for name, value in self.environment().items() if not name.startswith(_OWN)}
         return {name: sha256(value.encode()).hexdigest()[:_MARK] for name, value in alike.items()}
-
-    @property
-    def base_path(self) -> str:
-        """Below which path of its public address Nod is, as in ``/nod``; empty where it is alone there."""
-        return urlsplit(self.public_url or "").path.rstrip("/")
-
-    def site_url(self) -> str:
-        """The address of the console, without a slash at its end."""
-        return (self.public_url or self.own_url).rstrip("/")
-
-    @property
-    def sqlite_file(self) -> Path | None:
-        """The database file; None where the database is a server."""
-        url = make_url(self.database_url)
-        if url.drivername == "sqlite":
-            return Path(url.database or "")
-        return None
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:

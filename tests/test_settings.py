@@ -253,15 +253,15 @@ def test_a_setting_is_named_by_its_prefix_and_its_field_except_where_a_name_was_
         for name, field in Settings.model_fields.items()
         if str(field.validation_alias) not in (name.upper(), f"NOD_{name.upper()}")
     ] == [
+        "NOD_MODELS",
+        "NOD_PRICES",
         "NOD_HTTP_TRUSTED_PROXIES",
         "NOD_HTTP_USER_HEADER",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_HEADERS",
         "NOD_MAX_OPEN_PER_PERSON",
         "NOD_MAX_TURNS_PER_PERSON",
         "NOD_MAX_OPEN_PER_CONVERSATION",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "OTEL_EXPORTER_OTLP_HEADERS",
-        "NOD_MODELS",
-        "NOD_PRICES",
     ]
 
 
