@@ -55,6 +55,7 @@ from bot.features.insights.feature import INSIGHTS
 from bot.features.issues.feature import ISSUES
 from bot.features.mcp.feature import MCP
 from bot.features.memory.feature import MEMORY
+from bot.features.opinion.feature import OPINION
 from bot.features.people.feature import PEOPLE
 from bot.features.requests.feature import REQUESTS
 from bot.features.schedules.feature import SCHEDULES
@@ -98,6 +99,7 @@ FEATURES: tuple[Feature, ...] = (
     SCHEDULES,
     MEMORY,
     INSIGHTS,
+    OPINION,
     REQUESTS,
     ISSUES,
     MCP,
@@ -435,6 +437,8 @@ def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -
         wake=ports.dispatcher.wake,
         standing=partial(standing, ports.channels),
         has_account=partial(has_account, ports.channels),
+        models=made.loop.models,
+        prices=made.loop.prices,
         redraw=made.cards.announce_change,
     )
     return [sweep for each in FEATURES for sweep in each.make_sweeps(over)]

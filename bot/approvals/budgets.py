@@ -78,6 +78,19 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
     raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), (extend,))
 
 
+def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
+    """Return whether nothing is left of a budget that what this person asks there counts for.
+
+    ``order`` is the id of the person's line; 0 where there is none.
+    """
+    found = book.list_about(Subject.BUDGET)
+    if not found:
+        return False
+    accounts = people.person_of(session, asker).accounts
+    there = (rule for rule in found if covers(rule.scope, place) or rule.scope in accounts)
+    return any(use.spent >= use.limit for use in (_of(session, rule, book, now, order) for rule in there))
+
+
 def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
     """Return a warning for each budget that is almost used up, and record that it was given.
 

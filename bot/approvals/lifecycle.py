@@ -14,13 +14,15 @@ from bot.approvals import ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
 from bot.domain.files import File, for_people
+from bot.domain.hooks import MAX_HOLD
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, bound_text, for_model
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
+from bot.domain.rules import Rulebook
 from bot.domain.text import as_written, one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
@@ -197,8 +199,42 @@ def _claim(
             raise Refused(f"This is now forbidden: {why}.")
     if why := ownership.find_change(session, p):
         raise Disconnected(why)
+    if _is_held(session, policy.book, p, now):
+        return None
     by, version = By.nod(Act.EXECUTE), policy.book.version
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
+
+
+def _is_held(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
+    """Return whether a feature keeps an approved proposal waiting. `Recovery` starts it again later."""
+    latest = (p.decided_at or p.updated_at) + MAX_HOLD
+    held = (hold_claim(session, book, p) for hold_claim in hooks_of(session).hold_claim)
+    return any(until is not None and now < min(until, latest) for until in held)
+
+
+def raise_bar(
+    session: Session, policies: Policies, proposal_id: str, round_: int, why: str, now: datetime
+) -> tuple[Proposal | None, tuple[Job, ...]]:
+    """Have a proposal need one more approval than it does; None where it is decided, claimed or another one.
+
+    Where no one could give it, admins may decide as well. Where that is not enough either, nothing changes:
+    the proposal comes back as it was. Votes that were given stand. ``round_``: of the contents.
+    """
+    conversation_lock.with_proposal(session, proposal_id)
+    p = proposals.get(session, proposal_id)
+    if p is None or p.round != round_ or p.state not in (State.PROPOSED, State.APPROVED):
+        return None, ()
+    policy, requester = policies.load(session), people.person_of(session, p.requester)
+    deciders, needed = p.deciders, p.quorum + 1
+    if policy.too_few(deciders, requester, needed) and policy.holders(Role.ADMIN, deciders.place):
+        deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
+    if p.own or policy.too_few(deciders, requester, needed):
+        return p, ()
+    by = By.nod(Act.RAISE, redact_text(why))
+    raised = transitions.raise_requirements(session, p, by, now, deciders=deciders, quorum=needed)
+    if raised is None:
+        raise LostRace
+    return raised, (redraw(session, raised),)
 
 
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:

@@ -7,7 +7,7 @@ part of it: where it raises, nothing of the transaction is kept.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from sqlmodel import Session
@@ -18,6 +18,10 @@ from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.domain.rules import Rulebook
+
+MAX_HOLD = timedelta(seconds=60)
+"""The longest time for which features can keep what was approved from running."""
 
 
 class StopModelCall(Protocol):
@@ -49,6 +53,22 @@ class AnnotateCard(Protocol):
     """
 
     def __call__(self, session: Session, proposal: Proposal) -> Sequence[Annotation]: ...
+
+
+class AskPeople(Protocol):
+    """Told in the transaction that stores contents that people are to decide: each round of a proposal."""
+
+    def __call__(self, session: Session, proposal: Proposal, now: datetime) -> None: ...
+
+
+class HoldClaim(Protocol):
+    """Asked before an approved proposal is claimed, in the transaction of the claim, with its rules.
+
+    Returns the time until which it is to wait, or None. That is never more than `MAX_HOLD` after its
+    approval.
+    """
+
+    def __call__(self, session: Session, book: Rulebook, proposal: Proposal) -> datetime | None: ...
 
 
 class RefuseGrant(Protocol):
@@ -111,6 +131,8 @@ class Hooks:
     count_answer: tuple[CountAnswer, ...] = ()
     add_to_prompt: tuple[AddToPrompt, ...] = ()
     annotate_card: tuple[AnnotateCard, ...] = ()
+    ask_people: tuple[AskPeople, ...] = ()
+    hold_claim: tuple[HoldClaim, ...] = ()
     refuse_grant: tuple[RefuseGrant, ...] = ()
     forget_conversations: tuple[ForgetConversations, ...] = ()
     send_digest: tuple[SendDigest, ...] = ()

@@ -19,6 +19,7 @@ class Act(StrEnum):
     WARN = "warn"
     REMIND = "remind"
     ESCALATE = "escalate"
+    RAISE = "raise"  # one more approval, after a second opinion
     UNDELIVERABLE = "undeliverable"
     UNASKED = "unasked"  # the call that asked has ended
     CHANGED = "changed"  # the current values did, after its approval

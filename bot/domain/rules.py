@@ -60,6 +60,7 @@ class Subject(StrEnum):
     MODEL = "model"  # str: the name of the model that answers there, or this person
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
     INSTRUCTIONS = "instructions"  # str: what is asked of the agent there, in addition to the settings' own
+    OPINION = "opinion"  # Opinion: the model whose words stand on the card, and what its no does
     BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
     @property
@@ -115,6 +116,21 @@ class Escalation(NamedTuple):
     to: str
 
 
+class Raising(StrEnum):
+    """The answers of a second opinion that make a call need one more approval."""
+
+    NEVER = ""
+    NO = "raises"  # it says that this is not what was asked
+    NO_OR_MISSING = "raises, or is missing"  # that, or it did not come in time
+
+
+class Opinion(NamedTuple):
+    """The model that gives a second opinion, by its name here."""
+
+    model: str
+    raising: Raising = Raising.NEVER
+
+
 class Hours(NamedTuple):
     """A span of hours on a clock; it may go over midnight."""
 
@@ -149,6 +165,7 @@ RuleValue = (
     | timedelta
     | Quorum
     | Escalation
+    | Opinion
     | Hours
     | DailyDigest
     | GivenRole
@@ -454,6 +471,13 @@ class Rulebook:
         found: Found[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
         return found.value
 
+    def opinion(self, call: CallFacts) -> Opinion | None:
+        """Return whose second opinion a card gets; of several the one that raises most."""
+        found: list[Opinion] = [
+            rule.value for rule in self.matching(Subject.OPINION, call) if isinstance(rule.value, Opinion)
+        ]
+        return max(found, key=_STRICTNESS[Subject.OPINION], default=None)
+
     def routes(self, call: CallFacts) -> list[str]:
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
@@ -568,6 +592,7 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.DECIDERS: _narrowness,
     Subject.REMIND: lambda length: -length,
     Subject.ESCALATE: lambda value: -value.after,
+    Subject.OPINION: lambda value: list(Raising).index(value.raising),
     Subject.PLANS: APPROVERS.index,
     Subject.UNDO: lambda length: -length,
 }
@@ -606,6 +631,8 @@ def value_words(subject: Subject, value: RuleValue) -> str:
             if value:
                 return format_length(value.total_seconds())
             return "off"
+        case Opinion(model, raising):
+            return f"{model} {raising}".strip()
         case Escalation(after, to):
             return f"{format_length(after.total_seconds())} {to}"
     if subject is Subject.INSTRUCTIONS:
@@ -628,6 +655,8 @@ def store_value(subject: Subject, value: RuleValue) -> Any:
             return [value.total_seconds()]
         case Escalation(after, to):
             return [after.total_seconds(), to]
+        case Opinion(model, raising):
+            return [model, str(raising)]
         case Hours(begin, end):
             return [f"{begin:%H:%M}", f"{end:%H:%M}"]
         case DailyDigest(at, to):
@@ -654,6 +683,8 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return tuple(kept)
         case Subject.ESCALATE:
             return Escalation(timedelta(seconds=kept[0]), kept[1])
+        case Subject.OPINION:
+            return Opinion(kept[0], Raising(kept[1]))
         case Subject.QUIET:
             return Hours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
         case Subject.DIGEST:

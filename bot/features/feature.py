@@ -7,6 +7,7 @@ from typing import Annotated, Protocol
 from fastapi import APIRouter, Depends, Request
 from starlette.routing import BaseRoute
 
+from bot.agent.models import Models
 from bot.approvals.agents import AgentCalls
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.channels.base import IsShared, Standing
@@ -15,6 +16,7 @@ from bot.domain.connection_port import Connections
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor
+from bot.domain.prices import Prices
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 from bot.store.database import Database
@@ -56,13 +58,16 @@ class SweepParts(FeatureParts):
     """The additional dependencies of sweeps.
 
     ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat, ``has_account``
-    whether an account is there at all; ``redraw`` has cards that are behind redrawn.
+    whether an account is there at all; ``redraw`` has cards that are behind redrawn. ``models`` are set up,
+    with their ``prices``.
     """
 
     registry: Registry
     wake: Wake
     standing: Standing
     has_account: Callable[[Actor], Awaitable[bool]]
+    models: Models
+    prices: Prices
     redraw: Callable[[], Awaitable[None]]
 
 

@@ -17,7 +17,7 @@ from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow,
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
-from bot.store.turns import IS_WANTED
+from bot.store.turns import IS_WANTED, OPINION
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
@@ -164,7 +164,8 @@ def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[Tu
     if under_way:  # an empty list next to OR would have all turns read
         here |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
-    rows = session.connection().execute(select(*columns).where(here).order_by(_TURN.c.id))
+    seen = select(*columns).where(here, _TURN.c.state != OPINION).order_by(_TURN.c.id)
+    rows = session.connection().execute(seen)
     return [
         TurnSeen(ident, state, None if end is None else (end - began).total_seconds())
         for ident, state, began, end in rows

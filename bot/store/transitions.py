@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.annotations import bound_annotations
-from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State
+from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State, clock
 from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log
@@ -86,7 +86,16 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> tuple
         _name_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
     log.append(session, changes)
-    return tuple(change.proposal for change in changes)
+    opened = tuple(change.proposal for change in changes)
+    for proposal in opened:
+        if proposal.state is State.PROPOSED:
+            _ask_people(session, proposal, proposal.created_at)
+    return opened
+
+
+def _ask_people(session: Session, proposal: Proposal, now: datetime) -> None:
+    for ask_people in hooks_of(session).ask_people:
+        ask_people(session, proposal, now)
 
 
 def _annotate(session: Session, proposal: Proposal) -> Proposal:
@@ -159,6 +168,8 @@ def move(
     log.append(session, [Change(after, new, by, about)])
     if moved_row.is_posted and not has_cards_behind(session, after):
         _want_redraw(session, after)
+    if asked_again:
+        _ask_people(session, after, now)
     if state in SETTLED:
         for end_proposal in hooks_of(session).end_proposal:
             end_proposal(session, after, now)
@@ -166,19 +177,35 @@ def move(
 
 
 def raise_requirements(
-    session: Session, before: Proposal, by: By, now: datetime, *, deciders: Deciders, **times: Any
+    session: Session,
+    before: Proposal,
+    by: By,
+    now: datetime,
+    *,
+    deciders: Deciders,
+    quorum: int | None = None,
+    **times: Any,
 ) -> Proposal | None:
-    """Have an open proposal ask for other people as well, guarded and recorded as each `move` is.
+    """Have a proposal ask for other people as well, or for more of them, guarded and recorded like a `move`.
 
-    ``deciders`` are its own with roles added. ``times`` are columns of due times that change with it. Returns
-    what it is now, or None when someone else was faster. Raises ValueError where it is no longer open, or
-    where anything else would change.
+    ``deciders`` are its own with roles added, ``quorum`` is no fewer votes than before; votes that were given
+    stand. ``times`` are columns of due times that change with it. What was approved and not claimed waits for
+    people again, for as long as at first. Returns what it is now, or None when someone else was faster.
+    Raises ValueError where it is neither open nor approved, or where anything else would change.
     """
     same = replace(deciders, roles=before.deciders.roles, escalated=before.deciders.escalated)
     kept = set(before.deciders.roles) <= set(deciders.roles) and same == before.deciders
-    if before.state is not State.PROPOSED or not kept or not times.keys() <= _DUE_TIMES:
-        raise ValueError("only an open proposal can ask for more, and nothing that it asked for is dropped")
-    return move(session, before, by, now, deciders=deciders, **times)
+    quorum = before.quorum if quorum is None else quorum
+    if before.state not in (State.PROPOSED, State.APPROVED) or not times.keys() <= _DUE_TIMES:
+        raise ValueError("only what is open, or approved and not claimed, can ask for more")
+    if not kept or quorum < before.quorum:
+        raise ValueError("nothing that a proposal asked for is dropped")
+    changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
+    if before.state is State.APPROVED:
+        undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
+        changes |= {**undecided, **clock(before.ttl, before.remind_every, now)}
+        return move(session, before, by, now, State.PROPOSED, **changes)
+    return move(session, before, by, now, **changes)
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:

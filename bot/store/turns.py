@@ -22,6 +22,8 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import among, count_changed, since, table_of
 
 WANTED = "wanted"
+OPINION = "opinion"
+"""The state of a row that is no turn: what a second opinion cost."""
 _TURN = table_of(TurnRow)
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
@@ -87,7 +89,7 @@ _WAITS = (
 )
 _NEWEST_END = (
     select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
-    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~IS_WANTED)
+    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~IS_WANTED, _TURN.c.state != OPINION)
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
@@ -237,6 +239,25 @@ def spend(session: Session, turn: Turn, usage: Usage) -> None:
     """Keep what a turn has used by now. Raises TakenOver where another process runs it."""
     check_owned(session, turn)
     session.execute(update(_TURN).where(_TURN.c.id == turn.id, IS_WANTED).values(asdict(usage)))
+
+
+def add_opinion(
+    session: Session, conversation_id: str, asker: str, asked: int | None, usage: Usage, now: datetime
+) -> None:
+    """Store the cost of a second opinion where a turn's stands, so that usage and budgets count it.
+
+    ``asked`` is the id of the person's line that led to it. It is no turn of the agent.
+    """
+    row = TurnRow(
+        conversation_id=conversation_id,
+        state=OPINION,
+        **asdict(usage),
+        asker=asker,
+        asked=asked,
+        created_at=now,
+        ended_at=now,
+    )
+    session.add(row)
 
 
 def hold_turn(session: Session, turn: Turn) -> None:

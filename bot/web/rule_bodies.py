@@ -186,6 +186,14 @@ class BatchRule(_Rule):
     failed: Literal["stop"]
 
 
+class OpinionRule(_CallRule):
+    """Whose second opinion cards get, and which of its answers ask for one more approval."""
+
+    subject: Literal["opinion"]
+    model: Word
+    raising: Literal["raises", "raises, or is missing"] | None = None
+
+
 class InstructionsRule(_Rule):
     """What is asked of Nod at a place, in addition to the settings' own."""
 
@@ -233,6 +241,7 @@ AnyRule = Annotated[
     | BatchRule
     | BudgetRule
     | ModelRule
+    | OpinionRule
     | InstructionsRule,
     Field(discriminator="subject"),
 ]

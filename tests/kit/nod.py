@@ -185,6 +185,8 @@ class Nod:
             wake=self.valve.wake,
             standing=there,
             has_account=partial(has_account, self.channels),
+            models=made.loop.models,
+            prices=made.loop.prices,
             redraw=made.cards.announce_change,
         )
         self.sweeps = [sweep for each in FEATURES for sweep in each.make_sweeps(sweeping)]

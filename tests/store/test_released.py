@@ -79,7 +79,10 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
         ("0007", _WAITING),
         # a command that was tried, and a batch of three
         ("0008", _WAITING | {"shell_run": None, "update_issue": None}),
-        *((each, _WAITING | dict.fromkeys(_LATER)) for each in ("0009", "0010", "0011", "0012", "0013")),
+        *(
+            (each, _WAITING | dict.fromkeys(_LATER))
+            for each in ("0009", "0010", "0011", "0012", "0013", "0014")
+        ),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(

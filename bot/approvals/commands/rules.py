@@ -148,6 +148,11 @@ class RuleCommands:
                 "which language model answers in a place, or a person; without words, which there are",
                 self._model,
             ),
+            Subcommand(
+                f"opinion MODEL [raises[, or is missing]] {rest}",
+                "another model's few words on the card; raises: its no asks for one more approval",
+                self._opinion,
+            ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
             Subcommand(
@@ -408,6 +413,12 @@ class RuleCommands:
         lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
         lines += [f"- {rule.words}" for rule in book.list_about(Subject.MODEL)]
         return await self._put_names_in("\n".join(lines))
+
+    async def _opinion(self, command: Command, text: str) -> str | CommandReply:
+        name, _ = first_word(text)
+        if name not in self._models:
+            raise CommandError(f"{name!r} is not a model here. There are {', '.join(self._models)}.")
+        return await self._set(Subject.OPINION)(command, text)
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
         """Extend a budget until its period ends, by an amount or by a quarter."""

@@ -23,7 +23,9 @@ from bot.domain.rules import (
     Hours,
     Limits,
     Mode,
+    Opinion,
     Quorum,
+    Raising,
     Rule,
     RuleValue,
     Subject,
@@ -384,6 +386,15 @@ def _only(word: str) -> Callable[[list[str]], RuleValue]:
     return read
 
 
+def _opinion(words: list[str]) -> Opinion:
+    model, *rest = words
+    said = " ".join(rest)
+    known = {str(each).replace(",", ""): each for each in Raising}
+    if said.replace(",", "") not in known:
+        raise CommandError("After the model comes nothing, `raises`, or `raises, or is missing`.")
+    return Opinion(model, known[said.replace(",", "")])
+
+
 def _budget(words: list[str]) -> Budget:
     try:
         return Budget.parse(words)
@@ -415,5 +426,6 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.BUDGET: _budget,
     Subject.MODEL: _one(str),
     Subject.UNDO: _one(_undo_for),
+    Subject.OPINION: _opinion,
     Subject.BATCH: _only("stop"),
 }

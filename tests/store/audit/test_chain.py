@@ -62,6 +62,7 @@ NOT_COVERED = {
     "teammate": "work under way; what its plan unlocks follows from the plan's own row",
     "issue": "the built-in tracker's data",
     "issue_comment": "the built-in tracker's data",
+    "opinion": "second opinions that are asked for; what they say and raise is in the proposal",
     "trial_token": "what a trial would apply: its proposal has the hash, which is checked before",
     "agent_call": "what tools told agents, purged by retention; how each call ended is its proposal's",
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
