@@ -1,0 +1,31 @@
+"""Opinion: another model's few words on a card, which can ask for one more approval and never for fewer."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from bot.domain.chat import Address
+from bot.domain.hooks import Hooks
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.features.opinion import reviewer, rows
+from bot.jobs.scheduler import Sweep
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    wanting = partial(rows.want_opinion, parts.policies)
+    return Hooks(ask_people=(wanting,), hold_claim=(rows.find_hold,))
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    asking = reviewer.Reviewer(
+        parts.database,
+        parts.policies,
+        parts.models,
+        parts.prices,
+        parts.clock,
+        parts.wake,
+        [Address.parse(chat) for chat in parts.settings.approver_chats],
+    )
+    return (Sweep("ask_opinions", reviewer.SECONDS, asking.run),)
+
+
+OPINION = Feature(name="opinion", make_sweeps=_make_sweeps, make_hooks=_make_hooks)

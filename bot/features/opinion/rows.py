@@ -1,0 +1,94 @@
+"""Second opinions as rows: wanted with the card, taken by one process, ended once."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Update, text, update
+from sqlmodel import Session, col, select
+
+from bot.approvals import rights
+from bot.domain.conversations import LineRole
+from bot.domain.hooks import MAX_HOLD
+from bot.domain.proposals import Proposal
+from bot.domain.rules import Raising, Rulebook, Subject
+from bot.features.opinion.tables import OpinionRow
+from bot.store.engine import insert_or_ignore
+from bot.store.rules import Policies
+from bot.store.tables.conversations import MessageRow
+from bot.store.tables.row import count_changed, table_of
+
+HOLD = timedelta(seconds=20)
+"""The longest wait for an opinion that can raise."""
+PATIENCE = timedelta(minutes=2)
+"""The longest wait for one that can't."""
+_LEASE = timedelta(seconds=30)  # beyond the time that is left for it
+_TABLE, _LINE = table_of(OpinionRow), table_of(MessageRow)
+_WAITS = {"sqlite": text("waits = 1"), "postgresql": text("waits")}
+
+
+def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: datetime) -> None:
+    """Want an opinion on the contents of a proposal where a rule asks for one; else it reads nothing."""
+    kind = proposal.kind
+    if not policies.held.book.list_about(Subject.OPINION):
+        return
+    if not kind.runs or kind.is_answer or kind.is_form or proposal.undoes:
+        return
+    wanted = policies.load(session).book.opinion(rights.call_of(session, proposal))
+    if wanted is None:
+        return
+    row = {
+        "proposal_id": proposal.id,
+        "round": proposal.round,
+        "model": wanted.model,
+        "raising": str(wanted.raising),
+        "waits": True,
+        "asked_at": now,
+        "due_at": now + (HOLD if wanted.raising else PATIENCE),
+    }
+    session.connection().execute(insert_or_ignore(session, OpinionRow), row)
+
+
+def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
+    """Return how long what was approved waits for an opinion that could still raise."""
+    if not book.list_about(Subject.OPINION):
+        return None
+    row = session.get(OpinionRow, (proposal.id, proposal.round))
+    if row is None or not row.waits or not row.raising:
+        return None
+    if row.raising == Raising.NO_OR_MISSING:  # `Reviewer` ends it as missing
+        return max(row.due_at, (proposal.decided_at or row.due_at) + MAX_HOLD)
+    return row.due_at
+
+
+def take_waiting(session: Session, now: datetime, most: int) -> Sequence[OpinionRow]:
+    """Take some of the opinions that no process is asking for, the oldest first."""
+    dialect = session.connection().dialect.name
+    is_free = col(OpinionRow.taken_until).is_(None) | (col(OpinionRow.taken_until) < now)
+    found = select(OpinionRow).where(_WAITS[dialect], is_free).order_by(col(OpinionRow.asked_at)).limit(most)
+    taken = []
+    for row in session.exec(found).all():
+        mine = _one(row.proposal_id, row.round).where(is_free)
+        until = max(row.due_at, now) + _LEASE
+        if count_changed(session.connection().execute(mine.values(taken_until=until))):
+            taken.append(OpinionRow(**row.model_dump()))
+    return taken
+
+
+def end_opinion(session: Session, proposal_id: str, round_: int) -> bool:
+    """End the wait for an opinion. Returns False where it had ended."""
+    ended = _one(proposal_id, round_).values(waits=False)
+    return bool(count_changed(session.connection().execute(ended)))
+
+
+def _one(proposal_id: str, round_: int) -> Update:
+    return update(_TABLE).where(
+        _TABLE.c.proposal_id == proposal_id, _TABLE.c.round == round_, _TABLE.c.waits.is_(True)
+    )
+
+
+def find_request(session: Session, proposal: Proposal) -> tuple[int, str] | None:
+    """Return the line of a person that a proposal answers, its number and its text; None for a note's."""
+    answer = select(_LINE.c.after).where(_LINE.c.id == proposal.message_id).scalar_subquery()
+    found = select(_LINE.c.id, _LINE.c.text).where(_LINE.c.id == answer, _LINE.c.role == LineRole.USER)
+    line = session.connection().execute(found).first()
+    return (line[0], line[1]) if line else None

@@ -1,0 +1,28 @@
+"""Second opinions that are asked for, as rows."""
+
+from datetime import datetime
+
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import Row, id_of, partial
+
+
+class OpinionRow(Row, table=True):
+    """A second opinion on one round of a proposal. ``waits``: it has not come yet, and is not given up.
+
+    ``raising`` is a `Raising`. ``due_at``: when it is missing. ``taken_until``: a process asks for it.
+    """
+
+    __tablename__ = "opinion"
+    __table_args__ = (partial("opinion_waiting", "asked_at", where="waits = 1", postgresql="waits"),)
+
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    round: int = Field(primary_key=True)
+    model: str
+    raising: str
+    waits: bool = True
+    asked_at: datetime = Field(sa_type=UTCDateTime)
+    due_at: datetime = Field(sa_type=UTCDateTime)
+    taken_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
