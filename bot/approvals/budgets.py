@@ -81,7 +81,7 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
 def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
     """Return whether nothing is left of a budget that what this person asks there counts for.
 
-    ``order`` is the id of the person's line; 0 where there is none.
+    ``order`` is the id of the person's line, or 0 without one.
     """
     found = book.list_about(Subject.BUDGET)
     if not found:
