@@ -135,6 +135,8 @@ def test_any_answer_is_read_or_is_no_opinion(text: str, has_request: bool) -> No
 
 @given(st.text(st.characters(codec="ascii", categories=("Ll",)), min_size=1, max_size=140))
 def test_a_line_fits_and_its_end_is_not_cut_away(does: str) -> None:
-    said = OpinionWords(does, Asked.NO, ("you named one", "nothing is kept")).say("one more approval is needed")
+    said = OpinionWords(does, Asked.NO, ("you named one", "nothing is kept")).say(
+        "one more approval is needed"
+    )
     assert len(said) <= TEXT_CHARS
     assert said.endswith("; you named one; nothing is kept; one more approval is needed")
