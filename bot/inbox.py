@@ -44,6 +44,7 @@ from bot.domain.chat import (
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.hooks import MessageAnswer
 from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, OwnWork, Queue, Work
 from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
@@ -65,6 +66,7 @@ from bot.errors import (
 from bot.store import conversations, messages, people, teams, turns
 from bot.store.connections import get_connections
 from bot.store.database import Database
+from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
@@ -216,8 +218,11 @@ class Assistant:
         self._remember_names(new)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)
-        if accepted is None:
+        if accepted is None or accepted == MessageAnswer(""):
             return Reply(Answer.DUPLICATE, "I have this already.")
+        if isinstance(accepted, MessageAnswer):
+            await self.dispatcher.wake(*accepted.jobs)
+            return Reply(Answer.ANSWERED, accepted.text)
         self.own.learn(message.actor, accepted.person)
         if owner and accepted.wants_turn:
             self.own.begins(accepted.conversation_id, message.actor)
@@ -231,13 +236,21 @@ class Assistant:
 
     def _accept(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
-    ) -> arrive.Accepted | str | None:
-        """Store a message. Returns its place, or a refusal in words, or None for a duplicate."""
+    ) -> arrive.Accepted | MessageAnswer | str | None:
+        """Store a message. Returns its place, or a refusal in words, or None for a duplicate.
+
+        A message that a part of Nod had asked for is not stored: its answer is returned.
+        """
         if new:
             _learn_names(session, new, message.actor)
-        return self._find_refusal(session, message) or arrive.accept(
-            session, message, now, self.bounds, owner
-        )
+        refusal = self._find_refusal(session, message)
+        if refusal:
+            return refusal
+        for answer_message in hooks_of(session).answer_message if message.private else ():
+            answer = answer_message(session, message, now)
+            if answer is not None:
+                return answer
+        return arrive.accept(session, message, now, self.bounds, owner)
 
     async def _take_request(self, request: Request) -> Reply:
         try:

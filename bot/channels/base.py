@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
+from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import SHELL, Actor, Membership, UserGroup
 from bot.domain.similarity import GrantAudience, GrantScope
@@ -37,6 +38,7 @@ class Overview:
     waiting: tuple[Card, ...]  # this person may decide
     asked: tuple[Card, ...]  # this person's own, still open
     recent: tuple[Card, ...]  # ended lately, decided or asked for by this person
+    offers: tuple[CommandOffer, ...] = ()  # what parts of Nod offer this person
 
 
 class Lookup(Protocol):

@@ -14,12 +14,14 @@ from bot.channels.delivery.cards import Cards, draw_card
 from bot.domain.batches import batch_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address
+from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED, Proposal, State, together
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals
 from bot.store.database import Database
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 
 _RECENT = 20
@@ -104,10 +106,12 @@ class CoreLookup:
 
     async def overview(self, actor: Actor) -> Overview:
         parts: list[list[list[Proposal]]] = []
+        offers: list[CommandOffer] = []
 
         def find(session: Session) -> list[Proposal]:
             found = [together(part) for part in self._overview(session, actor)]
             parts[:] = [[_whole(session, each[0]) for each in part] for part in found]
+            offers[:] = [each for offer in hooks_of(session).offer_commands for each in offer(session, actor)]
             return [p for part in parts for rows in part for p in rows]
 
         cards = await self.cards.load_cards(find)
@@ -120,7 +124,8 @@ class CoreLookup:
                 return batch_card(rows, each)
             return each[0]
 
-        return Overview(*(tuple(map(shown, part)) for part in parts))
+        waiting, asked, recent = (tuple(map(shown, part)) for part in parts)
+        return Overview(waiting, asked, recent, tuple(offers))
 
     def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
         if rights.visible(session, self.policies, proposal, actor):

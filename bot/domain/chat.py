@@ -204,6 +204,7 @@ class Answer(StrEnum):
     INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
     LATER = "later"  # too much came from this person; it may be sent again later
     DUPLICATE = "duplicate"  # this event was received before
+    ANSWERED = "answered"  # a part of Nod had asked for these words; no model reads them
 
 
 @dataclass(frozen=True, slots=True)

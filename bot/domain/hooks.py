@@ -13,7 +13,7 @@ from typing import Protocol
 from sqlmodel import Session
 
 from bot.domain.annotations import Annotation
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Message
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
@@ -110,6 +110,39 @@ class MoveChat(Protocol):
     def __call__(self, session: Session, old: Address, new: Address, now: datetime) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class MessageAnswer:
+    """The answer to a message that is for a part of Nod; '' where it was answered before."""
+
+    text: str
+    jobs: tuple[Job, ...] = ()
+
+
+class AnswerMessage(Protocol):
+    """Asked of a message in someone's private chat, in the transaction that would store it.
+
+    Returns the answer where a part of Nod asked for it, such as a number: then it is stored nowhere, and no
+    model reads it. None for every other message.
+    """
+
+    def __call__(self, session: Session, message: Message, now: datetime) -> MessageAnswer | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOffer:
+    """A command that a person may want to send: the words about it, its button, and what follows ``/nod``."""
+
+    about: str
+    label: str
+    words: str
+
+
+class OfferCommands(Protocol):
+    """Asked for a person who looks at their home, in a transaction that may be a read."""
+
+    def __call__(self, session: Session, actor: Actor) -> Sequence[CommandOffer]: ...
+
+
 class QuietAudience(Protocol):
     """Asked before people are reminded of an open proposal, in a transaction that may be a read.
 
@@ -140,6 +173,8 @@ class Hooks:
     change_person: tuple[ChangePerson, ...] = ()
     move_chat: tuple[MoveChat, ...] = ()
     quiet_audience: tuple[QuietAudience, ...] = ()
+    answer_message: tuple[AnswerMessage, ...] = ()
+    offer_commands: tuple[OfferCommands, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

@@ -38,6 +38,7 @@ from bot.domain.verbs import (
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
+SEND_COMMAND = "command"  # in App Home: sends the command that its value is
 REVIEW_STEPS = "review_steps"  # opens it, too; its submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
 CONTEXT_SHOWN = "context"  # opens what led to it

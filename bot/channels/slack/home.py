@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import aiohttp
 from slack_sdk.errors import SlackClientError
@@ -11,12 +11,13 @@ from bot.channels.base import Lookup, Overview
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import CHOOSING, MORE, REVIEW, VIEW, action_id, more, value_of
+from bot.channels.slack.card import CHOOSING, MORE, REVIEW, SEND_COMMAND, VIEW, action_id, more, value_of
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.rows import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
+from bot.domain.hooks import CommandOffer
 from bot.domain.proposals import Level
 from bot.domain.verbs import CHOOSE, EACH_ROW, Verb
 from bot.errors import ChannelError
@@ -24,6 +25,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100
+_MOST_OFFERS = 5
 _CALM = 0.5  # seconds; changes within them are shown together
 
 
@@ -45,8 +47,18 @@ def view(overview: Overview, notice: str = "") -> Block:
         b.divider(),
         b.header("Lately"),
         *_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
+        *_list_offers(overview.offers),
     ]
     return {"type": "home", "blocks": shown}
+
+
+def _list_offers(offers: Sequence[CommandOffer]) -> list[Block]:
+    """Render what parts of Nod offer this person: each a line and a button that sends its command."""
+    shown: list[Block] = [b.divider(), b.header("Your accounts")] if offers else []
+    for each in offers[:_MOST_OFFERS]:
+        label = text.cut(each.label, blocks.BUTTON_TEXT)[0]
+        shown += [b.context(each.about), b.actions(b.button(label, action_id(SEND_COMMAND), each.words))]
+    return shown
 
 
 def _part(

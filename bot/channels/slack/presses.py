@@ -24,7 +24,7 @@ from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Inbox, Press, Reply, make_said, read_choice, refusal
+from bot.domain.chat import Address, Answer, Command, Inbox, Press, Reply, make_said, read_choice, refusal
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Level
@@ -128,6 +128,8 @@ class SlackPresses:
                     words = _OUTSIDE
                 else:
                     words = await self.threads.handle_press(place)
+            elif click.verb == cards.SEND_COMMAND and place is None:
+                words = await self._send_command(click)
             elif (choice := read_choice(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:
@@ -146,6 +148,13 @@ class SlackPresses:
             await tell_person(self.workspaces, place, click.user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
+
+    async def _send_command(self, click: Click) -> str:
+        """Send the command of a button in App Home, and return the answer, which goes to that person."""
+        actor = await self._actor(click)
+        own = SlackPlace(click.team, click.user).address
+        reply = await self.inbox(Command(actor, "nod", click.value, own, private=True, in_conversation=False))
+        return reply.text
 
     async def _say(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Submit a choice button's words in the person's name, and return the reply for them."""

@@ -9,6 +9,8 @@ from bot.features.connections import ending, routes
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
 from bot.features.connections.section import MissingSection
+from bot.features.connections.sign_in.connecting import ConnectFlow
+from bot.features.connections.sign_in.typed_numbers import TypedNumbers
 from bot.features.connections.sweep import SECONDS, ConnectionSweep
 from bot.features.connections.tools import connection_tools
 from bot.features.feature import Feature, FeatureParts, SweepParts
@@ -42,6 +44,8 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     return Hooks(
         add_to_prompt=(section.write,),
         annotate_card=(readings.warn_of_answer,),
+        answer_message=(TypedNumbers(ConnectFlow(parts.connections)).answer,),
+        offer_commands=(section.offer_commands,),
         change_person=(ending.end_of_account,),
         move_chat=(ending.move_chat,),
     )

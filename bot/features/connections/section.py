@@ -1,11 +1,14 @@
 """The line of the prompt that says at which servers the person who asks has no connection."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlmodel import Session
 
 from bot.domain.connections import Identity, Whose
 from bot.domain.conversations import Transcript
+from bot.domain.hooks import CommandOffer
+from bot.domain.people import Actor
 from bot.features.connections.port import AccountConnections
 from bot.store import people
 
@@ -20,6 +23,7 @@ _RESTS = """
 The account of this chat at {servers} rests while people of another company read along here. Its tools are not
 there now. Say so where they are needed.
 """
+_MOST_OFFERED = 5
 _TEXTS = (_MISSING, _NO_PLACE, _RESTS)
 
 
@@ -33,6 +37,20 @@ class MissingSection:
         """Return the section, or '' where nothing is missing."""
         missing = await self._port.database.read(self._find_missing, transcript)
         return "".join(text.format(servers=", ".join(missing[text])) for text in _TEXTS if missing.get(text))
+
+    def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
+        """Offer a person to connect their account at each server at which they have none."""
+        person = people.person_of(session, actor)
+        if person.outside:
+            return ()
+        whose = Whose(frozenset(person.accounts | {str(actor)}), str(actor))
+        offers = []
+        for name, config in sorted(self._port.servers.items()):
+            found = self._port.find(session, name, config.identity, whose)
+            if config.identity is Identity.PERSON and (found is None or found.is_expired):
+                about = f"You have no account connected at {name}. With one, Nod acts as you there."
+                offers.append(CommandOffer(about, f"Connect {name}", f"connections connect {name}"))
+        return offers[:_MOST_OFFERED]
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
         """Return the servers of each text of the section."""

@@ -161,8 +161,8 @@ class Office:
         links = [str(entity["url"]) for each in found for entity in each.entities if entity.get("url")]
         return "\n".join([*(each.text for each in found), *links])
 
-    async def connect(self, who: Someone, server: str) -> str:
-        """Connect an account in this chat; what is answered at the end."""
+    async def find_digits(self, who: Someone, server: str) -> str:
+        """Ask for a link in this chat and sign in; the number that the browser shows."""
         said = await self.command(who, f"/nod connections connect {server}")
         link = _LINK.search(said)
         assert link, said
@@ -171,8 +171,31 @@ class Office:
             page = await Browser(link[0].partition("/connect/")[0], client).sign_in(link[0])
         digits = _DIGITS.search(page.text)
         assert digits, page.text
+        return digits[1]
+
+    async def connect(self, who: Someone, server: str) -> str:
+        """Connect an account in this chat; what is answered at the end."""
+        digits = await self.find_digits(who, server)
         await self.idle()
-        return await self.command(who, f"/nod connections confirm {digits[1]}")
+        return await self.command(who, f"/nod connections confirm {digits}")
+
+    async def write_alone(self, who: Someone, text: str) -> None:
+        """Write in private what no model answers."""
+        if self.chat == "slack":
+            await self.slack.say(who.slack, text)
+        else:
+            await self.telegram.say(who.telegram, text)
+        await self.idle()
+
+    async def see_alone(self, who: Someone, words: str) -> None:
+        """Wait until this person reads that in private."""
+
+        def read() -> str:
+            if self.chat == "slack":
+                return "\n".join(str(m.blocks) for m in self.slack.in_channel(self.slack.dm(who.slack)))
+            return "\n".join(m.text for m in self.telegram.shown(who.telegram))
+
+        await eventually(lambda: words in read(), words)
 
     async def press(self, who: Someone, label: str, p: Proposal) -> None:
         """Press a button of a proposal's card, wherever this person has it, once it is there."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain import kinds
-from bot.testing.world import Says
+from bot.testing.world import Says, eventually
 from tests.features.connections.office import ANA, BEN, Office
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
@@ -171,3 +171,45 @@ async def test_a_teammate_reads_and_changes_as_who_asked_the_lead(office: Office
     await office.restart()
     await office.press(ANA, "Approve", p)
     await office.expect(("octocat", "hub", "close_issue"), ("octocat", "tracker", "list_issues"))
+
+
+async def test_the_number_is_typed_as_a_plain_message_and_no_model_reads_it(
+    office: Office,
+) -> None:
+    digits = await office.find_digits(ANA, "hub")
+    await office.idle()
+    before = len(office.model.seen)
+    await office.write_alone(ANA, digits)
+    await office.see_alone(ANA, "Connected: As Ana at hub (octocat)")
+    assert len(office.model.seen) == before
+    assert digits not in str(office.proposals())
+
+
+async def test_a_wrong_number_typed_so_ends_it_and_other_messages_go_to_the_agent(office: Office) -> None:
+    digits = await office.find_digits(ANA, "hub")
+    wrong = f"{(int(digits) + 1) % 1_000_000:06}"
+    await office.whisper(ANA, "call me 12345678", Says("I can't call."))
+    await office.write_alone(ANA, wrong)
+    await office.see_alone(ANA, "That is not the number")
+    await office.whisper(ANA, digits, Says("What is this number?"))
+    assert digits in str(office.model.seen[-1])
+
+
+async def test_app_home_offers_to_connect_and_answers_that_person_alone(office: Office) -> None:
+    if office.chat != "slack":
+        return
+    home = {
+        "type": "app_home_opened",
+        "user": ANA.slack,
+        "channel": office.slack.dm(ANA.slack),
+        "tab": "home",
+    }
+    await office.slack.deliver_event(home)
+    await eventually(lambda: "Connect hub" in str(office.slack.homes.get(ANA.slack)), "the offer")
+    await office.slack.click_home(ANA.slack, "Connect hub")
+    mine = office.slack.dm(ANA.slack)
+    found = await eventually(
+        lambda: [m for m in office.slack.in_channel(mine) if "/connect/" in str(m.blocks)], "the link"
+    )
+    assert "Connect your account at hub" in str(found[0].blocks)
+    assert not [m for m in office.slack.in_channel("C1") if "/connect/" in str(m.blocks)]

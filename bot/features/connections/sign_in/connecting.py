@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection, Identity, bound_name
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.people import Actor, Person, Role, channel_called, workspace_of
 from bot.domain.text import as_written
 from bot.errors import ChannelError, SignInError
@@ -40,10 +40,13 @@ _BROUGHT = ("code", "iss", "error", "error_description")
 _MAX_BROUGHT_CHARS = 4_000
 _TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a chat that is a number, and a topic of it
 _ASKED = (
-    "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, send "
-    "`/nod connections confirm` and the six digits that your browser shows. If not, send "
-    "`/nod connections confirm no`."
+    "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, {send}. "
+    "If not, send `/nod connections confirm no`."
 )
+_TYPE_DIGITS = "send the six digits that your browser shows here"
+_SEND_COMMAND = "send `/nod connections confirm` and the six digits that your browser shows"
+_ONLY_COMMANDS = frozenset({"discord"})
+"""The channels in which Nod reads commands alone."""
 _TRIED = (
     "{who} tried to connect your account at {server} ({name}) for themselves. It stays yours alone. "
     "If you don't know why, change your password there."
@@ -238,8 +241,10 @@ class ConnectFlow:
             raise SignInError(LOST_TEXT)
         _refuse_others(session, found, person, email)
         if not found.is_organised:
-            told = _ASKED.format(server=found.server, name=as_written(_name_account(found)))
-            tell_privately(session, Actor.parse(found.person), told, now)
+            owner = Actor.parse(found.person)
+            send = _SEND_COMMAND if owner.channel in _ONLY_COMMANDS | POSTLESS else _TYPE_DIGITS
+            told = _ASKED.format(server=found.server, name=as_written(_name_account(found)), send=send)
+            tell_privately(session, owner, told, now)
         return ReturnedBrowser(found, "" if found.is_organised else digits)
 
     def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
@@ -254,13 +259,21 @@ class ConnectFlow:
 
     async def confirm(self, actor: Actor, digits: str) -> Connected:
         """Connect the account whose six digits a person sends. Raises SignInError."""
-        done = await self._database.write(self._confirm, actor, digits.strip())
+        done = await self._database.write(self.confirm_in, actor, digits.strip())
         if isinstance(done, str):
             raise SignInError(done)
         return done
 
-    def _confirm(self, session: Session, actor: Actor, digits: str) -> Connected | str:
-        """Return the words instead where nothing is connected: what was ended stays so."""
+    def is_awaited(self, session: Session, actor: Actor) -> bool:
+        """Tell if a sign-in of this person waits for its number."""
+        accounts = people.person_of(session, actor).accounts | {str(actor)}
+        return under_way.is_asked(session, accounts, self._clock())
+
+    def confirm_in(self, session: Session, actor: Actor, digits: str) -> Connected | str:
+        """Do what `confirm` does in a transaction of the caller's.
+
+        Returns the words instead where nothing is connected: what was ended stays so.
+        """
         person, now = people.person_of(session, actor), self._clock()
         accounts = person.accounts | {str(actor)}
         if not under_way.is_asked(session, accounts, now):
@@ -291,7 +304,7 @@ class ConnectFlow:
         except SignInError as error:
             return error.message
         log.info("an account is connected", server=made.server, owner=made.owner)
-        return Connected(connection, _continue(session, made, now))
+        return Connected(connection, (CHANGED, *_continue(session, made, now)))
 
     async def _end(self, made: Connecting) -> None:
         await self._database.write(under_way.end_sign_in, made.id, self._clock())
