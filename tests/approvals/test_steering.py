@@ -1,7 +1,7 @@
 """Threads in which someone else, a page or a file steers Ana's account: nothing runs under it.
 
-The model is taken to obey the person who steers it: it makes their call. What counts is that no call is made under
-Ana's account without her own press, or a line of hers that it answers in private.
+The model is taken to obey the person who steers it: it makes their call. What counts is that no call is made
+under Ana's account without her own press, or a line of hers that it answers in private.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
