@@ -59,6 +59,7 @@ class Office:
     clock: FakeClock
     folder: Path
     more: dict[str, Any] = field(default_factory=dict)
+    servers: dict[str, Any] = field(default_factory=dict)  # entries next to those two
     chat: str = "slack"
     slack: FakeSlack = field(default_factory=FakeSlack)
     telegram: FakeTelegram = field(default_factory=FakeTelegram)
@@ -84,7 +85,7 @@ class Office:
         self.telegram.group(GROUP)
         await self.tracker.up()
         await self.hub.up()
-        write_config(self.folder, tracker=entry(self.tracker), hub=self.hub.entry)
+        write_config(self.folder, tracker=entry(self.tracker), hub=self.hub.entry, **self.servers)
         await self.start()
 
     async def start(self) -> None:

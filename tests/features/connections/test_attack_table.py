@@ -253,7 +253,7 @@ async def ask_for_a_server_by_another_spelling(there: Connectable) -> None:
 
 
 async def guess_the_state_from_the_link(there: Connectable) -> None:
-    """The state is none of what the page or the link has."""
+    """The state is a secret of its own, which no cookie has."""
     browser, back = await begin(there)
     state = re.search(r"state=([^&]+)", query_of(back))
     assert state
