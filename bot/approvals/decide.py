@@ -84,7 +84,7 @@ def decide(
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
     p, policy, person = found
     _check_card(session, press, p)
-    refusal, absent = rights.judge_right(session, policy, p, person, press.actor, press.verb, press.address)
+    refusal, absent = rights.judge_press(session, policy, p, person, press.actor, press.verb, press.address)
     if refusal:
         return refuse(Answer.REFUSED, p, refusal)
     if press.reason:

@@ -205,7 +205,7 @@ class Presses:
         found = proposals.get(session, proposal_id)
         if found is None or found.state is not State.PROPOSED:
             return None
-        refused = rights.objection(session, self.gate.policies, found, actor, verb, at)
+        refused = rights.find_objection(session, self.gate.policies, found, actor, verb, at)
         return None if refused else found
 
     async def _prepare(self, press: Press) -> Prepared:
@@ -240,7 +240,7 @@ class Presses:
             p = proposals.get(session, press.proposal_id)
             if p is None or p.inverse is None or p.undo_until is None or p.undone_by is not None:
                 return None
-            objection = rights.objection(
+            objection = rights.find_objection(
                 session, self.gate.policies, p, press.actor, press.verb, press.address
             )
             arguments = None if objection else proposals.inverse_of(session, p.id)

@@ -16,16 +16,18 @@ from bot.store.connections import is_owner
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
 
-_APPROVE = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
-_LASTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
-_OWN_RIGHT = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
-"""What a role allows, or having asked: no one does it in another's place."""
-_OF_OWNER = frozenset({Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL})
+_NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
+_GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
+_NOT_BY_STAND_IN = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
+"""Presses that no stand-in makes: they need a role of one's own, or to have asked."""
+_ALLOWED_TO_OWNER = frozenset(
+    {Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL}
+)
 """The presses of the person as whom a call runs, also where others decide it."""
-_ONE_BY_ONE = "A stand-in decides one at a time. Approve this on its own. It stays open."
+_ONE_BY_ONE_TEXT = "A stand-in decides one at a time. Approve this on its own. It stays open."
 
 
-def objection(
+def find_objection(
     session: Session,
     policies: Policies,
     proposal: Proposal,
@@ -38,10 +40,10 @@ def objection(
     ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
     """
     policy, person = policies.load_for(session, actor)
-    return judge_right(session, policy, proposal, person, actor, verb, at)[0]
+    return judge_press(session, policy, proposal, person, actor, verb, at)[0]
 
 
-def judge_right(
+def judge_press(
     session: Session,
     policy: Policy,
     proposal: Proposal,
@@ -52,20 +54,20 @@ def judge_right(
 ) -> tuple[str | None, Actor | None]:
     """Return why a person may not press, and the absent colleague for whom they may.
 
-    The reason is None where the press is allowed. The colleague is None where their own right is enough. As
-    whom a call runs may always say yes or no to it: what their yes counts for is in ``votes.py``. An agent
-    withdraws what it asked for, and decides nothing.
+    The reason is None where the press is allowed. The colleague is None where their own right is enough. The
+    person in whose name a call runs may always approve or decline it; ``votes.py`` decides whether that vote
+    is enough. An agent withdraws what it asked for, and decides nothing.
     """
     if actor.channel == AGENTS:
         if verb is Verb.CANCEL and proposal.agent == actor.key:
             return None, None
         return "A program decides nothing. It stays open.", None
-    if verb in _OF_OWNER and is_owner(proposal, person):
+    if verb in _ALLOWED_TO_OWNER and is_owner(proposal, person):
         return None, None
-    return judge_role(session, policy, proposal, person, actor, verb, at)
+    return judge_press_by_role(session, policy, proposal, person, actor, verb, at)
 
 
-def judge_role(
+def judge_press_by_role(
     session: Session,
     policy: Policy,
     proposal: Proposal,
@@ -74,23 +76,25 @@ def judge_role(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> tuple[str | None, Actor | None]:
-    """Return what `judge_right` does, by the rules and roles alone."""
+    """Return what `judge_press` does, by the rules and roles alone."""
     if actor == proposal.requester:
         requester = person
     else:
         requester = people.person_of(session, proposal.requester)
-    why = _objection(policy, proposal, person, requester, verb, at)
+    why = _find_own_objection(policy, proposal, person, requester, verb, at)
     if why is None or not policy.absences or person == requester or person.outside:
         return why, None  # what someone asked for they decide in no one's place
-    approves = verb in _APPROVE
-    for each in policy.absences if verb not in _OWN_RIGHT and not proposal.own else ():
-        absent = people.person_of(session, each.who)
-        if str(each.stand_in) not in person.accounts or absent == person:
+    if verb in _NOT_BY_STAND_IN or proposal.own:
+        return why, None
+    approves = verb in _NEEDS_APPROVER
+    for absence in policy.absences:
+        absent = people.person_of(session, absence.who)
+        if str(absence.stand_in) not in person.accounts or absent == person:
             continue
         if policy.objection(proposal, absent, requester, approves=approves) is None:
-            if verb in _LASTING:
-                return (_ONE_BY_ONE, None)
-            return (None, each.who)
+            if verb in _GRANTING:
+                return _ONE_BY_ONE_TEXT, None
+            return None, absence.who
     return why, None
 
 
@@ -105,7 +109,8 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     chat = p.deciders.members or p.deciders.escalated
 
     def stands(vote: Vote) -> bool:
-        voter, approves = people.person_of(session, vote.absent or vote.actor), vote.verb == Verb.APPROVE
+        voter = people.person_of(session, vote.absent or vote.actor)
+        approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
             return True  # the lead agent's word on a plan
         objection = policy.objection(p, voter, requester, chat, approves=approves)
@@ -117,14 +122,16 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
     """Return the stand-ins who may decide for absent people, in words for the card."""
-    return [
-        people.put_names_in(session, each.words)
-        for each in policy.absences
-        if judge_right(session, policy, proposal, people.person_of(session, each.stand_in), each.stand_in)[1]
-    ]
+    lines = []
+    for absence in policy.absences:
+        stand_in = people.person_of(session, absence.stand_in)
+        _, absent = judge_press(session, policy, proposal, stand_in, absence.stand_in)
+        if absent:
+            lines.append(people.put_names_in(session, absence.words))
+    return lines
 
 
-def _objection(
+def _find_own_objection(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
     """Return why a person may not press by their own right, or None."""
@@ -140,7 +147,9 @@ def _objection(
         if Role.ADMIN in policy.roles_for(person, proposal):
             return None
         return "Only an admin can do that. It stays open."
-    return policy.objection(proposal, person, requester, str(at) if at else None, approves=verb in _APPROVE)
+    return policy.objection(
+        proposal, person, requester, str(at) if at else None, approves=verb in _NEEDS_APPROVER
+    )
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
@@ -167,11 +176,10 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
     if actor.channel == AGENTS:
         return proposal.agent == actor.key
     policy, person = policies.load_for(session, actor)
-    return (
-        judge_right(session, policy, proposal, person, actor)[0] is None
-        or person == people.person_of(session, proposal.requester)
-        or (bool(policy.roles_for(person, proposal)) and not _is_hidden(proposal))
-    )
+    refusal, _ = judge_press(session, policy, proposal, person, actor)
+    if refusal is None or person == people.person_of(session, proposal.requester):
+        return True
+    return bool(policy.roles_for(person, proposal)) and not _is_hidden(proposal)
 
 
 def _is_hidden(proposal: Proposal) -> bool:
@@ -179,17 +187,17 @@ def _is_hidden(proposal: Proposal) -> bool:
     return proposal.kind.hides_own and proposal.own
 
 
-def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
+def is_global_admin(session: Session, policies: Policies, actor: Actor) -> bool:
     """Tell if a person is an admin of all of Nod, not of one workspace alone."""
     return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
 
 
-def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] | None:
+def find_visible_accounts(session: Session, policies: Policies, actor: Actor) -> frozenset[str] | None:
     """Return the accounts whose rows a person may see.
 
     None for an admin of all of Nod, who sees everyone's.
     """
-    if rules_all(session, policies, actor):
+    if is_global_admin(session, policies, actor):
         return None
     return people.person_of(session, actor).accounts
 
@@ -199,14 +207,14 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
     return people.person_of(session, actor).accounts | {str(actor)}
 
 
-def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
+def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Return the search space for what a person may see or decide; each find is still to be checked."""
     policy, person = policies.load_for(session, actor)
-    mine = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
-    everyone = [person, *(people.person_of(session, each) for each in mine)]
-    named = (each.accounts | policy.groups_of(each) for each in everyone)
+    stood_in_for = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
+    persons = [person, *(people.person_of(session, who) for who in stood_in_for)]
+    named = (each.accounts | policy.groups_of(each) for each in persons)
     return Reach(
         person.accounts,
-        everything=any(policy.roles_of(each) for each in everyone),
+        everything=any(policy.roles_of(each) for each in persons),
         named=frozenset[str]().union(*named),
     )

@@ -104,7 +104,7 @@ def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) 
     """Tell if the rules name others than who pressed, whose own yes is then not enough."""
     policy, press = context.policies.load(session), context.press
     person, at = context.person, press.address
-    return rights.judge_role(session, policy, inverse, person, press.actor, at=at)[0] is not None
+    return rights.judge_press_by_role(session, policy, inverse, person, press.actor, at=at)[0] is not None
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:

@@ -33,7 +33,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         if p.trial is not None and p.trial.tried:
             return accept(session, p, "Edited, not approved. Look at what it does now, then decide.")
         policy, person = context.policies.load(session), context.person
-        refusal, absent = rights.judge_right(session, policy, p, person, press.actor, at=press.address)
+        refusal, absent = rights.judge_press(session, policy, p, person, press.actor, at=press.address)
         if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
             return accept(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
@@ -95,7 +95,10 @@ def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
     if not is_owner(p, context.person):
         return True
     policy, press = context.policies.load(session), context.press
-    return rights.judge_role(session, policy, p, context.person, press.actor, at=press.address)[0] is None
+    return (
+        rights.judge_press_by_role(session, policy, p, context.person, press.actor, at=press.address)[0]
+        is None
+    )
 
 
 def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:

@@ -140,21 +140,21 @@ class CoreLookup:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return rights.objection(session, self.policies, proposal, actor, verb, at=address) is None
+        return rights.find_objection(session, self.policies, proposal, actor, verb, at=address) is None
 
     def _decides(self, session: Session, proposal_id: str, actor: Actor) -> bool:
         p, person = proposals.get(session, proposal_id), people.person_of(session, actor)
         if p is None or people.person_of(session, p.requester) == person:
             return False
-        return rights.objection(session, self.policies, p, actor) is None
+        return rights.find_objection(session, self.policies, p, actor) is None
 
     def _overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
-        reach = rights.reach(session, self.policies, actor)
+        reach = rights.make_reach(session, self.policies, actor)
         pending = proposals.list_seen(session, reach, [State.PROPOSED])
-        waiting = [p for p in pending if rights.objection(session, self.policies, p, actor) is None]
+        waiting = [p for p in pending if rights.find_objection(session, self.policies, p, actor) is None]
         ended = proposals.list_seen(session, reach, sorted(SETTLED), _RECENT * 5)
 
         def mine(p: Proposal) -> bool:

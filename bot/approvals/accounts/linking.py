@@ -93,7 +93,9 @@ def unlink(session: Session, policies: Policies, account: str, actor: Actor, now
         linked = people.person_of(session, Actor.parse(account)).accounts if account.isprintable() else ()
     except ValueError:
         return None
-    if account not in linked or not (str(actor) in linked or rights.rules_all(session, policies, actor)):
+    if account not in linked or not (
+        str(actor) in linked or rights.is_global_admin(session, policies, actor)
+    ):
         return None
     return part(session, account, actor, now)
 

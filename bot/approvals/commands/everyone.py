@@ -60,10 +60,10 @@ class EveryoneCommands:
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
         """Return the proposals that this person may decide, and those they asked for."""
-        reach = rights.reach(session, self._policies, command.actor)
+        reach = rights.make_reach(session, self._policies, command.actor)
         waiting = proposals.list_seen(session, reach, [State.PROPOSED])
         person = people.person_of(session, command.actor)
-        may = [p for p in waiting if rights.objection(session, self._policies, p, command.actor) is None]
+        may = [p for p in waiting if rights.find_objection(session, self._policies, p, command.actor) is None]
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
 
     async def stop(self, command: Command, _: str) -> str:

@@ -160,7 +160,7 @@ class AdminLookup:
         """
 
         def read(session: Session) -> tuple[bool, list[Used]]:
-            accounts = rights.whose(session, self._policies, actor)
+            accounts = rights.find_visible_accounts(session, self._policies, actor)
             return accounts is None, usage.usage(session, by, since, accounts)
 
         return await self._database.read(read)
@@ -171,7 +171,7 @@ class AdminLookup:
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             found = budgets.standings(session, book, self._clock())
-            accounts = rights.whose(session, self._policies, actor)
+            accounts = rights.find_visible_accounts(session, self._policies, actor)
             if accounts is not None:
                 found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
             return [BudgetInWords(each, people.put_names_in(session, each.words)) for each in found]
@@ -213,7 +213,7 @@ class AdminLookup:
             yield await asyncio.to_thread(write, part.rows)
 
     def _rules_all(self, session: Session, actor: Actor) -> bool:
-        return rights.rules_all(session, self._policies, actor)
+        return rights.is_global_admin(session, self._policies, actor)
 
     def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
         """Return the live grants that a Person gave, or all for None."""

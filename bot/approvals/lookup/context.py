@@ -71,7 +71,7 @@ def _read(
         return None
     policy, person = policies.load_for(session, actor)
     own = person == people.person_of(session, p.requester)
-    if not own and rights.judge_right(session, policy, p, person, actor, at=at)[0] is not None:
+    if not own and rights.judge_press(session, policy, p, person, actor, at=at)[0] is not None:
         return None
     lines = _lines(session, p)
     hidden = {each for line in lines for call in line.calls for each in available.secrets_of(call)}

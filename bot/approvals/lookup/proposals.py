@@ -185,7 +185,7 @@ class ProposalLookup:
 
         def read(session: Session) -> tuple[list[Seen], Mark | None]:
             mark = before
-            reach = rights.reach(session, self._policies, actor)
+            reach = rights.make_reach(session, self._policies, actor)
             kept: list[Proposal] = []
             for _ in range(_LOOKS):
                 found = proposals.list_seen(session, reach, states, limit + 1, mark, sought)
@@ -291,7 +291,7 @@ class ProposalLookup:
             at = conversation.origin
         else:
             at = None
-        return rights.objection(session, self._policies, p, actor, at=at) is None
+        return rights.find_objection(session, self._policies, p, actor, at=at) is None
 
 
 def _unseal_for(session: Session, p: Proposal, actor: Actor, accounts: frozenset[str]) -> Proposal:

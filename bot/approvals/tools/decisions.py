@@ -89,7 +89,7 @@ def _list_visible(
         _Seen(
             p,
             asked=people.person_of(session, p.requester) == person,
-            may_decide=rights.objection(session, policies, p, actor) is None,
+            may_decide=rights.find_objection(session, policies, p, actor) is None,
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
         for p in proposals.in_states(session, states, _LOOKED_AT)

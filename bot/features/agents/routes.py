@@ -229,7 +229,7 @@ async def list_agents(actor: Caller, over: Over) -> AgentList:
     """Yours; for admins of all of Nod everyone's."""
 
     def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
-        whose = rights.whose(session, over.policies, actor)
+        whose = rights.find_visible_accounts(session, over.policies, actor)
         mine = rights.list_accounts(session, actor)
         return whose, mine, tokens.list_agents(session, whose, over.clock())
 
@@ -287,7 +287,7 @@ async def end_agent(label: Label, actor: Caller, over: Over) -> DoneBody:
 
     def write(session: Session) -> int:
         now = over.clock()
-        if rights.rules_all(session, over.policies, actor):
+        if rights.is_global_admin(session, over.policies, actor):
             ended = tokens.revoke_agent(session, label, actor, now)
         else:
             ended = tokens.revoke_of_person(session, label, actor, now)

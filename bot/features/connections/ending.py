@@ -42,7 +42,7 @@ class VisibleConnections:
 
 def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
     """Return a person's connections; for an admin of all of Nod everyone's."""
-    whose = rights.whose(session, policies, actor)
+    whose = rights.find_visible_accounts(session, policies, actor)
     accounts = people.person_of(session, actor).accounts | {str(actor)}
     return VisibleConnections(
         whose is None,

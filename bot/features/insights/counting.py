@@ -22,7 +22,10 @@ _NUMBERS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
     """Return the insights since then: of this person's requests, or of everyone's for an admin."""
     return record.count_insights(
-        session, since, rights.whose(session, policies, actor), policies.load(session).book.zone
+        session,
+        since,
+        rights.find_visible_accounts(session, policies, actor),
+        policies.load(session).book.zone,
     )
 
 

@@ -165,7 +165,7 @@ def forget_person(
 ) -> int | None:
     """Forget all that is for one person alone; None unless it is their word or an admin's of all of Nod."""
     person, theirs = people.person_of(session, actor), people.person_of(session, whose)
-    if person != theirs and not rights.rules_all(session, policies, actor):
+    if person != theirs and not rights.is_global_admin(session, policies, actor):
         return None
     return rows.remove_of(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
 

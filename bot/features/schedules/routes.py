@@ -53,7 +53,7 @@ async def listed(actor: Caller, over: Over) -> SchedulesBody:
     """Yours; for admins (``everyone``) all, at most 200. What is due next comes first."""
 
     def read(session: Session) -> tuple[bool, list[Schedule]]:
-        everyone = rights.rules_all(session, over.policies, actor)
+        everyone = rights.is_global_admin(session, over.policies, actor)
         return everyone, runs.list_visible(session, over.policies, actor)
 
     everyone, found = await over.database.read(read)

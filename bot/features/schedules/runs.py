@@ -268,7 +268,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
     """Return this person's schedules; for an admin of all of Nod everyone's."""
-    return rows.of_people(session, rights.whose(session, policies, actor))
+    return rows.of_people(session, rights.find_visible_accounts(session, policies, actor))
 
 
 def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:

@@ -117,7 +117,7 @@ async def test_what_is_for_a_person_they_alone_decide_and_see(nod: Remembering) 
     for other in (BEN, ADA):
         assert not await lookup(rights.visible, policies, p, other)
         for verb in (Verb.APPROVE, Verb.DECLINE, Verb.CANCEL, Verb.REASSIGN, Verb.ASK):
-            assert await lookup(rights.objection, policies, p, other, verb)
+            assert await lookup(rights.find_objection, policies, p, other, verb)
 
 
 async def test_undo_forgets_nothing_that_was_remembered_before(nod: Remembering) -> None:
