@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.approvals.drafts import preview_of, title_of
-from bot.approvals.tool_code import await_tool, words_of
+from bot.approvals.tool_code import await_tool, describe_and_log
 from bot.domain.cards import redact_fields
 from bot.domain.proposals import (
     Inverse,
@@ -100,7 +100,7 @@ async def _inverse(
         preview = await preview_of(other, arguments)
         title = await title_of(other, arguments)
     except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
-        return Inverse(one_line(words_of(error, tool.name))), None
+        return Inverse(one_line(describe_and_log(error, tool.name))), None
     fields = redact_fields(preview, other.parameters, secrets_in(arguments, other.parameters))
     return Inverse(
         tool_name=other.name,

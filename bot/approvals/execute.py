@@ -13,7 +13,7 @@ from bot.approvals import lifecycle, ownership, readings
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
-from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
+from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain import kinds
 from bot.domain.chat import Clock
@@ -228,7 +228,7 @@ class Execution:
             else:
                 changed = await self._find_change(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-            return await self._fail(proposal, _cause(error), words_of(error, proposal.tool_name))
+            return await self._fail(proposal, _cause(error), describe_and_log(error, proposal.tool_name))
         now = self.clock()
         if changed is not None:
             preview, trial = changed
@@ -304,7 +304,7 @@ class Execution:
                 return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 noted.fail(type(error).__name__)
-                words = veil(words_of(error, tool.name), secrets)
+                words = veil(describe_and_log(error, tool.name), secrets)
                 if is_hidden or await self._hides_answer(claimed):
                     return await self._finish(claimed, State.FAILED, **_hide_error(claimed, error, words))
                 return await self._fail(claimed, _cause(error), words)

@@ -30,7 +30,7 @@ from bot.approvals.kinds import find_procedure
 from bot.approvals.ownership import asks_owner
 from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
-from bot.approvals.tool_code import as_error, run_tool, words_of
+from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
 from bot.approvals.tool_visibility import available_tools, check_unlocked
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
@@ -271,7 +271,9 @@ class Gate:
             like = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             own = isinstance(error, BadArguments | UnknownTool | Refused)
-            return _answer_call(call, summary, f"ERROR: {words_of(error, call.name)}", outside=not own)
+            return _answer_call(
+                call, summary, f"ERROR: {describe_and_log(error, call.name)}", outside=not own
+            )
         await self.keep_schema(tool)
         drafted = draft(
             tool,
@@ -317,7 +319,7 @@ class Gate:
             raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
-        with as_error(tool.name):
+        with as_tool_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
             empty = tool.kind.is_form
             if empty:
@@ -336,7 +338,7 @@ class Gate:
             )
         verdict = await self._judge(tool, arguments, request)
         undo = verdict.undo.total_seconds() if verdict.undo else 0.0
-        with as_error(tool.name):
+        with as_tool_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             verdict = await undoable(tool, arguments, preview, verdict)
@@ -391,7 +393,7 @@ class Gate:
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
         home = str(request.actor) if request.agent else ""
         place = Place(str(request.address), request.private, home)
-        with as_error(tool.name):
+        with as_tool_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
             verdict = policy.judge(judge_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
@@ -411,7 +413,7 @@ class Gate:
             try:
                 return CallResult((await run_tool(tool, arguments, context)).text, ok=True)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
-                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+                return CallResult(f"ERROR: {describe_and_log(error, tool.name)}", ok=False)
 
     async def keep_schema(self, tool: Tool) -> None:
         """Store a tool's schema before its first proposal, once for each version."""
@@ -441,7 +443,7 @@ class Gate:
                 async with room:
                     output = await run_tool(tool, arguments, context)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+                return CallResult(f"ERROR: {describe_and_log(error, tool.name)}", ok=False)
             for file in output.files:
                 await self.database.write(outputs_store.store_output, conversation.id, file, self.clock())
             return CallResult(

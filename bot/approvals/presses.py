@@ -19,7 +19,7 @@ from bot.approvals.drafts import draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
 from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
-from bot.approvals.tool_code import as_error, context_of
+from bot.approvals.tool_code import as_tool_error, context_of
 from bot.approvals.trials import Shown
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.jobs import CHANGED, Job, Work
@@ -252,7 +252,7 @@ class Presses:
         if found is None:
             return None
         p, inverse, arguments = found
-        with as_error(inverse.tool_name):
+        with as_tool_error(inverse.tool_name):
             tool = (await self._list_tools(p, press.actor)).get(inverse.tool_name)
             if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
@@ -287,7 +287,7 @@ class Presses:
         """
         if proposal.kind.no_edit_text:
             raise ToolError(proposal.kind.no_edit_text)
-        with as_error(proposal.tool_name):
+        with as_tool_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             seen = redact_arguments(proposal.arguments, tool.parameters)
             arguments = await tool.check_arguments(unhidden(given, proposal.arguments, seen))
@@ -309,7 +309,7 @@ class Presses:
 
         Raises ToolError where it can't be proposed again.
         """
-        with as_error(proposal.tool_name):
+        with as_tool_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             if tool.digest(proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
@@ -374,7 +374,7 @@ class Presses:
         Raises ToolError when the tool is gone.
         """
         tool = (await self._list_tools(proposal)).get(proposal.tool_name)
-        with as_error(proposal.tool_name):
+        with as_tool_error(proposal.tool_name):
             like = await tool.likeness(proposal.arguments)
         if proposal.risk.level is Level.DESTRUCTIVE:
             like = like._replace(begins=NO_BEGINNING)

@@ -15,7 +15,7 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
-_HELD_SECONDS = 1.0  # of one step, from which the log names the tool
+_BLOCKING_SECONDS = 1.0  # a single step at least this long is logged, with the name of the tool
 
 
 def context_of(proposal: Proposal) -> CallContext:
@@ -38,10 +38,8 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
-            raise
-        raise ToolTimedOut(
-            "It cancelled itself before it answered."
-        ) from None  # it was not this task that was cancelled
+            raise  # this task is being cancelled
+        raise ToolTimedOut("It cancelled itself before it answered.") from None
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
@@ -58,7 +56,8 @@ def log_blocking(
 ) -> Generator[Any, Any, Any]:
     """Await a tool's own coroutine; where one of its steps holds the loop, the log names the tool.
 
-    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented.
+    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented. The
+    coroutine is driven as ``await`` would (PEP 380), to time each step between two suspensions.
     """
     steps = work.__await__()
     resume: Callable[[], Any] = partial(next, steps)
@@ -70,7 +69,7 @@ def log_blocking(
             return end.value
         finally:
             held = clock() - began
-            if held >= _HELD_SECONDS:
+            if held >= _BLOCKING_SECONDS:
                 log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
         try:
             resume = partial(steps.send, (yield waits))
@@ -82,18 +81,18 @@ def log_blocking(
 
 
 @contextlib.contextmanager
-def as_error(tool_name: str) -> Iterator[None]:
+def as_tool_error(tool_name: str) -> Iterator[None]:
     """Turn whatever a tool's own code raises into a ToolError, whose message people see."""
     try:
         yield
     except ToolError:
         raise
     except Exception as error:  # noqa: BLE001 - a tool's own code
-        raise ToolError(words_of(error, tool_name)) from None
+        raise ToolError(describe_and_log(error, tool_name)) from None
 
 
-def words_of(error: Exception, tool_name: str) -> str:
-    """Return an error's text for the model and people; the rest is for the log."""
+def describe_and_log(error: Exception, tool_name: str) -> str:
+    """Return an error's text for the model and people, and log the rest of an unknown one."""
     if isinstance(error, ToolError):
         return error.message
     log.error("tool raised", tool=tool_name, exc_info=error)

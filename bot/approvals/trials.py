@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import make_storable, preview_of, summary_of
-from bot.approvals.tool_code import await_tool, context_of, words_of
+from bot.approvals.tool_code import await_tool, context_of, describe_and_log
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State
@@ -80,7 +80,7 @@ class Trials:
                 try:
                     fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
-                    fields, trial = (), Trial(tried=False, why=words_of(error, tool.name))
+                    fields, trial = (), Trial(tried=False, why=describe_and_log(error, tool.name))
             how = {
                 "ended": _describe_end(trial),
                 "cage": trial.cage,

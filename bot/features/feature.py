@@ -1,4 +1,4 @@
-"""The `Feature` value: what a part of Nod brings, and what it is made over."""
+"""The `Feature` value: what a feature contributes, and the kernel parts that its functions receive."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,8 +58,8 @@ class SweepParts(FeatureParts):
     """The additional dependencies of sweeps.
 
     ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat, ``has_account``
-    whether an account is there at all; ``redraw`` has cards that are behind redrawn. ``models`` are set up,
-    with their ``prices``.
+    whether an account is there at all; ``redraw`` redraws the cards that no longer show their proposal's
+    state. ``models`` are set up, with their ``prices``.
     """
 
     registry: Registry
@@ -85,7 +85,7 @@ async def _parts(request: Request) -> RouteParts:
 
 
 Over = Annotated[RouteParts, Depends(_parts)]
-"""The parts that a feature's routes work over."""
+"""The dependency by which a feature's routes get their parts."""
 
 
 class Service(Protocol):
@@ -101,10 +101,10 @@ class Feature:
     """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
 
     ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
-    bring, each with its description. ``has_named_tools``: its tools are of those that the settings name, so
-    toolsets that are given in their place leave them out. ``is_on``: whether the settings turn it on; where
-    it is off its parts are there all the same, and they tell people so. Everything else is made over the
-    parts that it is given.
+    bring, each with its description. ``has_named_tools``: its tools are on only if the settings name them,
+    and ``build(toolsets=…)`` replaces them. ``is_on``: whether the settings turn it on; where it is off its
+    parts are there all the same, and they tell people so. Everything else is made over the parts that it is
+    given.
     """
 
     name: str

@@ -9,7 +9,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-# How many jobs of each kind run at a time; no kind waits for another's places.
+# How many jobs of each kind run at a time; no kind waits for another's slots.
 SLOTS: Mapping[Work, int] = {
     Work.TURN: 100,
     Work.EXECUTE: 100,
@@ -34,7 +34,7 @@ class EmbeddedDispatcher:
         self._handler: Handler | None = None
         self._queue_of: QueueOf | None = None
         self._tasks: dict[Job, asyncio.Task[None]] = {}
-        self._places: dict[Job, SlotTicket] = {}
+        self._tickets: dict[Job, SlotTicket] = {}
         self._again: set[Job] = set()
         self._slots = {work: Slots(size) for work, size in sizes.items()}
         self._sizes = sizes
@@ -63,14 +63,16 @@ class EmbeddedDispatcher:
         return self._slots[work].is_crowded(queue)
 
     async def wake(self, *jobs: Job) -> None:
+        """Run these jobs, for which there is new work; one that runs already runs once more after."""
         for job in jobs:
-            place = self._places.get(job)
-            if place is not None and not place.given.done():  # so it did not look at the rows yet
-                place.move(await self.queue(job))  # a person may wait for it now
+            ticket = self._tickets.get(job)
+            if ticket is not None and not ticket.granted.done():  # so it has not looked at the rows yet
+                ticket.move(await self.queue(job))  # a person may wait for it now
             else:
                 self.begin_or_repeat(job)
 
     async def find(self, *jobs: Job) -> None:
+        """Run these jobs, which a sweep found in the rows; one that runs already is left alone."""
         for job in jobs:
             self.begin(job)
 
@@ -82,19 +84,24 @@ class EmbeddedDispatcher:
             self.begin(job)
 
     def begin(self, job: Job, queue: Queue | None = None) -> None:
-        """Begin it unless it is at work, or let it wait in that ``queue``; without one, that is asked for."""
+        """Start a task for the job unless it has one.
+
+        ``queue``: where it waits for a slot; without it `queue` is asked first.
+        """
         if self._handler is None or self._paused or job in self._tasks:
             return
         if queue is not None:
-            self._places[job] = SlotTicket(self._slots[job.work], queue)
-        task = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
+            self._tickets[job] = SlotTicket(self._slots[job.work], queue)
+        task = asyncio.create_task(self._run(job, self._handler), name=":".join(job))
         self._tasks[job] = task
         task.add_done_callback(lambda done: self._forget(job, done))  # it may be cancelled before it begins
 
     async def stop_turn(self, conversation_id: str) -> None:
+        """Stop a turn in whichever process it runs: here that is this one."""
         self.interrupt(conversation_id)
 
     def interrupt(self, conversation_id: str) -> bool:
+        """Cancel the turn that runs in this process; returns False if there is none."""
         task = self._tasks.get(Job(Work.TURN, conversation_id))
         return task is not None and task.cancel()
 
@@ -124,28 +131,29 @@ class EmbeddedDispatcher:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
-    async def _do(self, job: Job, handler: Handler) -> None:
-        made: tuple[Job, ...] = ()
+    async def _run(self, job: Job, handler: Handler) -> None:
+        follow_ups: tuple[Job, ...] = ()
         try:
-            if job not in self._places:
-                self._places[job] = SlotTicket(self._slots[job.work], await self.queue(job))
-            await self._places[job].given
-            made = await handler(job)
+            if job not in self._tickets:
+                self._tickets[job] = SlotTicket(self._slots[job.work], await self.queue(job))
+            await self._tickets[job].granted
+            follow_ups = await handler(job)
         except Exception as error:  # the rows still say what to do; the next tick finds it
             log.error("job failed", work=job.work, key=job.key, exc_info=error)
         finally:
-            again = job in self._again
+            if job in self._again:
+                follow_ups = (*follow_ups, job)
             self._forget(job, asyncio.current_task())
-        await self.wake(*made, *((job,) if again else ()))
+        await self.wake(*follow_ups)
 
     def _forget(self, job: Job, task: asyncio.Task[None] | None) -> None:
-        """Give back the place of a task that ended, unless the job has a newer task."""
+        """Give back the slot of a task that ended, unless the job has a newer task."""
         if self._tasks.get(job) is task:
             del self._tasks[job]
             self._again.discard(job)
-            place = self._places.pop(job, None)
-            if place:
-                place.leave()
+            ticket = self._tickets.pop(job, None)
+            if ticket:
+                ticket.release()
 
     async def queue(self, job: Job) -> Queue:
         """Return the queue of a job."""
@@ -157,76 +165,79 @@ class EmbeddedDispatcher:
 class Slots:
     """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
-    Queues take turns, each within its own bound, ``later`` ones last.
+    Waiting queues get slots in turn. A queue at its own limit (``most``) is passed over; one with a higher
+    ``later`` comes after the others.
     """
 
     def __init__(self, size: int) -> None:
-        self._free = size
-        self._inside: Counter[str] = Counter()  # by a queue's name
+        self._free_count = size
+        self._taken: Counter[str] = Counter()  # by a queue's name
         self._waiting: dict[Queue, deque[SlotTicket]] = {}
 
     @property
     def taken(self) -> int:
         """The number of slots in use."""
-        return self._inside.total()
+        return self._taken.total()
 
     def is_crowded(self, queue: Queue) -> bool:
         """Return whether the queue has reached its bound."""
-        return self._inside[queue.name] >= queue.most
+        return self._taken[queue.name] >= queue.most
 
-    def wait(self, place: "SlotTicket") -> None:
-        self._waiting.setdefault(place.queue, deque()).append(place)
-        self._admit()
+    def wait(self, ticket: "SlotTicket") -> None:
+        self._waiting.setdefault(ticket.queue, deque()).append(ticket)
+        self._grant_next()
 
-    def forget(self, place: "SlotTicket") -> None:
+    def forget(self, ticket: "SlotTicket") -> None:
         """Remove a ticket that no longer waits."""
-        waiting = self._waiting.get(place.queue)
-        if waiting is not None and place in waiting:
-            waiting.remove(place)
+        waiting = self._waiting.get(ticket.queue)
+        if waiting is not None and ticket in waiting:
+            waiting.remove(ticket)
             if not waiting:
-                del self._waiting[place.queue]
+                del self._waiting[ticket.queue]
 
-    def leave(self, place: "SlotTicket") -> None:
-        self._free += 1
-        self._inside -= Counter([place.queue.name])
-        self._admit()
+    def release(self, ticket: "SlotTicket") -> None:
+        self._free_count += 1
+        self._taken -= Counter(
+            [ticket.queue.name]
+        )  # which drops a count of zero, so that names don't pile up
+        self._grant_next()
 
-    def _admit(self) -> None:
-        while self._free and (queue := self._next()):
+    def _grant_next(self) -> None:
+        while self._free_count and (queue := self._choose_queue()):
             waiting = self._waiting.pop(queue)
-            place = waiting.popleft()
+            ticket = waiting.popleft()
             if waiting:
                 self._waiting[queue] = waiting  # at the end: the others come first now
-            if place.given.done():
-                continue  # who waited was cancelled in the same moment, and did not run since
-            self._free -= 1
-            self._inside[queue.name] += 1
-            place.given.set_result(None)
+            if ticket.granted.done():
+                continue  # its task was cancelled, and has not run its `finally` yet
+            self._free_count -= 1
+            self._taken[queue.name] += 1
+            ticket.granted.set_result(None)
 
-    def _next(self) -> Queue | None:
+    def _choose_queue(self) -> Queue | None:
         ready = [queue for queue in self._waiting if not self.is_crowded(queue)]
         return min(ready, key=lambda queue: queue.later, default=None)
 
 
 class SlotTicket:
-    """A slot that is waited for from the start; ``given`` is done once it is there."""
+    """A slot that is waited for from the start; ``granted`` is done once it is there."""
 
     def __init__(self, slots: Slots, queue: Queue) -> None:
         self.queue = queue
-        self.given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._slots = slots
         slots.wait(self)
 
     def move(self, queue: Queue) -> None:
         """Wait in another queue from now on; nothing changes for a slot that was given."""
-        if queue != self.queue and not self.given.done():
+        if queue != self.queue and not self.granted.done():
             self._slots.forget(self)
             self.queue = queue
             self._slots.wait(self)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Give the slot back, or wait for it no longer."""
-        if self.given.done() and not self.given.cancelled():
-            self._slots.leave(self)
+        if self.granted.done() and not self.granted.cancelled():
+            self._slots.release(self)
         else:
             self._slots.forget(self)

@@ -26,72 +26,74 @@ from bot import __version__
 
 Value = str | int | float | bool | tuple[str, ...]
 
-_SECONDS = 2.0  # that a collector which can't be reached may take, also when the process ends
-_chosen: ContextVar[SpanContext | None] = ContextVar("chosen", default=None)
+_EXPORT_TIMEOUT_SECONDS = 2.0  # also bounds how long the end of a process waits for a collector
+_forced_ids: ContextVar[SpanContext | None] = ContextVar("forced_ids", default=None)
 
 
 class _Ids(RandomIdGenerator):
     """A generator of random ids, except for the span that others find by its key."""
 
     def generate_trace_id(self) -> int:
-        chosen = _chosen.get()
-        if chosen:
-            return chosen.trace_id
+        forced = _forced_ids.get()
+        if forced:
+            return forced.trace_id
         return super().generate_trace_id()
 
     def generate_span_id(self) -> int:
-        chosen = _chosen.get()
-        if chosen:
-            return chosen.span_id
+        forced = _forced_ids.get()
+        if forced:
+            return forced.span_id
         return super().generate_span_id()
 
 
-def _place_of(key: str) -> SpanContext:
+def _first_span_of(key: str) -> SpanContext:
     """Return the span context of the beginning of ``key``'s trace, the same in every process."""
-    made = hashlib.sha256(f"nod {key}".encode()).digest()
-    trace, span = int.from_bytes(made[:16]), int.from_bytes(made[16:24])
+    digest = hashlib.sha256(f"nod {key}".encode()).digest()
+    trace, span = int.from_bytes(digest[:16]), int.from_bytes(digest[16:24])
     return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 class Otel:
-    """One process's spans. What libraries trace by themselves stays out: no one looked at what it tells.
+    """The spans of one process. No library traces by itself: what it would tell was not reviewed for secrets.
 
     A ``key`` names a trace that any process may add to.
     """
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], process: str) -> None:
         about = {"service.name": "nod", "service.version": __version__, "service.instance.id": process}
-        said = OTELResourceDetector().detect()  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
+        configured = OTELResourceDetector().detect()  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
         self._provider = TracerProvider(
-            resource=Resource.create(about).merge(said), id_generator=_Ids(), shutdown_on_exit=False
+            resource=Resource.create(about).merge(configured), id_generator=_Ids(), shutdown_on_exit=False
         )
-        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", headers=headers, timeout=_SECONDS)
+        exporter = OTLPSpanExporter(
+            f"{endpoint.rstrip('/')}/v1/traces", headers=headers, timeout=_EXPORT_TIMEOUT_SECONDS
+        )
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("nod", __version__)
 
-    def within(self, name: str, values: Mapping[str, Value], *, client: bool = False) -> Span:
+    def begin_child(self, name: str, values: Mapping[str, Value], *, client: bool = False) -> Span:
         """Begin a span within the current one."""
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
         return self._tracer.start_span(name, kind=kind, attributes=values)
 
-    def alone(self, name: str, values: Mapping[str, Value], linked: Iterable[str]) -> Span:
+    def begin_root(self, name: str, values: Mapping[str, Value], linked: Iterable[str]) -> Span:
         """Begin a trace of its own, with links to the beginnings of these keys' traces."""
-        links = [Link(_place_of(key)) for key in linked]
+        links = [Link(_first_span_of(key)) for key in linked]
         return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
 
-    def first_of(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
+    def begin_keyed(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
         """Begin the trace of ``key``. ``cause``: the span that caused it."""
         links = [Link(cause.get_span_context())] if cause else []
-        chosen = _chosen.set(_place_of(key))
+        forced = _forced_ids.set(_first_span_of(key))
         try:
             return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
         finally:
-            _chosen.reset(chosen)
+            _forced_ids.reset(forced)
 
-    def next_of(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
+    def continue_keyed(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
         """Begin a further span in the trace of ``key``."""
-        begun = set_span_in_context(NonRecordingSpan(_place_of(key)), Context())
-        return self._tracer.start_span(name, context=begun, attributes=values)
+        trace = set_span_in_context(NonRecordingSpan(_first_span_of(key)), Context())
+        return self._tracer.start_span(name, context=trace, attributes=values)
 
     @staticmethod
     def current(span: Span) -> AbstractContextManager[Span]:

@@ -71,7 +71,7 @@ def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Itera
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation_id,
     }
-    yield from _current(lambda otel: otel.alone(f"invoke_agent {agent}", values, continued))
+    yield from _current(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
 
 
 def call_of_model(model: str, provider: str) -> Noted:
@@ -84,27 +84,27 @@ def call_of_model(model: str, provider: str) -> Noted:
         "gen_ai.request.model": model,
         "gen_ai.request.stream": True,
     }
-    return Noted(_otel.within(f"chat {model}", values, client=True))
+    return Noted(_otel.begin_child(f"chat {model}", values, client=True))
 
 
 @contextmanager
 def reading(tool: str, call_id: str) -> Iterator[Noted]:
     """Trace a tool that runs within a turn."""
-    yield from _current(lambda otel: otel.within(f"execute_tool {tool}", _tool(tool, call_id)))
+    yield from _current(lambda otel: otel.begin_child(f"execute_tool {tool}", _tool(tool, call_id)))
 
 
 @contextmanager
 def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
     """Trace a tool that runs for an approved proposal."""
     values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
-    yield from _current(lambda otel: otel.next_of(proposal_id, f"execute_tool {tool}", values))
+    yield from _current(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
 
 
 def trace_proposal(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
     """Record a new proposal, made in the turn ``cause``, if in any."""
     if _otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
-        _otel.first_of(proposal_id, f"propose {tool}", values, cause.span).end()
+        _otel.begin_keyed(proposal_id, f"propose {tool}", values, cause.span).end()
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
@@ -116,7 +116,7 @@ def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> No
             "nod.approval.state": state,
             "nod.approval.wait_seconds": waited,
         }
-        _otel.next_of(proposal_id, f"decide {tool}", values).end()
+        _otel.continue_keyed(proposal_id, f"decide {tool}", values).end()
 
 
 def _tool(name: str, call_id: str) -> dict[str, Value]:

@@ -150,10 +150,10 @@ async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment(
     async def stay() -> None:
         place = SlotTicket(room, Queue("a", 1))
         try:
-            await place.given
+            await place.granted
             await asyncio.Event().wait()
         finally:
-            place.leave()
+            place.release()
 
     inside, waits, last = (asyncio.create_task(stay()) for _ in range(3))
     await asyncio.sleep(0)
@@ -163,7 +163,7 @@ async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment(
     ends = await asyncio.gather(inside, waits, last, return_exceptions=True)
     assert [type(end) for end in ends] == [asyncio.CancelledError] * 3
     assert room.taken == 0
-    await SlotTicket(room, Queue("a", 1)).given  # the place is free again
+    await SlotTicket(room, Queue("a", 1)).granted  # the place is free again
 
 
 async def test_what_is_cancelled_before_it_begins_leaves_its_place() -> None:

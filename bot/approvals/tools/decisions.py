@@ -1,6 +1,7 @@
 """Tools over decisions: the agent tells what waits and what was decided, never more than its asker may see.
 
-In a private chat that is what they may decide or asked for anywhere, else only what was asked for there.
+In a private chat: what the person asked for, may decide or voted on, in any place. In a group: only what was
+asked for in that group.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,15 @@ from bot.store.rules import Policies
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "decisions"
-_LOOKED_AT = 500  # of the newest proposals
+_MAX_SCANNED = 500  # newest proposals, before those that the person may not see are dropped
 _DECIDED = tuple(state for state in State if state is not State.PROPOSED)
 
 Count = Annotated[int, Field(ge=1, le=50)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A proposal with what its onlooker has to do with it."""
+class _Involvement:
+    """A proposal, and how the person who asks is involved in it."""
 
     proposal: Proposal
     asked: bool
@@ -48,15 +49,16 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read(_list_visible, context, [State.PROPOSED], policies)
-        may = {s.proposal.id: s.may_decide for s in seen}
-        told = [
-            _summary(p, policies.held.book.zone)
-            | {"you_may_decide": may[p.id]}
-            | ({"more_of_its_batch": len(rest)} if rest else {})
-            for p, *rest in together(s.proposal for s in seen)
-        ]
-        return _page(told, limit)
+        visible = await database.read(_list_visible, context, [State.PROPOSED], policies)
+        may_decide = {each.proposal.id: each.may_decide for each in visible}
+        summaries = []
+        for first, *others in together(each.proposal for each in visible):
+            summary = _summarize(first, policies.held.book.zone)
+            summary["you_may_decide"] = may_decide[first.id]
+            if others:
+                summary["more_of_its_batch"] = len(others)
+            summaries.append(summary)
+        return _cut_to(summaries, limit)
 
     @tool(writes=False, group=GROUP, summary="Look up recent decisions")
     async def my_decisions(context: CallContext, limit: Count = 20) -> dict[str, Any]:
@@ -66,52 +68,56 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read(_list_visible, context, _DECIDED, policies)
-        told = [
-            _summary(s.proposal, policies.held.book.zone)
-            | {"state": s.proposal.state, "decided_by": s.proposal.decided_by, "you_voted": s.voted}
-            for s in seen
-            if s.voted or s.asked
-        ]
-        return _page(told, limit)
+        summaries = []
+        for each in await database.read(_list_visible, context, _DECIDED, policies):
+            if each.voted or each.asked:
+                summary = _summarize(each.proposal, policies.held.book.zone)
+                decision = {"state": each.proposal.state, "decided_by": each.proposal.decided_by}
+                summaries.append(summary | decision | {"you_voted": each.voted})
+        return _cut_to(summaries, limit)
 
     return FixedToolset(GROUP, (proposals_waiting, my_decisions))
 
 
 def _list_visible(
     session: Session, context: CallContext, states: Sequence[State], policies: Policies
-) -> list[_Seen]:
+) -> list[_Involvement]:
     """Return the newest proposals that the asker may see in this conversation."""
     actor = Actor.parse(context.requested_by)
     person = people.person_of(session, actor)
-    here = conversations.get_conversation(session, context.conversation_id)
-    found = [
-        _Seen(
+    conversation = conversations.get_conversation(session, context.conversation_id)
+    involvements = [
+        _Involvement(
             p,
             asked=people.person_of(session, p.requester) == person,
             may_decide=rights.find_objection(session, policies, p, actor) is None,
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
-        for p in proposals.in_states(session, states, _LOOKED_AT)
-        if p.kind is not kinds.SUGGESTION
+        for p in proposals.in_states(session, states, _MAX_SCANNED)
+        if p.kind is not kinds.SUGGESTION  # which is about Nod's own rules
     ]
-    if here is not None and here.private:
-        return [s for s in found if s.asked or s.may_decide or s.voted]
-    return [s for s in found if here is not None and s.proposal.conversation_id == here.id]
+    if conversation is None:
+        return []
+    if conversation.private:
+        return [each for each in involvements if each.asked or each.may_decide or each.voted]
+    return [each for each in involvements if each.proposal.conversation_id == conversation.id]
 
 
-def _summary(p: Proposal, zone: tzinfo) -> dict[str, Any]:
-    return {
+def _summarize(p: Proposal, zone: tzinfo) -> dict[str, Any]:
+    summary = {
         "id": p.id,
         "what": p.description,
         "asked_by": p.requester.label,
-        "asked_at": _time(p.created_at, zone),
-    } | ({"expires_at": _time(p.expires_at, zone)} if p.state is State.PROPOSED else {})
+        "asked_at": _format_time(p.created_at, zone),
+    }
+    if p.state is State.PROPOSED:
+        summary["expires_at"] = _format_time(p.expires_at, zone)
+    return summary
 
 
-def _time(at: datetime, zone: tzinfo) -> str:
+def _format_time(at: datetime, zone: tzinfo) -> str:
     return at.astimezone(zone).isoformat(timespec="minutes")
 
 
-def _page(found: list[dict[str, Any]], limit: int) -> dict[str, Any]:
-    return {"proposals": found[:limit], "more": len(found) > limit}
+def _cut_to(summaries: list[dict[str, Any]], limit: int) -> dict[str, Any]:
+    return {"proposals": summaries[:limit], "more": len(summaries) > limit}

@@ -30,7 +30,7 @@ class InsightCommands:
             else:
                 length = timedelta(seconds=seconds(word))
         if not self._is_on:
-            return counting.OFF
+            return counting.OFF_TEXT
         now = self._clock()
         found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
         return counting.format_insights(found, facet, now)

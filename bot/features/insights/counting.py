@@ -1,4 +1,4 @@
-"""The cost of asking, as one person may see it: of what they asked for, for an admin of everything."""
+"""Reports on the cost of approvals: over a person's own requests; for an admin, over everyone's."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,9 +14,9 @@ from bot.store.audit import verification
 from bot.store.rules import Policies
 
 MONTH = timedelta(days=30)
-OFF = "Insights are turned off here (NOD_INSIGHTS)."
-_TOLD = 10  # parts in a chat
-_NUMBERS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
+OFF_TEXT = "Insights are turned off here (NOD_INSIGHTS)."
+_MAX_LINES = 10  # of parts, and of deciders, in a chat
+_COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 
 
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights:
@@ -29,36 +29,35 @@ def find_insights(session: Session, policies: Policies, actor: Actor, since: dat
     )
 
 
-def format_insights(found: Insights, facet: Facet, now: datetime) -> str:
+def format_insights(insights: Insights, facet: Facet, now: datetime) -> str:
     """Render the insights as text for a chat."""
-    whose = "Everyone's" if found.everyone else "Your"
-    lines = [f"**{whose} approvals in the last {format_span(now - found.since)}**: {found.total.words}"]
-    if not found.total.asked:
-        return f"{lines[0].partition(':')[0]}: no one was asked anything."
-    lines += [f"By {facet}:", *(f"- {part.name}: {part.tally.words}" for part in found.parts[facet][:_TOLD])]
-    more = len(found.parts[facet]) - _TOLD
-    lines += [f"…and {more} more"] if more > 0 else []
-    decided = (f"{each.name} {each.approved + each.declined}" for each in found.deciders[:_TOLD])
-    lines += [f"Decided by: {', '.join(decided)}"] if found.deciders else []
-    lines += (
-        [f"Looked back only {format_relative(found.back_to, now)}: there is too much."]
-        if found.back_to
-        else []
-    )
+    whose = "Everyone's" if insights.everyone else "Your"
+    heading = f"**{whose} approvals in the last {format_span(now - insights.since)}**"
+    if not insights.total.asked:
+        return f"{heading}: no one was asked anything."
+    parts = insights.parts[facet]
+    lines = [f"{heading}: {insights.total.words}", f"By {facet}:"]
+    lines += [f"- {part.name}: {part.tally.words}" for part in parts[:_MAX_LINES]]
+    if len(parts) > _MAX_LINES:
+        lines.append(f"…and {len(parts) - _MAX_LINES} more")
+    deciders = [f"{each.name} {each.approved + each.declined}" for each in insights.deciders[:_MAX_LINES]]
+    if deciders:
+        lines.append(f"Decided by: {', '.join(deciders)}")
+    if insights.back_to:
+        lines.append(f"Looked back only {format_relative(insights.back_to, now)}: there is too much.")
     return "\n".join(lines)
 
 
-def as_csv(found: Insights) -> str:
+def as_csv(insights: Insights) -> str:
     """Return a row for each tool, place, person, account, decider and hour of the week."""
-    rows: list[dict[str, Any]] = [
-        {"part": facet, "key": part.key, "name": part.name, **{n: getattr(part.tally, n) for n in _NUMBERS}}
-        for facet, parts in found.parts.items()
-        for part in parts
-    ]
-    rows += [{"part": "decider", **each._asdict()} for each in found.deciders]
-    rows += [
-        {"part": "hour", "key": f"{day} {hour:02}", "asked": many}
-        for day, hours in zip(DAYS, found.week, strict=True)
-        for hour, many in enumerate(hours)
-    ]
-    return verification.as_csv(rows, ("part", "key", "name", *_NUMBERS))
+    rows: list[dict[str, Any]] = []
+    for facet, parts in insights.parts.items():
+        for part in parts:
+            numbers = {name: getattr(part.tally, name) for name in _COLUMNS}
+            rows.append({"part": facet, "key": part.key, "name": part.name, **numbers})
+    rows += [{"part": "decider", **each._asdict()} for each in insights.deciders]
+    for day, counts in zip(DAYS, insights.week, strict=True):
+        rows += [
+            {"part": "hour", "key": f"{day} {hour:02}", "asked": asked} for hour, asked in enumerate(counts)
+        ]
+    return verification.as_csv(rows, ("part", "key", "name", *_COLUMNS))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from bot.domain.insights import Facet, Insights
 from bot.features.feature import Over
 from bot.features.insights import counting
-from bot.features.insights.counting import MONTH, OFF, as_csv
+from bot.features.insights.counting import MONTH, OFF_TEXT, as_csv
 from bot.web.answers import Missing
 from bot.web.body import Since
 from bot.web.plots import plots
@@ -83,7 +83,7 @@ async def _find_insights(
     ] = None,
 ) -> AsyncIterator[Insights]:
     if not over.settings.insights:
-        raise Missing(OFF)
+        raise Missing(OFF_TEXT)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.exporting.place(str(actor)):

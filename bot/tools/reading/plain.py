@@ -17,7 +17,7 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_PARTS = 200
 _MIN_CHARS_PER_ODD = 50
 _MAX_RTF_BYTES = 3_000_000
-_MARKS = (
+_BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -25,7 +25,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
-_WIDER = {
+_SUPERSET_OF = {
     "shift_jis": "cp932",
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -34,10 +34,10 @@ _WIDER = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _RTF_PICTURE = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
-_RTF_GROUP = (  # a group with this word among the first, which are all of form
+_RTF_GROUP = (  # a group whose leading control words include the given one, as in {\b\deleted …}; not \v0
     rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+\\%s(?![0-9a-z])(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"
 )
-_RTF_APART = (  # what striprtf passes over: it is written below what it belongs to
+_RTF_DROPPED = (  # groups that striprtf drops: each becomes a paragraph, so that its text is kept
     (re.compile(rb"\{\\footnote(?![a-z]) ?"), rb"{\\par [Note] "),
     (re.compile(rb"\{\\header[flr]?(?![a-z]) ?"), rb"{\\par [Header] "),
     (re.compile(rb"\{\\footer[flr]?(?![a-z]) ?"), rb"{\\par [Footer] "),
@@ -47,7 +47,7 @@ _RTF_APART = (  # what striprtf passes over: it is written below what it belongs
 )
 _RTF_BRIGHT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")
 _RTF_LEVELS = 3  # red, green and blue
-_RTF_GROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
+_RTF_BACKGROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
 _STATED = re.compile(
     rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
     re.IGNORECASE,
@@ -58,7 +58,9 @@ _MAIL = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+")
-_NOT_SHOWN = re.compile(r"\b(?:https?://|mailto:)[^\s<>]+|\[(?:image|cid):[^\]\n]*\]", re.IGNORECASE)
+_ONLY_IN_PLAIN_VERSION = re.compile(
+    r"\b(?:https?://|mailto:)[^\s<>]+|\[(?:image|cid):[^\]\n]*\]", re.IGNORECASE
+)
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _PACKED_LINE = re.compile(
     r"^(?:PHOTO|LOGO|SOUND|KEY|ATTACH)[;:][^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
@@ -80,12 +82,16 @@ def read_plain(data: bytes, report: Report) -> tuple[str, str]:
             return TEXT, notebook
     if _MAIL.match(begin) and re.search(r"^(?:from|received):", begin, re.IGNORECASE | re.MULTILINE):
         return TEXT, _read_mail(data, report)
-    return TEXT, _without_packed(text, report)
+    return TEXT, _leave_out_packed(text, report)
 
 
 def decode(data: bytes, report: Report) -> str:
-    """Return the text in the bytes; raises UnreadableError for other bytes."""
-    for mark, coding in _MARKS:
+    """Return the text in the bytes; raises UnreadableError for other bytes.
+
+    Tried in this order: a byte-order mark, the encoding that the text states, UTF-8, UTF-8 with a few damaged
+    characters, and what detection finds.
+    """
+    for mark, coding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_loosely(data[len(mark) :], coding, report)
     stated = _STATED.search(data[:2_000])
@@ -94,14 +100,15 @@ def decode(data: bytes, report: Report) -> str:
         return data.decode(coding)
     plain = strip_controls(data)
     if plain is None:
-        return _guess(data, report)
+        return _decode_as_detected(data, report)
     if len(plain) < len(data):
         report.leave_out("control character", len(data) - len(plain))
-    if b"\x1b$" not in plain and _is_decodable(plain, "utf-8"):
+    is_iso_2022_jp = b"\x1b$" in plain  # whose bytes are also valid UTF-8
+    if not is_iso_2022_jp and _is_decodable(plain, "utf-8"):
         return plain.decode()
     if _is_mostly_utf8(plain):
         return _decode_loosely(plain, "utf-8", report)
-    return _guess(plain, report)
+    return _decode_as_detected(plain, report)
 
 
 def _find_coding(name: bytes) -> str:
@@ -112,7 +119,7 @@ def _find_coding(name: bytes) -> str:
         return ""
     if found in _NO_CHARSETS or found.startswith(("utf-16", "utf-32")):
         return ""
-    return _WIDER.get(found, found)
+    return _SUPERSET_OF.get(found, found)
 
 
 def _is_decodable(data: bytes, coding: str) -> bool:
@@ -139,13 +146,13 @@ def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
     return kept
 
 
-def _guess(data: bytes, report: Report) -> str:
+def _decode_as_detected(data: bytes, report: Report) -> str:
     """Detect the encoding, and say which one was taken."""
     found = detect_encoding(data)
     if not found:
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     coding = codecs.lookup(found).name
-    text = data.decode(_WIDER.get(coding, coding), errors="replace")
+    text = data.decode(_SUPERSET_OF.get(coding, coding), errors="replace")
     if _has_too_many_odd(text):
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     report.leave_out("damaged character", text.count("\ufffd"))
@@ -178,7 +185,7 @@ def _read_rtf(data: bytes, report: Report) -> str:
         report.leave_out(kind, removed)
         report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
     report.reveal("piece of white or tiny text", _count_faint_rtf(data))
-    for pattern, written in _RTF_APART:
+    for pattern, written in _RTF_DROPPED:
         data = pattern.sub(written, data)
     stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
     coding = f"cp{stated[1].decode()}" if stated else "cp1252"
@@ -187,14 +194,15 @@ def _read_rtf(data: bytes, report: Report) -> str:
 
 
 def _count_faint_rtf(data: bytes) -> int:
-    """How often the text changes to white, where it has no ground, or to less than three points."""
+    """Count the changes to white, where the text has no background, or to less than three points."""
     table = re.search(rb"\\colortbl([^{}]*)", data)
     colours = table[1].split(b";") if table else []
-    white = [
-        b"%d" % at for at, colour in enumerate(colours) if len(_RTF_BRIGHT.findall(colour)) == _RTF_LEVELS
-    ]
+    white = []
+    for number, colour in enumerate(colours):
+        if len(_RTF_BRIGHT.findall(colour)) == _RTF_LEVELS:
+            white.append(b"%d" % number)
     tiny = len(re.findall(rb"\\fs[0-5](?![0-9])", data))
-    if not white or _RTF_GROUND.search(data):
+    if not white or _RTF_BACKGROUND.search(data):
         return tiny
     return tiny + len(re.findall(rb"\\cf(?:%s)(?![0-9])" % b"|".join(white), data))
 
@@ -207,22 +215,22 @@ def _read_notebook(text: str, report: Report) -> str | None:
             cells = notebook["cells"]
         else:
             cells = notebook["worksheets"][0]["cells"]
-        return "\n".join(line for at, cell in enumerate(cells, 1) for line in _cell(at, cell, report))
+        return "\n".join(line for at, cell in enumerate(cells, 1) for line in _read_cell(at, cell, report))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]:
+def _read_cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]:
     yield f"[Cell {number}, {cell['cell_type']}]\n{_join_lines(cell.get('source', cell.get('input', '')))}\n"
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
-        said = output.get("text", data.get("text/plain", ""))
+        text = output.get("text", data.get("text/plain", ""))
         report.leave_out("picture", sum(1 for kind in data if kind.startswith("image/")))
         report.leave_out("interactive output", sum(1 for kind in data if kind.startswith("application/")))
         if "ename" in output:
-            said = f"{output['ename']}: {output.get('evalue', '')}"
-        if said:
-            yield f"[Output]\n{_join_lines(said)}\n"
+            text = f"{output['ename']}: {output.get('evalue', '')}"
+        if text:
+            yield f"[Output]\n{_join_lines(text)}\n"
     for parts in (cell.get("attachments") or {}).values():
         report.leave_out("picture", len(parts))
 
@@ -237,9 +245,9 @@ def _read_mail(data: bytes, report: Report) -> str:
     """Return the headers that people see and the text; attached files are named and left out."""
     message = email.message_from_bytes(data, policy=email.policy.default)
     lines = [f"{name}: {message[name]}" for name in _SHOWN_HEADERS if message[name]]
-    said = _read_body(message, report)
-    if said is not None:
-        lines += ["", said]
+    body = _read_body(message, report)
+    if body is not None:
+        lines += ["", body]
     elif not message.is_multipart():
         report.leave_out("attached file")
     for part in list(message.iter_attachments())[:_MAX_PARTS]:
@@ -252,17 +260,20 @@ def _read_mail(data: bytes, report: Report) -> str:
 
 
 def _read_body(message: EmailMessage, report: Report) -> str | None:
-    """Return the text as people see it; a version of it in plain text counts where it has the same words."""
+    """Return the text as people see it.
+
+    The plain version is taken if it has the same words as the HTML one; else the HTML one, which people see.
+    """
     plain, page = message.get_body(("plain",)), message.get_body(("html",))
     if page is None:
         if plain is None:
             return None
-        return _content(plain, report)
+        return _read_part(plain, report)
     if plain is None:
-        return read_html(_content(page, report), report)
-    written, seen = _content(plain, report), Report()
-    shown = read_html(_content(page, seen), seen)
-    if set(_WORD.findall(shown)) == set(_WORD.findall(_NOT_SHOWN.sub("", written))):
+        return read_html(_read_part(page, report), report)
+    written, seen = _read_part(plain, report), Report()
+    shown = read_html(_read_part(page, seen), seen)
+    if set(_WORD.findall(shown)) == set(_WORD.findall(_ONLY_IN_PLAIN_VERSION.sub("", written))):
         return written
     report.leave_out("plain version with other words")
     report.left_out.update(seen.left_out)
@@ -271,7 +282,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     return shown
 
 
-def _content(part: MIMEPart, report: Report) -> str:
+def _read_part(part: MIMEPart, report: Report) -> str:
     """Return the text of a part. Without a declared encoding it is read like a file."""
     data = part.get_payload(decode=True)
     if part.get_content_charset() is None and isinstance(data, bytes) and not data.isascii():
@@ -279,7 +290,7 @@ def _content(part: MIMEPart, report: Report) -> str:
     return str(part.get_content())
 
 
-def _without_packed(text: str, report: Report) -> str:
+def _leave_out_packed(text: str, report: Report) -> str:
     """Leave out data in base64: a picture in a card, a file in a calendar or in an address."""
     if text.lstrip().startswith(("BEGIN:VCARD", "BEGIN:VCALENDAR")):
         text, count = _PACKED_LINE.subn("[data left out]", text)

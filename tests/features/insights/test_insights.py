@@ -128,7 +128,7 @@ async def test_a_chat_is_told_in_a_few_lines(ruled: Nod) -> None:
 
 async def test_turned_off_no_one_sees_them(make_nod: MakeNod) -> None:
     nod = make_nod(admins=[ADA], insights=False)
-    assert (await nod.command("/approvals insights", by=ADA)).text == insights.OFF
+    assert (await nod.command("/approvals insights", by=ADA)).text == insights.OFF_TEXT
 
 
 async def test_a_rule_tried_on_the_past_names_what_people_did_about_those_it_spares(ruled: Nod) -> None:
