@@ -11,7 +11,7 @@ from bot.domain.text import make_visible, whole_until
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_MARKS = 100  # characters kept of a fence
+_MAX_FENCE_CHARS = 100  # characters kept of a fence
 _GUARD = "\u200b"  # zero width: what it stands between no longer touches
 _WRITING_MARKS = frozenset(  # hyphens, joiners, directions, and what sets a direction apart
     {0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060, 0x2068, 0x2069}
@@ -23,13 +23,13 @@ _LINK = re.compile(
 )
 _DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # of an address, for [words][name]
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_ENDS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
-_ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_ENDS})(?![\w.-]))")
+_TOP_LEVEL_DOMAINS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
+_ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_TOP_LEVEL_DOMAINS})(?![\w.-]))")
 
 _RULE = re.compile(r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$")
 _DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it
-_COLUMN_LINES = 2  # that name the columns of a table
-_COLUMNS_SHARE = 4  # they are repeated where they are at most that part of a post
+_TABLE_HEAD_LINES = 2  # the names of the columns, and the rule below them
+_MAX_HEAD_SHARE = 4  # a table's head is repeated in the next post if it is at most 1/4 of this one
 
 Width = Callable[[str], int]
 
@@ -55,28 +55,31 @@ def clean_prose(text: str) -> str:
 
 
 def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
-    """Neutralise mentions, whose ``<`` ``special`` finds, and links whose text names another host.
+    """Make mentions plain text, and spell out links whose words name another host.
+
+    ``special`` matches the ``<`` of each mention.
 
     Addresses defined apart from their links stay text.
     """
-    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_honest, clean_prose(markdown)))
+    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_expose_address, clean_prose(markdown)))
     return special.sub(f"<{_GUARD}", text)
 
 
-def _honest(found: re.Match[str]) -> str:
-    if misleads(found[1], found[2]):
-        return f"{found[1]} ({found[2]}"
-    return found[0]
+def _expose_address(link: re.Match[str]) -> str:
+    words, address = link[1], link[2]
+    if misleads(words, address):
+        return f"{words} ({address}"  # the link's own closing bracket follows: `_LINK` does not take it
+    return link[0]
 
 
 def misleads(label: str, address: str) -> bool:
     """Return whether the words of a link name another host than the one it leads to."""
     seen = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
-    hosts = (_host(named[0]) for named in _ADDRESS.finditer(seen))
-    return any(host != _host(address) for host in hosts)
+    hosts = (_host_of(named[0]) for named in _ADDRESS.finditer(seen))
+    return any(host != _host_of(address) for host in hosts)
 
 
-def _host(address: str) -> str:
+def _host_of(address: str) -> str:
     bare = address.partition("://")[2] or address
     host = re.split(r"[/?#\\]", bare)[0].rpartition("@")[2].partition(")")[0].partition("(")[0]
     return host.lower().removeprefix("www.").rstrip(".,;:!")
@@ -112,7 +115,7 @@ def open_fence(markdown: str) -> Fence | None:
         marks, info = found[1], found[2]
         if fence is None:
             if not (marks[0] == "`" and "`" in info):
-                fence = Fence(line[:_MARKS], marks[:_MARKS])
+                fence = Fence(line[:_MAX_FENCE_CHARS], marks[:_MAX_FENCE_CHARS])
         elif marks[0] == fence.marks[0] and len(marks) >= len(fence.marks) and not info.strip():
             fence = None
     return fence
@@ -136,7 +139,9 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
 
 def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
     """Cut off a head of at most ``limit`` units; ``before`` is what the same post already shows."""
-    window = prefix(markdown, max(limit - 2 * _MARKS - 10, limit // 2), width)
+    # room to close a fence here and to open it again in the next post: its two lines and their breaks
+    room = max(limit - 2 * _MAX_FENCE_CHARS - 10, limit // 2)
+    window = prefix(markdown, room, width)
     at = len(window)
     for boundary in ("\n\n", "\n", " "):
         found = window.rfind(boundary)
@@ -145,17 +150,17 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
             break
     head, tail = markdown[:at], markdown[at:]
     shown = before + head
-    columns = _columns_above(shown) if tail.strip() else ""
-    if len(columns) * _COLUMNS_SHARE > len(head):
-        columns = ""
+    table_head = _find_table_head(shown) if tail.strip() else ""
+    if len(table_head) * _MAX_HEAD_SHARE > len(head):
+        table_head = ""
     fence = open_fence(shown)
     if fence is None:
-        return head.rstrip(), f"{columns}{tail.lstrip(chr(10))}"
-    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{columns}{tail}"
+        return head.rstrip(), f"{table_head}{tail.lstrip(chr(10))}"
+    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{table_head}{tail}"
 
 
-def _columns_above(shown: str) -> str:
-    """Return the two lines that name the columns of a table in which a text ends; else nothing."""
+def _find_table_head(shown: str) -> str:
+    """Return the head of the table in which a text ends, so that it can be repeated; else nothing."""
     if not shown.endswith("\n") or shown.endswith("\n\n"):
         return ""
     lines = shown[:-1].split("\n")
@@ -165,6 +170,6 @@ def _columns_above(shown: str) -> str:
         begin -= 1
     table = lines[begin:]
     rule = _DRAWN_RULE if fenced else _RULE
-    if len(table) <= _COLUMN_LINES or not rule.match(table[1]) or not (fenced or "|" in table[0]):
+    if len(table) <= _TABLE_HEAD_LINES or not rule.match(table[1]) or not (fenced or "|" in table[0]):
         return ""
-    return "".join(f"{line}\n" for line in table[:_COLUMN_LINES])
+    return "".join(f"{line}\n" for line in table[:_TABLE_HEAD_LINES])

@@ -101,7 +101,7 @@ class EmbeddedDispatcher:
         self.interrupt(conversation_id)
 
     def interrupt(self, conversation_id: str) -> bool:
-        """Cancel the turn that runs in this process; returns False if there is none."""
+        """Cancel the turn that runs in this process; returns False if none runs."""
         task = self._tasks.get(Job(Work.TURN, conversation_id))
         return task is not None and task.cancel()
 

@@ -20,11 +20,11 @@ from bot.agent.openai.errors import find_refusal
 from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
     STATUSES,
+    blames_tool,
     find_tools,
-    is_of_missing_reasoning,
-    is_of_reasoning,
-    is_of_signature,
-    is_of_tools,
+    rejects_reasoning,
+    wants_reasoning_back,
+    wants_signature,
     words_of,
 )
 from bot.agent.transcript import NOTE
@@ -115,15 +115,15 @@ class RequestWriter:
         if not _is_of_request(error):
             return None
         words = words_of(error)
-        if is_of_missing_reasoning(words) and not self._reasoned:
+        if wants_reasoning_back(words) and not self._reasoned:
             log.info("a model wants each answer back with what was thought", model=self.named.name)
             self._reasoned = True
             return LeftOut()
-        if request.kept and is_of_reasoning(words):
+        if request.kept and rejects_reasoning(words):
             self._forget(request.kept)
             log.warning("a model's server can not verify what was reasoned before", model=self.named.name)
             return LeftOut()
-        if is_of_signature(words) and not self._signed:
+        if wants_signature(words) and not self._signed:
             self._signed = True
             return LeftOut()
         names = find_tools(words, [each.name for each in request.offers.all])
@@ -133,7 +133,7 @@ class RequestWriter:
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Return whether some tool is refused, and the words don't say which."""
-        return _is_of_request(error) and len(request.offers.all) > 0 and is_of_tools(words_of(error))
+        return _is_of_request(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
         """Send these tools in the plainest form from now on, or no more where that was refused as well."""

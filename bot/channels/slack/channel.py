@@ -45,7 +45,7 @@ from bot.channels.slack.errors import (
 from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events, FollowedThreads
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
-from bot.channels.slack.installations import list_names
+from bot.channels.slack.installations import list_installation_ids
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
@@ -266,7 +266,7 @@ class SlackChannel(Platform):
         return said
 
     def _log_stranger(self, body: Mapping[str, Any]) -> None:
-        named = ", ".join(list_names(body))[:80]
+        named = ", ".join(list_installation_ids(body))[:80]
         if named not in self._strangers and len(self._strangers) < _MOST_STRANGERS:
             self._strangers.add(named)
             log.warning("Slack sends events of a workspace where Nod is not installed", workspace=named)

@@ -1,7 +1,8 @@
-"""The name of an installation: an organisation's id where Nod is installed in all of it, else a workspace's.
+"""Which installation a Slack request belongs to.
 
-Everything that Slack signs and sends names it, each kind of request in its own fields. A person's own
-workspace is no name of an installation: in a shared channel it is another company's.
+An installation is known by an id: the organisation's where Nod is installed in all of it, else a workspace's.
+Everything that Slack signs and sends has it, each kind of request in its own fields. A person's own workspace
+is not it: in a shared channel that is another company's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,17 +11,19 @@ from typing import Any
 from bot.channels.slack.screens import ModalSubject
 
 
-def list_names(body: Mapping[str, Any]) -> list[str]:
-    """List the installations that a signed request may be for, the surest first.
+def list_installation_ids(body: Mapping[str, Any]) -> list[str]:
+    """List the ids of the installations that a signed request may be for, the surest first.
 
-    An event is for those it is authorised for and no other. Of the rest, the workspace comes last: in
-    `block_actions` and `view_submission` it may be the one that the person is of.
+    For an event, only what ``authorizations`` names. For other requests the ids in the view come first, and
+    last those at the top level: in `block_actions` and `view_submission` they may be of the person's own
+    workspace.
     """
     granted = _first_mapping(body.get("authorizations"))
     if granted:
-        return _distinct(_names_in(granted))
+        return _distinct(_list_ids_in(granted))
     view = body.get("view")
-    return _distinct([*(_read_window(view) if isinstance(view, Mapping) else ()), *_names_in(body)])
+    ids_in_view = _list_ids_in_view(view) if isinstance(view, Mapping) else ()
+    return _distinct([*ids_in_view, *_list_ids_in(body)])
 
 
 def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -35,7 +38,7 @@ def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def _read_window(view: Mapping[str, Any]) -> tuple[object, object]:
+def _list_ids_in_view(view: Mapping[str, Any]) -> tuple[object, object]:
     """Return the ids in a modal that Slack gives, and those in the data that Nod wrote into it."""
     written = str(view.get("private_metadata") or "")
     try:
@@ -52,14 +55,14 @@ def _first_mapping(value: object) -> Mapping[str, Any]:
     return {}
 
 
-def _names_in(said: Mapping[str, Any]) -> Iterator[object]:
+def _list_ids_in(part: Mapping[str, Any]) -> Iterator[object]:
     """Give the organisation first where Slack says that Nod is installed in all of it."""
-    team = said.get("team")
-    workspace = _id_of(team) or said.get("team_id")
-    organisation = _id_of(said.get("enterprise")) or said.get("enterprise_id")
+    team = part.get("team")
+    workspace = _id_of(team) or part.get("team_id")
+    organisation = _id_of(part.get("enterprise")) or part.get("enterprise_id")
     if organisation is None and isinstance(team, Mapping):
         organisation = team.get("enterprise_id")
-    everywhere = said.get("is_enterprise_install") in (True, "true")
+    everywhere = part.get("is_enterprise_install") in (True, "true")
     yield from (organisation, workspace) if everywhere else (workspace, organisation)
 
 
@@ -69,5 +72,5 @@ def _id_of(value: object) -> object:
     return value
 
 
-def _distinct(names: Iterable[object]) -> list[str]:
-    return list(dict.fromkeys(str(name) for name in names if name))
+def _distinct(ids: Iterable[object]) -> list[str]:
+    return list(dict.fromkeys(str(each) for each in ids if each))

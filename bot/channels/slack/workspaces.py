@@ -27,7 +27,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translate_errors
-from bot.channels.slack.installations import find_bot, list_names
+from bot.channels.slack.installations import find_bot, list_installation_ids
 from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
@@ -276,7 +276,7 @@ class Workspaces(AsyncAuthorize):
         The bot that posted the pressed message or view decides. Only then do the workspaces count that the
         request names: the person's own workspace may have an installation of its own.
         """
-        named = [await self.find(name) for name in list_names(body)]
+        named = [await self.find(name) for name in list_installation_ids(body)]
         found = [workspace for workspace in named if workspace is not None]
         bot, user = find_bot(body)
         own = await self.find(self._own.team) if self._own is not None else None

@@ -13,7 +13,7 @@ from bot.tools.reading.unseen.style_sheets import StyleSheets
 from bot.tools.reading.unseen.visibility import WANTED, Appearance, look_at
 
 _MAX_LINKS, _MAX_LINK_CHARS = 60, 500
-_CELL = "\ufdd0"  # between two cells of a row, until what is around it is tidied
+_CELL = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all other white space
 _SILENT = frozenset(
     {"script", "style", "svg", "iframe", "object", "embed", "head", "title", "area", "param", "math"}
 )
@@ -23,7 +23,7 @@ _BLOCKS = frozenset({
     "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure", "option",
     "select", "summary", "details",
 })  # fmt: skip
-_LINES = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # what follows begins its own line
+_ENDS_LINE = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # needs no line break after it
 _SILENT_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 _COUNTED = {
@@ -37,7 +37,7 @@ _COUNTED = {
     "video": "recording",
     "audio": "recording",
 }
-_PLAYED = frozenset({"canvas", "audio", "video"})  # only the words in them are hidden
+_PLAYED = frozenset({"canvas", "audio", "video"})  # counted where hidden, too: they can be heard or drawn on
 _CUT_TEXT = "The rest of the page is left out: it has too much markup."
 _SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
 _SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
@@ -73,21 +73,22 @@ def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = No
 
 
 def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
-    found, unread = StyleSheets(WANTED), 0
+    sheets = StyleSheets(WANTED)
+    unread = 0
     for element in root.iter("style", "link"):
         if element.get("media") and re.search(r"\bprint\b", element.get("media"), re.IGNORECASE):
             continue
         if local_name(element) == "style":
-            found.add("".join(element.itertext()))
+            sheets.add("".join(element.itertext()))
         elif "stylesheet" in element.get("rel", "").lower().split():
             address = element.get("href", "")
-            found.add(files.get(address, ""))
+            sheets.add(files.get(address, ""))
             unread += address not in files
-    if unread or found.imports:
+    if unread or sheets.imports:
         report.remark(_SHEETS_TEXT)
-    if found.unknown:
+    if sheets.unknown:
         report.remark(_SELECTORS_TEXT)
-    return found
+    return sheets
 
 
 @dataclass(slots=True)
@@ -100,9 +101,9 @@ class _Reading:
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # in their order, each once
     _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
-    _silent: int = 0
+    _silent_depth: int = 0
     _in_row: bool = False
-    _unspoken: set[Any] = field(default_factory=set)
+    _hidden_from_readers: set[Any] = field(default_factory=set)
 
     def read(self, root: Any) -> None:
         for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -115,7 +116,7 @@ class _Reading:
         """Return what was collected, and count what was hidden."""
         title = next((each for each in root.iter("title") if not _is_in_picture(each)), None)
         self.report.leave_out("piece of hidden text", len(self.hiders))
-        self.report.reveal("piece of text hidden from screen readers", len(self._unspoken))
+        self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_readers))
         words = "" if title is None else " ".join("".join(title.itertext()).split())
         return Page(words, _tidy("".join(self._parts)), tuple(self._links))
 
@@ -124,8 +125,8 @@ class _Reading:
         look = look_at(element, self.sheets.find(element), self._looks[-1])
         self._looks.append(look)
         self._count(tag, look)
-        if self._silent or tag in _SILENT:
-            self._silent += 1
+        if self._silent_depth or tag in _SILENT:
+            self._silent_depth += 1
             return
         if tag in _BLOCKS:
             self._in_row = self._in_row and tag != "tr"
@@ -142,29 +143,29 @@ class _Reading:
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
         self._looks.pop()
-        if self._silent:
-            self._silent -= 1
-        elif tag in ("td", "th") or tag in _BLOCKS - _LINES:
+        if self._silent_depth:
+            self._silent_depth -= 1
+        elif tag in ("td", "th") or tag in _BLOCKS - _ENDS_LINE:
             self._parts.append("\n" if tag in _BLOCKS else " ")
-        if not self._silent:
+        if not self._silent_depth:
             self._say(element.tail or "")
 
     def _say(self, text: str) -> None:
         """Take text of the element that is open, unless people do not see it."""
-        look, has_words = self._looks[-1], bool(_WORD.search(text))
+        look = self._looks[-1]
+        has_words = _WORD.search(text) is not None
         if look.is_hidden:
-            self.hiders.update([look.hider] if has_words else ())
+            if has_words:
+                self.hiders.add(look.hider)
             return
         self._parts.append(text)
         if has_words and look.unspoken is not None:
-            self._unspoken.add(look.unspoken)
+            self._hidden_from_readers.add(look.unspoken)
 
     def _count(self, tag: str, look: Appearance) -> None:
-        if (
-            tag in _COUNTED
-            and (not look.is_hidden or tag in ("canvas", "audio", "video"))
-            and not self._silent
-        ):
+        if self._silent_depth or tag not in _COUNTED:
+            return
+        if tag in _PLAYED or not look.is_hidden:
             self.report.leave_out(_COUNTED[tag])
 
 
@@ -196,5 +197,8 @@ def _say_by_attributes(element: Any, tag: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    lines = (re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split())) for line in text.split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(line if line.strip() else "" for line in lines)).strip()
+    lines = []
+    for line in text.split("\n"):
+        line_with_tabs = re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split()))
+        lines.append(line_with_tabs if line_with_tabs.strip() else "")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -12,24 +12,25 @@ _FILLS = frozenset({"solidFill", "gradFill", "blipFill", "pattFill"})
 
 
 def reveal_unseen(slide: Any, width: int, height: int, report: Report) -> None:
-    """Count the shapes of a slide whose text is read although it is not seen; sizes are in EMU."""
+    """Report each shape whose text we read but people do not see; the slide's size is in EMU."""
     shapes = list(slide.shapes)
-    is_light = _has_light_ground(slide)
+    is_on_white = _has_light_background(slide)
     for at, shape in enumerate(shapes):
         if not any(local_name(each) == "t" and (each.text or "").strip() for each in shape.element.iter()):
             continue
-        if any(
-            each.get("hidden") in ("1", "true")
-            for each in shape.element.iter()
-            if local_name(each) == "cNvPr"
-        ):
+        if _is_hidden(shape):
             report.reveal("hidden shape")
         elif _is_off_slide(shape, width, height):
             report.reveal("shape off the slide")
-        elif _is_tiny(shape):
+        elif _has_tiny_run(shape):
             report.reveal("piece of tiny text")
-        elif is_light and not _is_filled(shape) and not any(_covers(each, shape) for each in shapes[:at]):
+        elif is_on_white and not _has_background(shape, shapes[:at]):
             report.reveal("piece of white text", int(_has_light_text(shape)))
+
+
+def _is_hidden(shape: Any) -> bool:
+    properties = [each for each in shape.element.iter() if local_name(each) == "cNvPr"]
+    return any(each.get("hidden") in ("1", "true") for each in properties)
 
 
 def _is_off_slide(shape: Any, width: int, height: int) -> bool:
@@ -46,7 +47,7 @@ def _box(shape: Any) -> tuple[int, int, int, int] | None:
     return shape.left, shape.top, shape.left + shape.width, shape.top + shape.height
 
 
-def _is_tiny(shape: Any) -> bool:
+def _has_tiny_run(shape: Any) -> bool:
     runs = [each for each in shape.element.iter() if local_name(each) == "r"]
     sizes = [form.get("sz", "") for run in runs for form in run if local_name(form) == "rPr"]
     return bool(sizes) and any(size.isdecimal() and int(size) < _MIN_SIZE for size in sizes)
@@ -84,20 +85,28 @@ def _is_filled(shape: Any) -> bool:
     return bool(_FILLS.intersection(names)) or any(each.get("idx", "0") != "0" for each in styles)
 
 
-def _covers(under: Any, shape: Any) -> bool:
-    """Tell whether a shape below has a ground of its own under the text."""
-    is_ground = local_name(under.element) != "sp" or _is_filled(under)
-    one, other = _box(under), _box(shape)
-    if not is_ground or one is None or other is None:
-        return is_ground
+def _has_background(shape: Any, lower_shapes: list[Any]) -> bool:
+    return _is_filled(shape) or any(_is_backdrop(lower, shape) for lower in lower_shapes)
+
+
+def _is_backdrop(lower: Any, shape: Any) -> bool:
+    """Tell whether a lower shape gives this one's text a background.
+
+    Pictures and groups count as filled, and a shape whose place is not known as under the text.
+    """
+    has_fill = local_name(lower.element) != "sp" or _is_filled(lower)
+    one, other = _box(lower), _box(shape)
+    if not has_fill or one is None or other is None:
+        return has_fill
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _has_light_ground(slide: Any) -> bool:
-    """Tell whether neither the slide nor what it builds on has a ground of another colour."""
+def _has_light_background(slide: Any) -> bool:
+    """Tell whether the slide's background is white: only its master may set one, and that is light."""
     for each in (slide, slide.slide_layout):
         if any(local_name(part) == "bg" for part in each.element.iter()):
             return False
-    grounds = [part for part in slide.slide_layout.slide_master.element.iter() if local_name(part) == "bg"]
-    colours = [each for ground in grounds for each in ground.iter() if local_name(each)[-3:] == "Clr"]
-    return all(_is_light(each) for each in colours)
+    master = slide.slide_layout.slide_master.element
+    backgrounds = [part for part in master.iter() if local_name(part) == "bg"]
+    colours = [part for each in backgrounds for part in each.iter() if local_name(part).endswith("Clr")]
+    return all(_is_light(colour) for colour in colours)
