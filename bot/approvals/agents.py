@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import grants
+from bot.approvals import grants, lifecycle
 from bot.approvals.gate import Gate, context_of_request
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.chat import Address, Clock, Request
-from bot.domain.jobs import Wake
+from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Cause, Level, Proposal, Risk, State, canonical
@@ -43,6 +43,7 @@ _ENDED = "This token does not work any longer."
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
 _TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
 _TOO_MANY = "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
+_TOKEN_ENDED = "its token has ended"  # noqa: S105 - words
 _TOLD_NEW = "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
 
 
@@ -292,10 +293,20 @@ def find_servers(tools: Collection[Tool]) -> list[str]:
     return sorted({t.connection.server for t in tools if t.connection and t.connection.is_personal})
 
 
-def end_token_grants(session: Session, ended: Collection[tokens.IssuedToken], now: datetime) -> None:
-    """End the grants for agents whose tokens have ended."""
-    for each in ended:
-        grants.end_with_agent(session, f"{each.name}/{each.label}", By.nod(Act.REVOKE), now)
+def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datetime) -> tuple[Job, ...]:
+    """End the grants for agents whose tokens have ended, and withdraw what they asked for.
+
+    What was approved already runs: people wanted it.
+    """
+    jobs: list[Job] = []
+    by = By.nod(Act.REVOKE, _TOKEN_ENDED)
+    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
+    for token in ended:
+        agent = f"{token.name}/{token.label}"
+        grants.end_with_agent(session, agent, by, now)
+        for p in agent_calls.list_open(session, agent) if token.is_agent else ():
+            jobs += lifecycle.end(session, p, by, now, State.CANCELLED, "Nod", **changes)[1]
+    return tuple(jobs)
 
 
 def describe_call(p: Proposal, *, joined: bool = False) -> CallStatus:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from sqlmodel import Session
 
-from bot.approvals.agents import end_token_grants, find_servers, list_matching, make_consent
+from bot.approvals.agents import end_work, find_servers, list_matching, make_consent
 from bot.cli.command import command, shared_options
 from bot.cli.gate import gate_of
 from bot.cli.shared import Json, existing, load_settings, log_at, looking, operator, plain, print_json
@@ -169,5 +169,5 @@ def revoke_token(
 
 def _revoke(session: Session, which: str) -> list[IssuedToken]:
     ended = tokens.revoke_token(session, which, operator(), now())
-    end_token_grants(session, [each for each in ended if each.is_agent], now())
+    end_work(session, [each for each in ended if each.is_agent], now())
     return ended

@@ -152,6 +152,12 @@ def end_of_gone(session: Session, account: Actor, now: datetime) -> list[IssuedT
     return _end(session, col(TokenRow.person) == str(account), by, now)
 
 
+def end_due(session: Session, now: datetime) -> list[IssuedToken]:
+    """End the agents' tokens whose time is over."""
+    due = col(TokenRow.person).is_not(None) & (col(TokenRow.until) <= now)
+    return _end(session, due, By.nod(Act.END_BY_ITSELF), now)
+
+
 def _list_accounts(session: Session, person: Actor) -> list[str]:
     return sorted(people.person_of(session, person).accounts | {str(person)})
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.agents import end_token_grants
+from bot.approvals.agents import end_work
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
 from bot.features.agents import routes
@@ -25,7 +25,7 @@ def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
 
 
 def _end_of_account(session: Session, account: Actor, now: datetime) -> None:
-    end_token_grants(session, tokens.end_of_account(session, account, now), now)
+    end_work(session, tokens.end_of_account(session, account, now), now)
 
 
 AGENTS = Feature(

@@ -8,9 +8,10 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.agents import CallStatus, end_token_grants, find_servers, list_matching
+from bot.approvals.agents import CallStatus, end_work, find_servers, list_matching
 from bot.domain.agents import read_patterns
 from bot.domain.chat import Press
+from bot.domain.jobs import Job
 from bot.domain.people import AGENTS, Actor
 from bot.domain.times import parse_duration
 from bot.domain.verbs import Verb
@@ -283,17 +284,18 @@ async def _issue(over: RouteParts, name: str, actor: Actor, now: datetime, terms
 
 @router.delete("/agents/{label}", summary="End an agent's token")
 async def end_agent(label: Label, actor: Caller, over: Over) -> DoneBody:
-    """Yours; an admin of all of Nod ends anyone's. Its grants end with it."""
+    """Yours; an admin of all of Nod ends anyone's. Its grants end too, and its open calls are withdrawn."""
 
-    def write(session: Session) -> int:
+    def write(session: Session) -> tuple[int, tuple[Job, ...]]:
         now = over.clock()
         if rights.is_global_admin(session, over.policies, actor):
             ended = tokens.revoke_agent(session, label, actor, now)
         else:
             ended = tokens.revoke_of_person(session, label, actor, now)
-        end_token_grants(session, ended, now)
-        return len(ended)
+        return len(ended), end_work(session, ended, now)
 
-    if not await over.database.write(write):
+    ended, jobs = await over.database.write(write)
+    if not ended:
         raise Fault(404, "There is no such token of yours.")
+    await over.wake(*jobs)
     return DoneBody()

@@ -1,4 +1,4 @@
-"""The end of agents' tokens whose person's account is gone from its platform."""
+"""The end of agents' tokens: at their time, and with the account of their person."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.agents import end_token_grants
+from bot.approvals.agents import end_work
 from bot.domain.people import Actor
 from bot.errors import ChannelError
 from bot.store import notices, tokens
@@ -29,7 +29,8 @@ class GoneSweep:
         self._database, self._has_account = database, has_account
 
     async def run(self, now: datetime) -> None:
-        """End the tokens of those who are gone."""
+        """End the tokens whose time is over, and those of people who are gone."""
+        await self._database.write(_end_due, now)
         for account in await self._database.read(_list_people, now):
             if await self._is_gone(account):
                 await self._database.write(_end, account, now)
@@ -52,4 +53,8 @@ def _list_people(session: Session, now: datetime) -> list[Actor]:
 
 
 def _end(session: Session, account: Actor, now: datetime) -> None:
-    end_token_grants(session, tokens.end_of_gone(session, account, now), now)
+    end_work(session, tokens.end_of_gone(session, account, now), now)
+
+
+def _end_due(session: Session, now: datetime) -> None:
+    end_work(session, tokens.end_due(session, now), now)

@@ -108,6 +108,24 @@ async def test_a_token_ends_at_its_time_and_when_it_is_ended(serve: Serve):
         assert (answer.status_code, "has ended" in answer.json()["error"]) == (403, True)
 
 
+async def test_what_waits_is_withdrawn_when_its_token_ends(serve: Serve):
+    async with serve(**SETTINGS) as nod, agent_of(nod) as agent, agent_of(nod, "second") as second:
+        await call(agent, "keep", text="milk")
+        await call(second, "keep", text="tea")
+        listed = (await nod.client.get("/api/agents")).json()["agents"]
+        [label] = [each["label"] for each in listed if each["name"] == "claude-code"]
+        await nod.client.delete(f"/api/agents/{label}")
+        [left] = await waiting(nod)
+        assert left["requester"] == "second, for ana"
+        nod.clock.forward(timedelta(days=91))
+        for sweep in nod.app.sweeps:
+            if sweep.name == "end_agents":
+                await sweep.run(nod.clock())
+        found = (await nod.client.get("/api/proposals")).json()["proposals"]
+        assert {each["outcome"] for each in found} == {"Withdrawn by Nod: its token has ended."}
+        assert nod.notes.kept == []
+
+
 async def test_a_token_ends_with_its_persons_right_to_come_in(serve: Serve):
     async with serve(**SETTINGS) as nod:
         gone = Actor("http", "gone", "gone")
