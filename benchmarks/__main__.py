@@ -50,7 +50,7 @@ def parts(*, quick: bool, database: str = "", before: str = "") -> dict[str, Par
             "Complete cycles, real client",
             "A cycle: a message in a fresh conversation → the model asks for a write → parked on disk →\n"
             "approve → executed → final text on disk. All of Nod as shipped, in one process, over a SQLite\n"
-            "file with the durable settings as shipped; six commits wait for the disk. The floor does\n"
+            "file with the durable settings as shipped; five commits wait for the disk. The floor does\n"
             "two model calls with the same payload and four commits, and nothing else. Rounds alternate;\n"
             "figures are medians, ratios are medians of each round's own ratio.",
             lambda where: cycles.with_server(where, rounds=rounds, cycles=each),

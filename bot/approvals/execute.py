@@ -36,7 +36,7 @@ _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed n
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
-_MOST_CLAIMED_EARLY = 50  # runs under way, up to which the next one need not wait for a slot
+_MOST_CLAIMED_EARLY = 50  # runs under way: one more need not wait for a slot
 _PREPARE_SECONDS = 0.5  # for the toolsets to say which tools there are
 _SHOW_SECONDS = 0.1  # after which cards are redrawn while a tool still runs
 
@@ -94,7 +94,7 @@ class Execution:
         others. Then it is claimed when it is started. `keep_claimed` or `drop` must follow.
         """
         opened = self.own.take_opened(proposal_id)
-        if opened is None or opened.kind is not kinds.CALL or len(self._running) >= _MOST_CLAIMED_EARLY:
+        if opened is None or opened.kind is not kinds.CALL or len(self.under_way) >= _MOST_CLAIMED_EARLY:
             return None
         if opened.connection or opened.teammate or opened.batch or opened.trial:
             return None

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+from bot.domain.chat import Address
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
@@ -88,6 +89,20 @@ async def test_what_another_press_has_just_approved_is_run_by_that_one(nod: Nod)
     await nod.idle()
     assert (await nod.now(p)).state is State.SUCCEEDED
     assert len(nod.world.runs_of(p)) == 1
+
+
+async def test_what_might_wait_for_a_slot_is_claimed_when_it_starts(nod: Nod) -> None:
+    opened: list[Proposal] = []
+    for number in range(1, 52):
+        opened += await nod.asked(call("pay", amount=number), at=Address("chat", f"place {number}"))
+    nod.valve.shut = True
+    for p in opened:
+        await nod.press(Verb.APPROVE, p)
+    states = [(await nod.now(p)).state for p in opened]
+    assert states == [State.EXECUTING] * 50 + [State.APPROVED]
+    nod.valve.shut = False
+    await nod.tick(timedelta(minutes=1))
+    assert sorted(nod.world.paid.values()) == list(range(1, 52))
 
 
 async def test_nothing_is_claimed_while_everything_is_paused(make_nod: MakeNod) -> None:

@@ -58,7 +58,13 @@ _LAST = (
         _TABLE.c.id.label("audit_id"),
         _TABLE.c.content.label("audit_content"),
     )
-    .outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
+    .outerjoin_from(
+        _P,
+        _TABLE,
+        (_TABLE.c.proposal_id == _P.c.id)
+        & (_TABLE.c.version == _P.c.version)
+        & (_TABLE.c.proposal_id > bindparam("after")),  # else each part reads the log's index from its start
+    )
     .where(_P.c.id > bindparam("after"))
     .order_by(_P.c.id)
     .limit(_BATCH)
