@@ -28,7 +28,7 @@ from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.kinds import find_procedure
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import FILES
-from bot.domain.batches import batches
+from bot.domain.batches import assign_batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import (
@@ -628,7 +628,7 @@ def _commit(
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.like) for c in judged if c.proposal]
-    batch_of = batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
+    batch_of = assign_batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
     ending = None
     if not again and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE

@@ -24,8 +24,8 @@ PAGE = 10
 """Rows that people pick from at a time, where a message has buttons for them."""
 
 
-def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the batch ids of an answer's calls, by call id.
+def assign_batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the batch ids of those calls of an answer that form batches, by call id.
 
     ``calls``: the id of each call and the name of its tool; an empty name is in no batch.
     """
@@ -192,14 +192,17 @@ def _make_rows(
         subject = " ".join(card.title.split())[title_chars:].strip()
         differing = tuple(field for field in fields if field not in shared)
         rows.append(BatchRow(card, subject, differing, card.notes))
-    told = {field.field for row in rows for field in row.fields}
+    said_by_subjects = {field.field for row in rows for field in row.fields}
+    for row in rows:  # a field is left out only if the subject of every row says it
+        said_by_subjects -= {field.field for field in row.fields if not _subject_says(row.about, field)}
+    shortened = []
     for row in rows:
-        told -= {field.field for field in row.fields if not _says(row.about, field)}
-    untold = [tuple(field for field in row.fields if field.field not in told) for row in rows]
-    return tuple(replace(row, fields=fields) for row, fields in zip(rows, untold, strict=True)), shared
+        remaining = tuple(field for field in row.fields if field.field not in said_by_subjects)
+        shortened.append(replace(row, fields=remaining))
+    return tuple(shortened), shared
 
 
-def _says(subject: str, field: PreviewField) -> bool:
+def _subject_says(subject: str, field: PreviewField) -> bool:
     """Tell if the subject of a row already says everything in a field."""
     if field.old_value is not None:
         return False
@@ -265,7 +268,7 @@ class Picked:
     def toggle(self, place: int) -> "Picked":
         return Picked(self.places ^ {place})
 
-    def of(self, card: Card) -> tuple[list[Card], list[Card]]:
+    def split_rows(self, card: Card) -> tuple[list[Card], list[Card]]:
         """Return the rows to approve, and the others that wait and can be undone."""
         open_places = Picked.all_of(card).places
         approve = [card.rows[place].card for place in sorted(open_places & self.places)]
@@ -286,7 +289,7 @@ class Picked:
 
         ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
         """
-        picked, others = self.of(card)
+        picked, others = self.split_rows(card)
         approve = tuple(PickedRow(row.proposal_id, round=row.round) for row in picked)
         decline = tuple(PickedRow(row.proposal_id, round=row.round) for row in others if declines)
         return Choice(actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref)
@@ -305,7 +308,7 @@ class Picked:
 
 
 def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow]], int]:
-    """Return the card with the rows of that page alone, these by their places, and how many pages there are.
+    """Return the card cut down to one page, the rows of it with their positions, and the number of pages.
 
     Pages count from 0; a number past the last is the last.
     """

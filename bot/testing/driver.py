@@ -76,7 +76,7 @@ class Driver(Protocol):
         """
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
-        """Ana presses a button that asks for words , writes them, and sends them."""
+        """Ana presses a button that asks for words, writes them, and sends them."""
 
     async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         """Ana presses "Fill in" on a question, writes ``text`` into the field ``name``, and sends it."""

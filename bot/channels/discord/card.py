@@ -126,7 +126,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
     shows = Way.LOOK if looks else Way.CHOOSE
     near = ((page - 1, "←"), (page + 1, "→"))
     turns = [button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in near if 0 <= to < pages]
-    approve, others = picked.of(card)
+    approve, others = picked.split_rows(card)
     decide = []
     if approve or others:
         decide.append(

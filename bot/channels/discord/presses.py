@@ -184,7 +184,7 @@ class DiscordPresses:
             return Display(fit(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
         declines = data.verb is Verb.APPROVE_ALL
         if not (data.page or render(card).whole):
-            approve, others = picked.of(card)
+            approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
             button = make_labelled_button(card, data.verb, Way.DECIDE, label, 1, data.picked)
             return Display("Everything it does:", lay_out_rows([[button]]), everything(card))

@@ -407,7 +407,7 @@ def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> 
         for option in (block.get(VALUE) or {}).get("selected_options") or ()
     )
     picked = Picked(frozenset(ticked))
-    approve, others = picked.of(card)
+    approve, others = picked.split_rows(card)
     if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS:
         decline = others
     else:

@@ -229,7 +229,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> Tele
     turns = [(page - 1, "←"), (page + 1, "→")]
     shows = ButtonAction.LIST_ROWS if looks else ButtonAction.PICK
     laid.append([button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in turns if 0 <= to < pages])
-    approve, others = picked.of(card)
+    approve, others = picked.split_rows(card)
     if approve or others:
         laid.append(
             [
