@@ -21,7 +21,7 @@ from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Inverse, Proposal, State, old_values
 from bot.domain.redaction import secrets_in, veil
 from bot.errors import Disconnected, Hopeless, LostRace, Refused, ToolError, ToolTimedOut
-from bot.store import proposals, teams
+from bot.store import agent_calls, proposals, teams
 from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
 from bot.store.rules import Policies
@@ -287,6 +287,7 @@ class Execution:
             claimed.preview,
             progress,
             progress.tail,
+            depth=await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0,
         )
         with hiding(secrets):
             work = self._work(tool, claimed, context)  # a task of its own: it alone can be stopped

@@ -19,6 +19,8 @@ REPEATED_FOR = timedelta(hours=1)
 """How long an end is repeated to an agent that makes the same call again."""
 MAX_DEPTH = 4
 """Of calls that lead to calls: an agent that Nod called, and that calls Nod again."""
+DEPTH_META = "nod/depth"
+"""The key of ``_meta`` over MCP with the number of calls that led to this one."""
 MAX_PATTERNS = 20
 _MAX_PATTERN_CHARS = 100
 

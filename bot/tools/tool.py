@@ -70,6 +70,7 @@ class CallContext:
     context.progress("3 of 10 files")``; it never raises, and what comes too often is left out. ``printed``
     does so with the last lines of its output. ``token`` is that of the connection of a tool that has one, for
     its run alone. ``connected_as``: whose connection a proposed call runs under, an account or an address.
+    ``depth``: the number of calls of agents that led to it.
     """
 
     conversation_id: str
@@ -80,6 +81,7 @@ class CallContext:
     printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
     token: str = field(default="", repr=False, compare=False)
     connected_as: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from bot.domain.agents import AGENT_BEGINNING
+from bot.domain.agents import AGENT_BEGINNING, DEPTH_META
 from bot.domain.outcomes import REASON
 from bot.web.site import LONGEST_WAIT
 
@@ -25,7 +25,7 @@ _MARGIN_SECONDS = 15  # that an answer may take beyond its wait
 _CALL_SECONDS = 130  # that a call may take which only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
 _NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
-KEY_META, DEPTH_META = "nod/idempotency-key", "nod/depth"
+KEY_META = "nod/idempotency-key"
 
 
 class Connect(Protocol):

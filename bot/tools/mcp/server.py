@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -23,6 +23,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from bot.domain.agents import DEPTH_META
 from bot.domain.chat import Clock
 from bot.domain.connections import TokenSource
 from bot.domain.text import one_line, shorten
@@ -215,7 +216,8 @@ class Server:
         longest = self.config.timeout + self._patience + LOOK_SECONDS
 
         def ask(client: Client) -> Awaitable[types.CallToolResult]:
-            return client.call_tool(name, dict(arguments), longest, self._telling(context))
+            meta = cast("types.RequestParamsMeta", {DEPTH_META: context.depth + 1})
+            return client.call_tool(name, dict(arguments), longest, self._telling(context), meta=meta)
 
         async def look(client: Client) -> None:
             with anyio.fail_after(LOOK_SECONDS):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "mcp.md").read_text()
-SIGNING, READING, SUITE = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+SIGNING, READING, SUITE, _ = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 
 WIKI = """
 from mcp.server import MCPServer
