@@ -19,7 +19,7 @@ from hypothesis import Phase, settings
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
 from tests.kit.urls import POSTGRES_URL, Urls, urls
-from tests.tiers import LINT, MORE, is_file_left_out, is_for_the_night
+from tests.tiers import LINT, LONGEST, MORE, is_file_left_out, is_for_the_night
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
@@ -129,7 +129,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a server for each test, what is for the night, and what is part of the lint."""
+    """Mark what starts a server for each test, what is for the night, and what is part of the lint.
+
+    The files that take longest come first.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     for item in items:
         if _is_over_http(item.path):
             item.add_marker(pytest.mark.platform)

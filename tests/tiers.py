@@ -23,6 +23,18 @@ LINT = (
 )
 """Tests that read the source tree alone: part of `make lint`."""
 
+LONGEST = (
+    "tests/tools/test_reading.py",
+    "tests/store/audit/test_chain.py",
+    "tests/cli/test_terminal.py",
+    "tests/web/console/test_console.py",
+    "tests/features/connections/test_attacks.py",
+    "tests/approvals/test_hooks.py",
+    "tests/cli/test_demo.py",
+    "tests/tools/builtin/trials/test_applying.py",
+)
+"""Files that take longest. They begin first, so that at the end no process is left alone with one of them."""
+
 _TAKE_TURNS = ("tests/contracts/test_telegram.py", "tests/contracts/test_discord.py")
 
 _AGENTS = "tests/features/mcp/test_agents.py"
