@@ -37,8 +37,6 @@ class Child:
 
     It begins to count after the child has started. On a busy machine that may last longer, five times that at
     most. `ask` blocks: call it in a thread.
-
-    On a busy machine that may last longer, five times that at most. `ask` blocks: call it in a thread.
     """
 
     def __init__(self, script: Path, *, seconds: float) -> None:

@@ -52,7 +52,7 @@ def slow(tmp_path: Path) -> Iterator[Child]:
     """A child that works for longer when it starts than a question may take; each says how long it takes."""
     script = tmp_path / "slow.py"
     script.write_text(f"{BEGIN}work(1)\nserve(work, float(sys.argv[1]))\n")
-    asked = Child(script, seconds=0.15)
+    asked = Child(script, seconds=0.5)  # by the clock five times that, for a busy machine
     yield asked
     asked.stop()
 
