@@ -483,6 +483,7 @@ def make_parts(
         servers=servers,
         site_url=site_url or settings.site_url,
         is_shared=partial(is_shared, {} if channels is None else channels),
+        environment=_read_environment,
     )
     made = [each.make_connections(over) for each in FEATURES]
     connections = next((each for each in made if each is not None), None)
@@ -570,8 +571,13 @@ def _load_servers(settings: Settings) -> tuple[ServerConfig, ...]:
     """Return the configured MCP servers; none where no file is named. Raises SettingsError."""
     if settings.mcp_config is None:
         return ()
+    return load_servers(settings.mcp_config, _read_environment())
+
+
+def _read_environment() -> dict[str, str]:
+    """Return the variables of the process and, for those that it has not, of the file ``.env``."""
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    return load_servers(settings.mcp_config, {**given, **os.environ})
+    return {**given, **os.environ}
 
 
 def _mcp(

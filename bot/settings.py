@@ -455,6 +455,7 @@ class ToolSettings(BaseModel):
     fetch: bool = False
     fetch_ports: Ports = (80, 443)
     mcp_config: Path | None = None
+    connections: Path | None = None
     tools: Words = ()
     channels: Words = ()
 

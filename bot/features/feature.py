@@ -46,11 +46,13 @@ class ConnectionParts(FeatureParts):
 
     ``servers`` are those whose calls are made as a person or a place. ``site_url``: where people find the
     console. ``is_shared`` asks a platform if people of another company read along in a chat.
+    ``environment``: the variables of the process and of its ``.env``.
     """
 
     servers: Sequence[ServerConfig]
     site_url: Callable[[], str]
     is_shared: IsShared
+    environment: Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 from bot.domain.people import within
 from bot.errors import SettingsError
 from bot.features.connections import rows
+from bot.features.connections.providers import Provider, load_providers
 from bot.features.connections.resting import ChatReaders
 from bot.features.feature import ConnectionParts
 from bot.settings import Settings
@@ -58,7 +59,7 @@ class AccountConnections:
         return made
 
     def providers(self) -> Mapping[str, Identity]:
-        return {}
+        return {name: each.identity for name, each in self.servers.items() if isinstance(each, Provider)}
 
 
 def address_of(config: ServerConfig) -> str:
@@ -70,13 +71,18 @@ def address_of(config: ServerConfig) -> str:
 
 def make_connections(parts: ConnectionParts) -> AccountConnections | None:
     """Return the port; None where no server is called under connections. Raises SettingsError."""
-    if not parts.servers:
+    named: list[ServerConfig] = [*parts.servers]
+    if parts.settings.connections is not None:
+        named += load_providers(parts.settings.connections, parts.environment())
+    if not named:
         return None
     if not parts.settings.secret_key:
-        names = ", ".join(each.name for each in parts.servers)
+        names = ", ".join(each.name for each in named)
         needed = f"needed to keep the accounts that people connect ({names})"
         raise SettingsError(f"NOD_SECRET_KEY: {needed}. Make one: nod secrets new")
-    servers = {each.name: each for each in parts.servers}
+    servers = {each.name: each for each in named}
+    if len(servers) < len(named):
+        raise SettingsError("NOD_CONNECTIONS: a connection has the name of another one, or of an MCP server")
     readers = ChatReaders(parts.database, parts.policies, parts.clock, parts.is_shared)
     return AccountConnections(
         parts.settings, parts.database, parts.policies, parts.clock, servers, parts.site_url, readers

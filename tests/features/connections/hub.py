@@ -10,6 +10,7 @@ import base64
 import hashlib
 import secrets
 import socket
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -52,6 +53,10 @@ class Hub:
     def entry(self) -> dict[str, Any]:
         client = {"clientId": CLIENT, "clientSecret": SECRET, "scopes": list(SCOPES)}
         return {"url": f"{self.base}/mcp", "oauth": client, "identity": "person", "trust": "trusted"}
+
+    @property
+    def lifetime(self) -> timedelta:
+        return timedelta(seconds=self.lives)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         if token not in self._whose:

@@ -20,6 +20,7 @@ from bot.domain.text import as_written
 from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
+from bot.features.connections.providers import Provider
 from bot.features.connections.sign_in import under_way
 from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
 from bot.store import conversations, messages, people, turns
@@ -176,8 +177,13 @@ class ConnectFlow:
             raise SignInError(OVER_TEXT)
         back = f"{self._port.site_url()}{BACK}/{made.server}"
         try:
-            client = await self._database.read(rows.find_client, made.server, made.url, back)
-            request = await request_authorization(made.server, config.launch, back, client=client)
+            if isinstance(config, Provider):
+                from bot.features.connections.sign_in.providers import request_at_provider
+
+                request = request_at_provider(config, back)
+            else:
+                client = await self._database.read(rows.find_client, made.server, made.url, back)
+                request = await request_authorization(made.server, config.launch, back, client=client)
         except SignInError:
             await self._end(made)
             raise

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bot.domain.text import storable
 from bot.errors import SignInError
+from bot.features.connections.providers import Provider
 from bot.telemetry.logs import logger
 from bot.tools.intake import bound_response
 from bot.tools.mcp.config import Http, ServerConfig, WhoAmI
@@ -45,6 +46,8 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
         raise TypeError(f"{config.name} has no address")
     try:
         async with asyncio.timeout(_LONGEST_SECONDS):
+            if isinstance(config, Provider):
+                return await _ask_provider(config, launch.url, token)
             if config.whoami is not None:
                 return await _ask_tool(config, launch, config.whoami, token)
             if "openid" in scope.split():
@@ -55,6 +58,22 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
         log.warning("a server did not tell whose account it is", server=config.name, why=type(error).__name__)
         raise SignInError(f"{config.name} does not say whose account this is. Start again.") from None
     return FoundAccount()
+
+
+async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccount:
+    """Ask the address that the settings name; empty where they name none."""
+    question = provider.question
+    if question is None:
+        return FoundAccount()
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+    async with sign_in_client(url) as http:
+        response = await http.get(question.url, headers=headers)
+    response.raise_for_status()
+    said = response.json()
+    name, subject = (_look_up(said, path) for path in (question.field, question.subject or question.field))
+    if not subject:
+        raise SignInError(f"{provider.name} does not say whose account this is ({question.url}).")
+    return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
 
 
 async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: str) -> FoundAccount:

@@ -1,0 +1,128 @@
+"""Providers of accounts for a team's own tools: OAuth 2 servers that the file of ``NOD_CONNECTIONS`` names.
+
+A tool names one by ``@tool(connection="tracker")``, and has the person's token in its context while it runs:
+
+    {"connections": {
+      "tracker": {"authorization": "https://tracker.example/oauth/authorize",
+                  "token": "https://tracker.example/oauth/token",
+                  "client": "nod", "secret": "TRACKER_SECRET", "scopes": ["read", "write"],
+                  "whoami": {"url": "https://tracker.example/api/me", "field": "login", "subject": "id"}}
+    }}
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from bot.domain.connections import Identity
+from bot.errors import SettingsError
+from bot.tools.mcp.config import Http, OAuthClient, ServerConfig
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
+_HERE = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class AccountQuestion:
+    """The address that tells whose a token is, and the fields of its answer with the name and the ID."""
+
+    url: str
+    field: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider(ServerConfig):
+    """An OAuth 2 server, by its endpoints. Nothing is discovered there. ``launch`` has the token endpoint."""
+
+    issuer: str
+    authorization: str
+    revocation: str = ""
+    question: AccountQuestion | None = None
+    is_secret_in_header: bool = False
+
+
+def _check_address(url: str) -> str:
+    parts = urlsplit(url)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+    if not is_safe or not parts.hostname or "@" in parts.netloc or parts.fragment:
+        raise ValueError("write an address such as https://example.com/oauth/token")
+    return url
+
+
+_Address = Annotated[str, AfterValidator(_check_address)]
+_Filled = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _WhoAmI(_Shape):
+    url: _Address
+    field: _Filled
+    subject: str = ""
+
+
+class _Entry(_Shape):
+    """The entry of one provider. ``secret`` is the name of the variable that has Nod's secret there.
+
+    ``client_auth``: the part of a request to the token endpoint that has it.
+    """
+
+    authorization: _Address
+    token: _Address
+    revocation: _Address | None = None
+    issuer: _Filled | None = None
+    client: _Filled
+    secret: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    client_auth: Literal["body", "header"] = "body"
+    scopes: list[_Filled] = []
+    identity: Literal["person", "place"] = "person"
+    whoami: _WhoAmI | None = None
+
+
+def load_providers(path: Path, environment: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Read the file; secrets are taken from ``environment``. Raises SettingsError."""
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"NOD_CONNECTIONS: {path} cannot be read ({error}); name a JSON file") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: this is not JSON: {error}") from None
+    entries = whole.get("connections") if isinstance(whole, dict) else None
+    if not isinstance(entries, dict):
+        raise SettingsError(f'{path}: write {{"connections": {{"name": {{"authorization": …}}}}}}')
+    return tuple(_read_entry(path, name, given, environment) for name, given in entries.items())
+
+
+def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str]) -> Provider:
+    where = f"{path}: connection {name!r}"
+    if not _NAME.fullmatch(name):
+        raise SettingsError(f"{where}: a name has up to 40 letters, digits, '_' and '-'")
+    try:
+        entry = _Entry.model_validate(given)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise SettingsError(f"{where}: {faults}") from None
+    secret = environment.get(entry.secret, "") if entry.secret else ""
+    if entry.secret and not secret:
+        raise SettingsError(f"{where}: the environment variable {entry.secret} is not set; set it")
+    parts = urlsplit(entry.authorization)
+    question = entry.whoami
+    return Provider(
+        name,
+        Http(entry.token, {}, OAuthClient(entry.client, secret, tuple(entry.scopes))),
+        identity=Identity(entry.identity),
+        issuer=entry.issuer or f"{parts.scheme}://{parts.netloc}",
+        authorization=entry.authorization,
+        revocation=entry.revocation or "",
+        question=AccountQuestion(question.url, question.field, question.subject) if question else None,
+        is_secret_in_header=entry.client_auth == "header",
+    )

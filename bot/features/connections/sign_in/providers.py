@@ -1,0 +1,51 @@
+"""The sign-in at a provider whose endpoints the settings name: its page, and whose account a token is."""
+
+import secrets
+
+import httpx2
+from mcp.client.auth import PKCEParameters
+from mcp.shared.auth import OAuthMetadata
+from pydantic import AnyHttpUrl
+
+from bot.features.connections.providers import Provider
+from bot.tools.mcp.authorization import AuthorizationRequest, find_configured_client, name_proof, set_scope
+from bot.tools.mcp.config import Http
+from bot.tools.mcp.signin import Discovered
+
+
+def request_at_provider(provider: Provider, back: str) -> AuthorizationRequest:
+    """Return the page at which people sign in, and what their return is checked and exchanged with."""
+    launch = provider.launch
+    if not isinstance(launch, Http):
+        raise TypeError(f"{provider.name} has no address")
+    method = "client_secret_basic" if provider.is_secret_in_header else "client_secret_post"
+    server = OAuthMetadata(
+        issuer=AnyHttpUrl(provider.issuer),
+        authorization_endpoint=AnyHttpUrl(provider.authorization),
+        token_endpoint=AnyHttpUrl(launch.url),
+        revocation_endpoint=AnyHttpUrl(provider.revocation) if provider.revocation else None,
+        token_endpoint_auth_methods_supported=[method],
+    )
+    client = find_configured_client(launch.client, back)
+    name_proof(client, launch.client, server)
+    proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    scope = " ".join(launch.client.scopes)
+    asked = {
+        "response_type": "code",
+        "client_id": launch.client.id,
+        "redirect_uri": back,
+        "state": state,
+        "code_challenge": proof.code_challenge,
+        "code_challenge_method": "S256",
+    }
+    page = set_scope(httpx2.URL(provider.authorization).copy_merge_params(asked), scope)
+    return AuthorizationRequest(
+        page=str(page),
+        state=state,
+        back=back,
+        scope=scope,
+        issuer=str(server.issuer),
+        found=Discovered(server=server).model_dump_json(exclude_none=True),
+        client=client.model_dump_json(exclude_none=True) if client else "",
+        verifier=proof.code_verifier,
+    )
