@@ -120,6 +120,10 @@ class TokenSource(Protocol):
     def why(self) -> str:
         """The reason why there is no token, or why it is refused, and what to do."""
 
+    @property
+    def again(self) -> str:
+        """A sentence on how to sign in again."""
+
     async def token(self, refused: str | None = None) -> str | None:
         """Return a token to send; another one than ``refused``. None where no way leads to one."""
 

@@ -25,6 +25,7 @@ class HeldAccess:
     accounts: "Accounts"
     connection: Connection
     why: str = "it was disconnected"
+    again: str = "Connect it again"
     challenges: list[str] = field(default_factory=list)
     scopes: list[str] = field(default_factory=list)
 

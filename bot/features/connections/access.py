@@ -1,5 +1,6 @@
 """The token of one connection at the time of a call: fresh, from its row, and known to what hides secrets."""
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 
@@ -7,6 +8,7 @@ from bot.domain.chat import Clock
 from bot.domain.connections import Connection
 from bot.features.connections import rows, tokens
 from bot.features.connections.resting import FindRest
+from bot.features.connections.sign_in import lacking
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.signin import Keys
@@ -33,11 +35,16 @@ class AccountAccess:
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
         )
         self._noted: datetime | None = None
+        self._keeping: set[asyncio.Future[None]] = set()
         self._find_rest, self._rest = find_rest, ""
 
     @property
     def why(self) -> str:
         return self._rest or self._keys.why
+
+    @property
+    def again(self) -> str:
+        return self._keys.again
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -62,3 +69,9 @@ class AccountAccess:
 
     def note_scope(self, scope: str) -> None:
         self._keys.note_scope(scope)
+        keep = self._database.write(
+            lacking.keep_lacking, self._connection.server, self._connection.owner, scope, self._clock()
+        )
+        task = asyncio.ensure_future(keep)
+        self._keeping.add(task)
+        task.add_done_callback(self._keeping.discard)

@@ -168,7 +168,7 @@ async def open_link(code: Code, site: Here, over: Over) -> Response:
     made = await flow.find_link(code) if flow else None
     if flow is None or made is None:
         return pages.say(OVER_TEXT, 410, site.base)
-    return pages.ask_to_leave(made, flow.list_scopes(made), site.base)
+    return pages.ask_to_leave(made, await flow.list_scopes(made), site.base)
 
 
 @visits.post(f"{LINK}/confirm")

@@ -19,6 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.errors import SecretLost, SignInError
 from bot.features.connections import resting, revocations
+from bot.features.connections.sign_in import lacking
 from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.connections.tables import CONNECTION, ConnectionRow
 from bot.store import people
@@ -115,6 +116,7 @@ def add_connection(
     owners = accounts if made.identity == Identity.PERSON else {made.owner}
     for row in _list_of(session, made.server, made.identity, owners):
         end_connection(session, row, who, now)
+    lacking.forget_lacking(session, made.server, made.owner, now)
     ident = secrets.token_hex(16)
     row = ConnectionRow(
         id=ident,
@@ -194,6 +196,14 @@ def find_client(session: Session, server: str, url: str, back: str) -> str:
         return ""
     client = open_secret(session, row, "client")
     return client if f'"{back}"' in client else ""
+
+
+def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
+    """Return the scopes that the owner granted at a server; empty where no connection tells."""
+    row = next(iter(_list_of(session, server, identity, {owner})), None)
+    if row is None or not is_readable(session, row):
+        return []
+    return str(json.loads(open_secret(session, row, "tokens")).get("scope") or "").split()
 
 
 def note_use(session: Session, ident: str, now: datetime) -> None:

@@ -176,6 +176,10 @@ class _Learning:
     def why(self) -> str:
         return self._access.why
 
+    @property
+    def again(self) -> str:
+        return self._access.again
+
     async def token(self, refused: str | None = None) -> str | None:
         found = await self._access.token(refused)
         self._learned.update(encodings_of(self._access.secrets))

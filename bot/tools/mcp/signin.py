@@ -101,7 +101,7 @@ class Keys:
         self._sleep = sleep
         self._rows = rows
         self._key = key or name
-        self._again = again or f"Run: nod mcp login {name}"
+        self.again = again or f"Run: nod mcp login {name}"
         self._lock = asyncio.Lock()
         self._held: SignIn | None = None
         self._trouble = ""
@@ -113,11 +113,11 @@ class Keys:
             return self._trouble
         held = self._held
         if held is not None and held.is_lost:
-            return f"no key of NOD_SECRET_KEY opens its sign-in. {self._again}"
+            return f"no key of NOD_SECRET_KEY opens its sign-in. {self.again}"
         if held is None or not held.tokens:
             done = "no one is signed in there" if held is None else "its sign-in has ended"
-            return f"{done}. {self._again}"
-        return f"it does not accept its sign-in. {self._again}"
+            return f"{done}. {self.again}"
+        return f"it does not accept its sign-in. {self.again}"
 
     def note_challenge(self, challenge: str) -> None:
         """Keep the server's last word on how to sign in there."""
@@ -303,7 +303,7 @@ class Bearer(httpx2.Auth):
             return "it forbids this (403)"
         scope = (extract_scope_from_www_auth(response) or "")[:200]
         self._keys.note_scope(scope)
-        return f"its sign-in does not allow this ({scope or 'no scope named'}). Sign in again to allow it"
+        return f"its sign-in does not allow this ({scope or 'no scope named'}). {self._keys.again}"
 
 
 def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:

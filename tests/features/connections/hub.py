@@ -23,6 +23,7 @@ from pydantic import AnyHttpUrl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.features.connections.tracker import CHANGES, READS
 from tests.tools.mcp.conftest import Quiet, until
@@ -39,6 +40,9 @@ class Hub:
         self.log: list[tuple[str, str, dict[str, Any]]] = []
         self.seen: list[str] = []  # every secret that it gave out
         self.lives = 3600  # seconds
+        self.needs: str | None = None  # the scope without which nothing is closed
+        self.asked: list[str] = []  # the scopes that people were asked for
+        self._scopes: dict[str, str] = {}  # by code or token
         self._codes: dict[str, dict[str, str]] = {}
         self._whose: dict[str, str] = {}  # by token
         with socket.socket() as free:
@@ -88,6 +92,7 @@ class Hub:
             return f"{self._note('close_issue', number=number)} closed #{number}"
 
         app = made.streamable_http_app()
+        app.add_middleware(StepUp, hub=self)
         described = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
         app.router.routes.extend([
             *(Route(path, self._describe) for path in described),
@@ -130,6 +135,8 @@ class Hub:
         if asked["client_id"] != CLIENT:
             return PlainTextResponse("unknown client", 400)
         code = self._give("c-", self.user)
+        self.asked.append(asked.get("scope", ""))
+        self._scopes[code] = self.asked[-1]
         self._codes[code] = {name: asked[name] for name in ("redirect_uri", "code_challenge")}
         back = urlencode({"code": code, "state": asked["state"], "iss": self.base})
         return RedirectResponse(f"{asked['redirect_uri']}?{back}", 302)
@@ -145,19 +152,27 @@ class Hub:
             user = self._whose.get(given["refresh_token"])
             if user is None:
                 return self._answer(request, {"error": "invalid_grant"})
-            return self._answer(request, self._tokens(user))
+            return self._answer(request, self._tokens(user, self._scopes[given["refresh_token"]]))
         code = given.get("code", "")
         kept, user = self._codes.pop(code, None), self._whose.pop(code, "")
         proof = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(proof).decode().rstrip("=")
         if kept != {"redirect_uri": given["redirect_uri"], "code_challenge": challenge}:
             return self._answer(request, {"error": "invalid_grant"})
-        return self._answer(request, {**self._tokens(user), "refresh_token": self._give("r-", user)})
+        refresh = self._give("r-", user)
+        self._scopes[refresh] = self._scopes[code]
+        return self._answer(request, {**self._tokens(user, self._scopes[code]), "refresh_token": refresh})
 
-    def _tokens(self, user: str) -> dict[str, Any]:
+    def may(self, authorization: str) -> bool:
+        """Tell if a token has the scope that closing needs."""
+        granted = self._scopes.get(authorization.removeprefix("Bearer "), "")
+        return self.needs is None or self.needs in granted.split()
+
+    def _tokens(self, user: str, scope: str) -> dict[str, Any]:
         token = self._give("a-", user)
+        self._scopes[token] = scope
         return {
-            "access_token": token, "token_type": "bearer", "expires_in": self.lives, "scope": " ".join(SCOPES)
+            "access_token": token, "token_type": "bearer", "expires_in": self.lives, "scope": scope
         }  # fmt: skip
 
     def _answer(self, request: Request, said: dict[str, Any]) -> Response:
@@ -184,3 +199,31 @@ class Hub:
         self._whose[secret] = user
         self.seen.append(secret)
         return secret
+
+
+class StepUp:
+    """Refuses to close an issue for want of a scope, as RFC 6750 has it."""
+
+    def __init__(self, app: ASGIApp, hub: Hub) -> None:
+        self._app, self._hub = app, hub
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or self._hub.needs is None:
+            return await self._app(scope, receive, send)
+        request = Request(scope, receive)
+        body = await request.body()
+        if b"close_issue" in body and not self._hub.may(request.headers.get("authorization", "")):
+            challenge = f'Bearer error="insufficient_scope", scope="{self._hub.needs}"'
+            answer = PlainTextResponse("no", 403, headers={"WWW-Authenticate": challenge})
+            return await answer(scope, receive, send)
+
+        told = False
+
+        async def again() -> Message:
+            nonlocal told
+            if told:
+                return await receive()
+            told = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return await self._app(scope, again, send)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain import kinds
+from bot.domain.proposals import State
 from bot.testing.world import Says, eventually
 from tests.features.connections.office import ANA, BEN, Office
 from tests.kit import FakeClock, make_tables
@@ -213,3 +214,21 @@ async def test_app_home_offers_to_connect_and_answers_that_person_alone(office: 
     )
     assert "Connect your account at hub" in str(found[0].blocks)
     assert not [m for m in office.slack.in_channel("C1") if "/connect/" in str(m.blocks)]
+
+
+async def test_a_scope_is_asked_for_at_the_first_write_that_lacks_it(office: Office) -> None:
+    await connect_all(office)
+    office.hub.needs = "issues:write"
+    await office.whisper(ANA, "what is mine?", read("hub"), Says("One."))
+    await office.say(ANA, "close 1", close("hub", 1))
+    [p] = await office.find_open()
+    await office.press(ANA, "Approve", p)
+    [failed] = await eventually(lambda: office.proposals(State.FAILED), "the refusal")
+    assert "issues:write" in str(failed.error)
+    assert "/nod connections connect hub" in str(failed.error)
+    await office.restart()
+    assert "As Ana at hub (octocat)" in await office.connect(ANA, "hub")
+    assert office.hub.asked[-1].split() == ["openid", "email", "issues", "issues:write"]
+    assert office.hub.asked[0].split() == ["openid", "email", "issues"]
+    await office.press(ANA, "Retry", failed)
+    await office.expect(("octocat", "hub", "list_issues"), ("octocat", "hub", "close_issue"))

@@ -21,7 +21,7 @@ from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.providers import Provider
-from bot.features.connections.sign_in import under_way
+from bot.features.connections.sign_in import lacking, under_way
 from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
 from bot.store import conversations, messages, people, turns
 from bot.store.notices import POSTLESS, tell_privately
@@ -158,10 +158,11 @@ class ConnectFlow:
         """Return the sign-in of a link; nothing changes by looking."""
         return await self._database.read(under_way.find_link, code, self._clock())
 
-    def list_scopes(self, made: Connecting) -> tuple[str, ...]:
-        """Return the scopes that the entry of its server asks for; empty where the server names them."""
+    async def list_scopes(self, made: Connecting) -> tuple[str, ...]:
+        """Return the scopes that people are asked for, as far as the server does not name them itself."""
         launch = self._port.servers[made.server].launch
-        return launch.client.scopes if isinstance(launch, Http) else ()
+        configured = launch.client.scopes if isinstance(launch, Http) else ()
+        return tuple(dict.fromkeys((*configured, *await self._database.read(_list_more, made))))
 
     async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
         """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
@@ -183,7 +184,10 @@ class ConnectFlow:
                 request = request_at_provider(config, back)
             else:
                 client = await self._database.read(rows.find_client, made.server, made.url, back)
-                request = await request_authorization(made.server, config.launch, back, client=client)
+                more = " ".join(await self._database.read(_list_more, made))
+                request = await request_authorization(
+                    made.server, config.launch, back, client=client, more_scopes=more
+                )
         except SignInError:
             await self._end(made)
             raise
@@ -322,6 +326,15 @@ class OtherOwner(SignInError):
     def __init__(self, made: Connecting, owner: Actor) -> None:
         super().__init__()
         self.made, self.owner = made, owner
+
+
+def _list_more(session: Session, made: Connecting) -> list[str]:
+    """Return the scopes that a call lacked, with those that were granted before; empty where none did."""
+    wanted = lacking.list_lacking(session, made.server, made.owner)
+    if not wanted:
+        return []
+    granted = rows.list_granted(session, made.server, made.identity, made.owner)
+    return list(dict.fromkeys((*granted, *wanted)))
 
 
 def _find_chat(place: Address | None) -> Address | None:
