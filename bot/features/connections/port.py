@@ -11,8 +11,8 @@ from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
 from bot.domain.people import within
 from bot.errors import SettingsError
 from bot.features.connections import rows
-from bot.features.connections.providers import Provider, load_providers
 from bot.features.connections.resting import ChatReaders
+from bot.features.connections.sign_in.provider_entries import Provider, load_providers
 from bot.features.feature import ConnectionParts
 from bot.settings import Settings
 from bot.store.database import Database

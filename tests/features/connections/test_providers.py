@@ -10,7 +10,7 @@ import pytest
 from bot.domain.connections import Identity
 from bot.domain.proposals import State
 from bot.errors import SettingsError
-from bot.features.connections.providers import load_providers
+from bot.features.connections.sign_in.provider_entries import load_providers
 from bot.testing.world import Says
 from tests.features.connections.hub import CLIENT, SCOPES, SECRET
 from tests.features.connections.office import ANA, BEN, Office

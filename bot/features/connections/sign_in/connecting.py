@@ -20,8 +20,8 @@ from bot.domain.text import as_written
 from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
-from bot.features.connections.providers import Provider
 from bot.features.connections.sign_in import lacking, under_way
+from bot.features.connections.sign_in.provider_entries import Provider
 from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
 from bot.store import conversations, messages, people, turns
 from bot.store.notices import POSTLESS, tell_privately

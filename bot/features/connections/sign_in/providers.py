@@ -7,7 +7,7 @@ from mcp.client.auth import PKCEParameters
 from mcp.shared.auth import OAuthMetadata
 from pydantic import AnyHttpUrl
 
-from bot.features.connections.providers import Provider
+from bot.features.connections.sign_in.provider_entries import Provider
 from bot.tools.mcp.authorization import AuthorizationRequest, find_configured_client, name_proof, set_scope
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered

@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bot.domain.text import storable
 from bot.errors import SignInError
-from bot.features.connections.providers import Provider
+from bot.features.connections.sign_in.provider_entries import Provider
 from bot.telemetry.logs import logger
 from bot.tools.intake import bound_response
 from bot.tools.mcp.config import Http, ServerConfig, WhoAmI
