@@ -196,10 +196,10 @@ def raise_requirements(
     same = replace(deciders, roles=before.deciders.roles, escalated=before.deciders.escalated)
     kept = set(before.deciders.roles) <= set(deciders.roles) and same == before.deciders
     quorum = before.quorum if quorum is None else quorum
-    if before.state not in (State.PROPOSED, State.APPROVED) or not times.keys() <= _DUE_TIMES:
+    if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")
-    if not kept or quorum < before.quorum:
-        raise ValueError("nothing that a proposal asked for is dropped")
+    if not kept or quorum < before.quorum or not times.keys() <= _DUE_TIMES:
+        raise ValueError("nothing that it asked for is dropped")
     changes: dict[str, Any] = {"deciders": deciders, "quorum": quorum, **times}
     if before.state is State.APPROVED:
         undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))

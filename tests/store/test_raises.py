@@ -114,7 +114,7 @@ def test_nothing_is_lowered_and_nothing_else_changes(rows: Rows) -> None:
         {"deciders": replace(DECIDERS, four_eyes=True)},
         {"expires_at": now},
     ):
-        with pytest.raises(ValueError, match=r"only what is open|nothing that a proposal"):
+        with pytest.raises(ValueError, match=r"only what is open|nothing that it asked"):
             rows.database.write_now(attempt, proposal, **wrong)
     rows.decide(proposal, Verb.DECLINE)
     with pytest.raises(ValueError, match="only what is open"):
