@@ -44,7 +44,7 @@ _ASKED = (
     "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, {send}. "
     "If not, send `/nod connections confirm no`."
 )
-_TYPE_DIGITS = "send the six digits that your browser shows here"
+_TYPE_DIGITS = "send here the six digits that your browser shows"
 _SEND_COMMAND = "send `/nod connections confirm` and the six digits that your browser shows"
 _ONLY_COMMANDS = frozenset({"discord"})
 """The channels in which Nod reads commands alone."""
