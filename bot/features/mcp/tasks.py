@@ -23,7 +23,6 @@ _VERSIONS = frozenset({"2026-07-28"})
 _HEADER_MISMATCH = -32020
 _KEPT = timedelta(days=1)  # beyond the expiry
 _SHORTEST_POLL_MS, _LONGEST_POLL_MS = 2_000, 60_000
-_POLL_SHARE = 10  # a task is asked after about ten times in the time that it has waited so far
 
 Context = ServerRequestContext[Any, Any]
 
@@ -127,7 +126,8 @@ def describe_task(call: Json, now: datetime) -> Json:
     created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
     expires = datetime.fromisoformat(call["expires_at"])
     waited = max(timedelta(), now - created)
-    poll = min(_LONGEST_POLL_MS, max(_SHORTEST_POLL_MS, _to_ms(waited) // _POLL_SHARE))
+    # as long again as it has waited: a thousand tasks of over a minute are 17 requests a second
+    poll = min(_LONGEST_POLL_MS, max(_SHORTEST_POLL_MS, _to_ms(waited)))
     task: Json = {
         "taskId": call["id"],
         "createdAt": created.isoformat(),

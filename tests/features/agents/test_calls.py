@@ -1,7 +1,11 @@
 """An agent calls tools over HTTP: reads are answered, writes wait for people, and results are its own."""
 
+import json
 from datetime import timedelta
 
+from sqlmodel import Session, select
+
+from bot.store.tables.agents import AgentCallRow
 from tests.features.agents.kit import SETTINGS, agent_of, call, look, press, waiting
 from tests.web.conftest import CHIEF, Serve
 
@@ -65,3 +69,29 @@ async def test_the_six_ends_are_told_apart(serve: Serve):
         async with nod.caller(CHIEF) as chief:
             told = (await chief.get("/api/proposals")).text
         assert "the notebook is closed" not in told
+
+
+async def test_streams_exports_lists_and_the_audit_log_tell_how_it_ended_without_its_contents(serve: Serve):
+    async with serve(**SETTINGS) as nod, agent_of(nod) as agent, nod.caller(CHIEF) as chief:
+        async with nod.stream("GET", "/api/events", chief) as stream:
+            await stream.raw()
+            made = await call(agent, "keep", text="milk")
+            [row] = await nod.app.database.read(_calls)
+            await press(nod, "approve")
+            seen = [await stream.next()]
+            while seen[-1]["proposal"]["state"] != "succeeded":
+                seen.append(await stream.next())
+        assert '{"kept": 1}' in (await look(agent, made))["text"]
+        assert row.outcome is None
+        [row] = await nod.app.database.read(_calls)
+        assert row.outcome == {"result": '{"kept": 1}'}
+        ident = seen[-1]["proposal"]["id"]
+        paths = ("/api/proposals", f"/api/proposals/{ident}", "/api/audit", "/api/audit/export")
+        told = [json.dumps(seen), *[(await chief.get(path)).text for path in paths]]
+        assert not [each for each in told if '"kept": 1' in each or '\\"kept\\"' in each]
+        files = await chief.get(f"/api/proposals/{ident}/files")
+        assert files.json()["files"] == []
+
+
+def _calls(session: Session) -> list[AgentCallRow]:
+    return list(session.exec(select(AgentCallRow)))

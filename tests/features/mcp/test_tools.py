@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from mcp import Client
 
+from bot.features.mcp.tasks import describe_task
 from tests.features.agents.kit import SETTINGS, agent_of, make_agent, press, waiting
 from tests.features.mcp.test_agents import over_http, over_stdio
 from tests.web.conftest import ANA, CHIEF, Json, Serve, Served
@@ -200,6 +201,21 @@ async def test_tasks_are_for_those_who_declared_them_and_for_their_own_token(ser
             assert (await raw.ask(removed, taskId=task["taskId"]))["error"]["code"] == -32601
         reading = await raw.ask("tools/call", name="read", arguments={})
         assert reading["resultType"] == "complete"
+
+
+def test_a_thousand_tasks_are_asked_after_fewer_than_twenty_times_a_second():
+    begun = datetime(2026, 3, 1, tzinfo=UTC)
+    call = {
+        "id": "0" * 32, "created_at": begun.isoformat(), "updated_at": begun.isoformat(), "end": "waiting",
+        "expires_at": (begun + timedelta(days=1)).isoformat(), "waits_for": "ops", "joined": False,
+    }  # fmt: skip
+    polls = [
+        describe_task(call, begun + timedelta(seconds=waited))["pollIntervalMs"]
+        for waited in (0, 3, 30, 61, 9999)
+    ]
+    assert polls == [2_000, 3_000, 30_000, 60_000, 60_000]
+    assert 1000 / (polls[-1] / 1000) < 20
+    assert describe_task(call, begun - timedelta(hours=1))["pollIntervalMs"] == 2_000  # a clock set back
 
 
 async def test_a_task_is_there_after_a_restart(serve: Serve):
