@@ -36,6 +36,13 @@ from bot.tools.tool import CallContext, Tool
 
 ALLOW = "allow_agent"
 """The tool whose proposal asks a person whether an agent may call tools for them."""
+_NODS_OWN = frozenset(
+    {
+        "agents", "connections", "decisions", "memory", "outputs", "questions", "requests", "rules",
+        "schedules", "team",
+    }
+)  # fmt: skip
+"""The groups of tools that are Nod itself."""
 _MINUTE = timedelta(minutes=1)
 _READS_TOGETHER = 4  # of one agent
 _MAX_NAMED = 30  # tools in one message
@@ -274,11 +281,16 @@ async def load_available(registry: Registry, person: Actor) -> AvailableTools:
 
 
 def list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that an agent may be given: those that work outside of a conversation."""
+    """Return the tools that an agent may be given: the team's, which work outside of a conversation.
+
+    Those that are Nod itself tell of a person's cards, plans and memories, so they are no agent's.
+    """
     return [
         tool
         for tool in available.offered
-        if tool.effect is None and not tool.kind.always_asks and not tool.undoes and tool.run is not None
+        if tool.effect is None
+        and tool.run is not None
+        and not (tool.kind.always_asks or tool.undoes or tool.group in _NODS_OWN)
     ]
 
 

@@ -115,16 +115,14 @@ def describe_result(call: Json) -> Json:
     end = call["end"]
     if end in OPEN_ENDS:
         text = f"{say_status(call)}. Its id is {call['id']}. Call check_approval with this id for the result."
-        waits = {
-            "end": end,
-            "id": call["id"],
-            "waits_for": call["waits_for"],
-            "expires_at": call["expires_at"],
-        }
+        # many clients show their model the structured content alone
+        names = ("id", "end", "waits_for", "expires_at")
+        waits = {**{name: call[name] for name in names}, "text": text}
         return {"content": [_text(text)], "structuredContent": waits, "isError": False}
     told: Json = {"content": [_text(call["text"])], "isError": call["is_error"]}
     if call["is_error"]:
-        return {**told, "structuredContent": {"end": end, "id": call["id"], "decided_by": call["decided_by"]}}
+        names = ("id", "end", "decided_by", "text")
+        return {**told, "structuredContent": {name: call[name] for name in names}}
     data = _read_object(call["text"])
     return told if data is None else {**told, "structuredContent": data}
 
