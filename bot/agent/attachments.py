@@ -24,13 +24,13 @@ from bot.store.database import Database
 from bot.tools.documents import Documents
 
 Fetch = Callable[[Address, str, int], Awaitable[bytes]]
-"""Fetches what a channel names so, at an address, up to so many bytes. Raises ChannelError."""
+"""Fetches a file: the address it came to, the channel's reference, the most bytes. Raises ChannelError."""
 
-_FETCHING = 30.0  # seconds for one file
-_ALL = 90.0  # seconds for all that wait in a conversation
-_PICTURES = 8  # that the model is shown, the newest
-_SLOW = "it took too long to get"
-_BLIND = "my model takes no pictures"
+_FETCH_SECONDS = 30.0  # for one file
+_TOTAL_SECONDS = 90.0  # for all unread files of a conversation
+_MAX_PICTURES = 8  # the newest, which the model is shown
+_TOO_SLOW_TEXT = "it took too long to get"
+_NO_PICTURES_TEXT = "my model takes no pictures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +44,34 @@ class AttachmentReader:
     documents: Documents = field(default_factory=Documents)
 
     async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
-        """Read what no one has read yet; whether people have to be told of something that was not read.
+        """Read the unread files. Return True if people are to be told of something that was not read.
 
-        ``pictures``: whether the model takes them. ``delivered``: as in `messages.add_notice`.
+        ``pictures``: the model takes them. ``delivered``: as in `messages.add_notice`.
         """
-        at, until = transcript.conversation.origin, time.monotonic() + _ALL
-        told = False
+        address, deadline = transcript.conversation.origin, time.monotonic() + _TOTAL_SECONDS
+        has_notice = False
         for file in transcript.unread:
-            late = time.monotonic() > until
-            read = FileContent("", fault=_SLOW) if late else await self._read(at, file)
-            fault = read.fault
-            if not fault and not pictures and read.kind.startswith("image/"):
-                fault = _BLIND
-            words = _tell(file.name, fault, read.note)
-            keep = partial(_keep, transcript=transcript, delivered=delivered)
-            await self.database.write(keep, file.handle, read, words, self.clock())
-            told = told or bool(words)
-        return told
+            is_late = time.monotonic() > deadline
+            content = FileContent("", fault=_TOO_SLOW_TEXT) if is_late else await self._read(address, file)
+            fault = content.fault
+            if not fault and not pictures and content.kind.startswith("image/"):
+                fault = _NO_PICTURES_TEXT
+            notice = _describe_reading(file.name, fault, content.note)
+            store = partial(_store_reading, transcript=transcript, delivered=delivered)
+            await self.database.write(store, file.handle, content, notice, self.clock())
+            has_notice = has_notice or bool(notice)
+        return has_notice
 
-    async def _read(self, at: Address, file: Attachment) -> FileContent:
+    async def _read(self, address: Address, file: Attachment) -> FileContent:
         if file.fault:
             return FileContent(file.kind, fault=file.fault)
         data, ref = await self.database.read(outputs.source, file.handle)
         if data is None:
             try:
-                async with asyncio.timeout(_FETCHING):
-                    data = await self.fetch(at, ref, self.bounds.file)
+                async with asyncio.timeout(_FETCH_SECONDS):
+                    data = await self.fetch(address, ref, self.bounds.file)
             except TimeoutError:
-                return FileContent("", fault=_SLOW)
+                return FileContent("", fault=_TOO_SLOW_TEXT)
             except ChannelError as error:
                 return FileContent("", fault=error.message)
             fault = self.bounds.too_large(len(data))
@@ -81,19 +81,19 @@ class AttachmentReader:
 
     async def with_pictures(self, transcript: Transcript) -> Transcript:
         """Return the transcript with the pictures that the model is shown."""
-        seen = [
-            handle
-            for line in transcript.lines
-            for handle in line.files
-            if (file := transcript.files.get(handle)) and file.is_picture
-        ]
-        if not seen:
+        handles = []
+        for line in transcript.lines:
+            for handle in line.files:
+                file = transcript.files.get(handle)
+                if file and file.is_picture:
+                    handles.append(handle)
+        if not handles:
             return transcript
-        found = await self.database.read(outputs.contents, seen[-_PICTURES:])
-        return replace(transcript, pictures=await asyncio.to_thread(_encode_pictures, found))
+        contents = await self.database.read(outputs.contents, handles[-_MAX_PICTURES:])
+        return replace(transcript, pictures=await asyncio.to_thread(_encode_pictures, contents))
 
 
-def _tell(name: str, fault: str, note: str) -> str:
+def _describe_reading(name: str, fault: str, note: str) -> str:
     if fault:
         return f"I can't read {name}: {fault}."
     if note:
@@ -101,21 +101,23 @@ def _tell(name: str, fault: str, note: str) -> str:
     return ""
 
 
-def _encode_pictures(found: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
-    return {handle: Picture(kind, base64.b64encode(data).decode()) for handle, (kind, data) in found.items()}
+def _encode_pictures(contents: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
+    return {
+        handle: Picture(kind, base64.b64encode(data).decode()) for handle, (kind, data) in contents.items()
+    }
 
 
-def _keep(
+def _store_reading(
     session: Session,
     handle: str,
-    read: FileContent,
-    words: str,
+    content: FileContent,
+    notice: str,
     now: datetime,
     *,
     transcript: Transcript,
     delivered: bool,
 ) -> None:
-    """Store what was read, and tell people what was not."""
-    if outputs.mark_read(session, handle, read) and words:
-        ident = transcript.conversation.id
-        messages.add_notice(session, ident, words, transcript.seen, now, delivered=delivered)
+    """Store what was read of a file, and post ``notice`` if it is not empty."""
+    if outputs.mark_read(session, handle, content) and notice:
+        conversation_id = transcript.conversation.id
+        messages.add_notice(session, conversation_id, notice, transcript.seen, now, delivered=delivered)

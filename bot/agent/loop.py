@@ -8,7 +8,7 @@ anything but its own rows.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -95,27 +95,32 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
-_BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
-_BY_MYSELF = "I'll continue by myself when it answers again."
-_NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
-_PATIENCE = timedelta(days=1)  # with a model that gives no answers
-_FIRST_PAUSE = timedelta(seconds=10)  # the next are as long as it has taken, up to `turns.LONGEST_PAUSE`
-_CONTINUE = (
+_MAX_RETRIES = 2  # of a request whose answer was cut off, was empty, or was a call written as text
+_BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
+_WILL_RETRY_TEXT = "I'll continue by myself when it answers again."
+_GIVEN_UP_TEXT = "I've tried for a day. Send “continue” once it answers again."
+_RETRY_PERIOD = timedelta(days=1)  # in which a model without answers is asked again
+_FIRST_RETRY_DELAY = timedelta(
+    seconds=10
+)  # each later one is as long as the model has been away, up to `turns.LONGEST_PAUSE`
+_CONTINUE_NOTE = (
     f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
     "stops, and make calls with shorter arguments, one after the other."
 )
-_CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
-_FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
-_LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
-_LONG_CHARS = 10_000  # of a history of which half may be taken where all of it was refused
-_LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
-_AWAY = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
-_REFUSED = "The server of the model {1} refuses the tool {0}. I work without it there. It says: “{2}”"
-_SUMMING_UP = "I'm summing up what was said long ago."
-_TOLD_FOR = timedelta(days=1)  # people know that another model answers
-_BREAK = "\n\n"  # between what two answers of one turn say
-_NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
+_CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"
+_FILTERED_TEXT = "\n\n(The provider of the language model withheld the rest of this answer.)"
+_SHARE_AFTER_TOO_LONG = 2 / 3  # of a history that the model called too long
+_SHARE_AFTER_CUT = 1 / 2  # of a history that may have been too long
+_MIN_CHARS_TO_HALVE = 10_000  # a shorter history is not halved
+_MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
+_STAND_IN_TEXT = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
+_TOOL_REFUSED_TEXT = (
+    "The server of the model {1} refuses the tool {0}. I work without it there. It says: “{2}”"
+)
+_SUMMARY_TEXT = "I'm summing up what was said long ago."
+_NOTICE_PERIOD = timedelta(days=1)  # in which the same notice is not posted twice
+_PARAGRAPH_BREAK = "\n\n"  # between two answers of one turn
+_TEXT_OF_STOP = {Stop.LENGTH: _CUT_SHORT_TEXT, Stop.FILTERED: _FILTERED_TEXT}
 
 T = TypeVar("T")
 _Read = tuple[Call, Tool, Mapping[str, Any]]
@@ -159,26 +164,26 @@ class _Run:
 
     turn: Turn
     delivered: bool
-    said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # of its answers so far
     ending: Ending | None = None
     message_id: int | None = None  # of its last stored answer
-    summed_up: bool = False  # it was tried
+    summary_tried: bool = False
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the model, shortened as its server refuses it.
+    """A request to the model; a refused one is followed by a shorter one.
 
-    ``learned``: it is shorter than one that the server refused. ``halved``: it was shortened although the
-    server did not say that it was too long.
+    ``is_shortened``: it is shorter than one that the server refused. ``is_halved``: it was shortened although
+    the server did not say that it was too long.
     """
 
     model: Model
-    room: int  # characters
+    max_chars: int  # of its history
     history: Sequence[Entry]
-    overdue: Sequence[Line]
-    learned: bool = False
-    halved: bool = False
+    overdue: Sequence[Line]  # the oldest lines, which do not fit without a summary
+    is_shortened: bool = False
+    is_halved: bool = False
     attempt: int = 0
 
 
@@ -202,20 +207,15 @@ class Loop:
         ``delivered`` False: its text still has to be posted.
         """
         run = _Run(self._keep_to_one_person(turn), delivered)
-        whose = run.turn.transcript.asker
+        asker = run.turn.transcript.asker
         try:
-            there = CallContext(turn.transcript.conversation.id, str(whose))
-            available = (await self.gate.registry.available(there)).offered
+            context = CallContext(turn.transcript.conversation.id, str(asker))
+            available = (await self.gate.registry.available(context)).offered
             while run.ending is None:
-                if (jobs := await self._bring_up_to_date(run.turn.transcript)) is not None:
-                    yield FollowUpJobs(jobs)
-                elif run.turn.transcript.awaits_answer:
-                    async for event in self._step(run, available):
-                        yield event
-                elif await self.database.write(_rest, run.turn, self.clock()):
-                    run.ending = Ending.WAITING
-                if run.ending is None:  # continue with what was said by it and by people since
-                    yield FollowUpJobs(await self._read_on(run, whose))
+                async for event in self._advance(run, available):
+                    yield event
+                if run.ending is None:  # continue with its own answer and with newer messages
+                    yield FollowUpJobs(await self._read_newer_lines(run, asker))
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
@@ -223,30 +223,52 @@ class Loop:
                 raise  # the rows say to run it again
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
-            words = error.message if isinstance(error, ModelError) else _BROKEN
-            passing = isinstance(error, ModelError) and error.passing
-            told, jobs = await self.database.write(partial(_fail, passing=passing), run, words, self.clock())
-            if jobs:
-                yield FollowUpJobs(jobs)
-            seen = run.turn.transcript.seen
-            choices = error.choices if isinstance(error, ModelError) else ModelError.choices
-            ended = TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.said), run.message_id)
-            yield TurnFailed(told, seen, choices) if told else ended
+            async for event in self._end_failed(run, error):
+                yield event
         else:
             seen = run.turn.transcript.seen
-            yield TurnEnded(run.ending, seen, _join_paragraphs(run.said), run.message_id)
+            yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
+
+    async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+        """Bring the rows up to date, or answer once, or end the turn if there is nothing to answer."""
+        jobs = await self._bring_up_to_date(run.turn.transcript)
+        if jobs is not None:
+            yield FollowUpJobs(jobs)
+        elif run.turn.transcript.awaits_answer:
+            async for event in self._answer_once(run, available):
+                yield event
+        elif await self.database.write(_end_if_silent, run.turn, self.clock()):
+            run.ending = Ending.WAITING
+
+    async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+        """End the turn because of ``error``, and yield the events that tell people."""
+        explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
+        if isinstance(error, ModelError):
+            explanation, passing, choices = error.message, error.passing, error.choices
+        fail = partial(_fail, passing=passing)
+        notice, jobs = await self.database.write(fail, run, explanation, self.clock())
+        if jobs:
+            yield FollowUpJobs(jobs)
+        seen = run.turn.transcript.seen
+        if notice:
+            yield TurnFailed(notice, seen, choices)
+        else:
+            yield TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _read_rows(self, run: _Run) -> None:
-        before = run.turn.transcript
-        now = await self.database.read(teams.read_transcript, before.conversation.id)
-        run.turn = self._keep_to_one_person(replace(run.turn, transcript=now or before))
+        current = run.turn.transcript
+        newer = await self.database.read(teams.read_transcript, current.conversation.id)
+        run.turn = self._keep_to_one_person(replace(run.turn, transcript=newer or current))
 
-    async def _read_on(self, run: _Run, whose: Actor) -> tuple[Job, ...]:
-        """Read what was said since. Where someone else did, end here, and return the next turn's job."""
+    async def _read_newer_lines(self, run: _Run, asker: Actor) -> tuple[Job, ...]:
+        """Read the transcript again.
+
+        If someone else has written since, this turn ends, and the next one's job is returned.
+        """
         await self._read_rows(run)
-        if not self._serves_persons or str(run.turn.transcript.asker) == str(whose):
+        if not self._serves_persons or str(run.turn.transcript.asker) == str(asker):
             return ()
-        run.ending = Ending.DONE  # of what this person asked; its row is still wanted
+        run.ending = Ending.DONE  # for this person; the conversation still wants a turn
         return (Job(Work.TURN, run.turn.transcript.conversation.id),)
 
     @property
@@ -260,11 +282,13 @@ class Loop:
             return turn
         return replace(turn, transcript=keep_to_one_person(turn.transcript))
 
-    async def _receive(self, run: _Run) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+    async def _read_attachments(self, run: _Run) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Read the attached files, and tell people which of them can't be read."""
         transcript = run.turn.transcript
-        yield Waited(f"Reading {', '.join(each.name for each in transcript.unread)}.")
-        pictures = self.models.describe(await self._choose_model(transcript)).images
+        names = ", ".join(upload.name for upload in transcript.unread)
+        yield Waited(f"Reading {names}.")
+        model = await self._choose_model(transcript)
+        pictures = self.models.describe(model).images
         if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
@@ -274,65 +298,57 @@ class Loop:
 
         Return the jobs, or None if nothing changed.
         """
-        left = asking.overtaken(transcript)
-        if left:
-            return await self.database.write(asking.withdraw, left, self.clock)
-        done = _find_done_steps(transcript)
-        if done:
-            return await self.database.write(plans.tick, *done, self.clock())
+        outdated = asking.overtaken(transcript)
+        if outdated:
+            return await self.database.write(asking.withdraw, outdated, self.clock)
+        plan_and_steps = _find_done_steps(transcript)
+        if plan_and_steps:
+            return await self.database.write(plans.tick, *plan_and_steps, self.clock())
         return None
 
-    async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+    async def _answer_once(
+        self, run: _Run, available: AvailableTools
+    ) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         if run.turn.transcript.unread:
-            async for received in self._receive(run):
-                yield received
-        turn, before = run.turn, run.turn.usage
+            async for event in self._read_attachments(run):
+                yield event
+        turn, usage_before = run.turn, run.turn.usage
         await self._check_bounds(turn)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
-        further = any(text.strip() for text in run.said)
-        async for event in self._ask(run, available, answer, further=further):
+        is_further = any(text.strip() for text in run.texts)
+        async for event in self._get_answer(run, available, answer, is_further=is_further):
             yield event
         turn = run.turn
         finished = answer.finished
         if finished is None:
             raise ModelCut
-        again = finished.stop is Stop.LENGTH and not _continues(turn.transcript)
-        note = _NOTES.get(finished.stop)
-        if note and not again:
+        will_continue = finished.stop is Stop.LENGTH and not _was_continued(turn.transcript)
+        note = _TEXT_OF_STOP.get(finished.stop)
+        if note and not will_continue:
             yield TextDelta(answer.add(note))
-        said = answer.text
+        text = answer.text
         # calls of an answer that was cut may be cut themselves
-        calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
-        judged: list[JudgedCall] = []
-        async for waited in self._judge(judged, available, calls, turn.transcript, said):
-            yield waited
-        results = {c.call.id: c.result for c in judged if c.result}
-        reads = [(c.call, *c.read) for c in judged if c.read]
-        for call in (c.call for c in judged[:CALLS_PER_ANSWER] if c.result):
-            yield ToolStarted(call.id, call.tool_name, call.summary, available.arguments_of(call))
-            yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
-        for call, tool, arguments in reads:
-            yield ToolStarted(
-                call.id, call.tool_name, call.summary, redact_arguments(arguments, tool.parameters)
-            )
-        async for told in self._read(reads, turn.transcript, results):
-            yield told
-        for call, tool, arguments in reads:
-            text = veil(results[call.id].text, secrets_in(arguments, tool.parameters))
-            yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
-        run.turn = turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
-        run.said.append(said)
-        extras = {c.id: c.extra for c in calls}
-        judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
+        calls = _with_unique_ids(finished.calls) if finished.stop is Stop.FINISHED else []
+        judged_calls: list[JudgedCall] = []
+        async for event in self._judge(judged_calls, available, calls, turn.transcript, text):
+            yield event
+        results = {judged.call.id: judged.result for judged in judged_calls if judged.result}
+        for event in _report_refused(judged_calls, available):
+            yield event
+        reads = [(judged.call, *judged.read) for judged in judged_calls if judged.read]
+        async for event in self._run_reads(reads, turn.transcript, results):
+            yield event
+        run.turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
+        run.texts.append(text)
         committed = await self.database.write(
-            partial(_commit, again=again, before=before),
+            partial(_commit, will_continue=will_continue, usage_before=usage_before),
             self.gate.policies,
             run,
             available,
-            said,
-            judged,
+            text,
+            _with_extras(judged_calls, calls),
             results,
             self.clock(),
         )
@@ -345,10 +361,12 @@ class Loop:
 
     async def _check_bounds(self, turn: Turn) -> None:
         """Raise ModelError if the turn may not call the model again."""
-        if _steps(turn) >= self.limits.model_calls:
+        if _count_steps(turn) >= self.limits.model_calls:
             raise ModelTooManySteps
-        if turn.transcript.teammate and (spent := self._find_reached_bound(turn.transcript.teammate)):
-            raise ModelError(spent)
+        if turn.transcript.teammate:
+            reached_bound = self._find_reached_bound(turn.transcript.teammate)
+            if reached_bound:
+                raise ModelError(reached_bound)
         for stop_model_call in self.hooks.stop_model_call:
             why = await stop_model_call(turn.transcript)
             if why:
@@ -357,96 +375,101 @@ class Loop:
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
-    async def _ask(
-        self, run: _Run, available: AvailableTools, answer: ModelOutput, *, further: bool
+    async def _get_answer(
+        self, run: _Run, available: AvailableTools, answer: ModelOutput, *, is_further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
         """Get the model's answer, repeating the request from the start where the answer breaks off.
 
-        A request that is too long is repeated with less history, and the later ones stay that short. Where
-        the model can't answer, its stand-in does.
+        A request that is too long is repeated with less history, and the later ones stay that short. If the
+        model can't answer, its stand-in does.
 
-        ``further``: the turn has said something before, so this is a paragraph of its own.
+        ``is_further``: the turn has said something before, so this answer begins a new paragraph.
         """
         transcript = run.turn.transcript
-        reach = await self.gate.list_offered(available, transcript)
-        specs = tuple(tool.spec for tool in reach)
+        offered = await self.gate.list_offered(available, transcript)
+        specs = tuple(tool.spec for tool in offered)
+        specs_chars = sum(spec.size for spec in specs)
         zone = await self.gate.time_zone(transcript)
         briefing = self.briefing.on_the_clock(zone, private=transcript.conversation.private)
-        prompt = await self._prompt(transcript, reach, briefing)
-        offered = sum(spec.size for spec in specs)
+        prompt = await self._prompt(transcript, offered, briefing)
         chosen = await self._choose_model(transcript)
+        with_pictures = await self._load_pictures(transcript)
 
-        seen = await self._with_pictures(transcript)
-
-        def request(model: Model, room: int) -> _Request:
-            there = run.turn.transcript
-            shown = replace(seen, summary=there.summary) if self.models.describe(model).images else there
-            found = history_of(shown, prompt, room, briefing.zone)
-            return _Request(model, room, found.entries, found.overdue)
+        def make_request(model: Model, max_chars: int) -> _Request:
+            current = run.turn.transcript
+            takes_images = self.models.describe(model).images
+            sent = replace(with_pictures, summary=current.summary) if takes_images else current
+            history = history_of(sent, prompt, max_chars, briefing.zone)
+            return _Request(model, max_chars, history.entries, history.overdue)
 
         model = self.models.answering(chosen)
         if model is not chosen:
             yield await self._tell_stand_in(transcript, chosen, model)
-        asked = request(model, self.models.room(model, offered))
-        if asked.overdue and not run.summed_up:
-            yield Waited(_SUMMING_UP)
-            await self._summarise(run, asked)
-            asked = request(model, asked.room)
+        request = make_request(model, self.models.room(model, specs_chars))
+        if request.overdue and not run.summary_tried:
+            yield Waited(_SUMMARY_TEXT)
+            await self._summarise(run, request)
+            request = make_request(model, request.max_chars)
         while True:
             try:
-                async for event in self._stream(asked, specs, answer, further=further):
+                async for event in self._stream_answer(request, specs, answer, is_further=is_further):
                     yield event
-                self.models.note(asked.model, None)
-                if asked.learned:
-                    self.models.fits(asked.model, asked.room + offered)
-                correction = () if asked.attempt else answer.correction(specs)
+                self.models.note(request.model, None)
+                if request.is_shortened:
+                    self.models.fits(request.model, request.max_chars + specs_chars)
+                correction = () if request.attempt else answer.correction(specs)
                 if not correction:
                     return
-                asked.history = [*asked.history, *correction]
+                request.history = [*request.history, *correction]
             except ModelError as error:
-                sent, attempt = size_of(asked.history), asked.attempt
-                halves = error.may_be_long and not asked.halved and sent >= _LONG_CHARS
-                cut = halves or _may_be_too_long(error, answer, attempt)
-                shorter = request(asked.model, _shorter(sent, offered, error)) if cut else asked
-                if size_of(shorter.history) < sent:
-                    halved = asked.halved or halves
-                    asked = replace(shorter, learned=True, halved=halved, attempt=attempt - 1)
-                elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
-                    other = self._instead(asked.model, error)
-                    if other is None or asked.model is not chosen:
+                sent_chars, attempt = size_of(request.history), request.attempt
+                may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
+                may_shorten = may_halve or _may_be_too_long(error, answer, attempt)
+                next_chars = _next_history_chars(sent_chars, specs_chars, error)
+                shorter = make_request(request.model, next_chars) if may_shorten else request
+                if size_of(shorter.history) < sent_chars:
+                    request = replace(
+                        shorter,
+                        is_shortened=True,
+                        is_halved=request.is_halved or may_halve,
+                        attempt=attempt - 1,
+                    )
+                elif attempt == _MAX_RETRIES or not isinstance(error, ModelCut | ModelEmpty):
+                    stand_in = self._find_stand_in(request.model, error)
+                    if stand_in is None or request.model is not chosen:
                         raise
-                    asked = replace(request(other, self.models.room(other, offered)), attempt=-1)
-                    yield await self._tell_stand_in(transcript, chosen, other)
-            asked.attempt += 1
+                    max_chars = self.models.room(stand_in, specs_chars)
+                    request = replace(make_request(stand_in, max_chars), attempt=-1)
+                    yield await self._tell_stand_in(transcript, chosen, stand_in)
+            request.attempt += 1
             if answer.restart():
                 yield TextRestarted()
 
-    async def _with_pictures(self, transcript: Transcript) -> Transcript:
-        shows = transcript.files and self.models.take_pictures
-        if shows:
+    async def _load_pictures(self, transcript: Transcript) -> Transcript:
+        if transcript.files and self.models.take_pictures:
             return await self.attachments.with_pictures(transcript)
         return transcript
 
-    def _instead(self, model: Model, error: ModelError) -> Model | None:
-        """Note the failure of a model, and return its stand-in where another may answer."""
+    def _find_stand_in(self, model: Model, error: ModelError) -> Model | None:
+        """Note the failure of a model, and return its stand-in if another model may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
             self.models.note(model, error)
         if error.away:
             return self.models.stand_in(model)
         return None
 
-    async def _summarise(self, run: _Run, asked: _Request) -> None:
-        """Have the model summarise the oldest lines; where it writes nothing, they are cut."""
-        turn, upto, now = run.turn, asked.overdue[-1].id, self.clock()
-        run.summed_up = True
+    async def _summarise(self, run: _Run, request: _Request) -> None:
+        """Have the model summarise the oldest lines. If it writes nothing, they are cut."""
+        turn, upto, now = run.turn, request.overdue[-1].id, self.clock()
+        run.summary_tried = True
         try:
-            text, finished = await sum_up(asked.model, turn.transcript, asked.overdue, asked.room)
+            text, finished = await sum_up(request.model, turn.transcript, request.overdue, request.max_chars)
         except ModelError as error:
-            log.warning("no summary was written", model=asked.model.name, why=error.message)
+            log.warning("no summary was written", model=request.model.name, why=error.message)
             return
-        spent = self._add_usage(turn.usage, asked.model.name, finished)
-        usage = replace(spent, model_calls=turn.usage.model_calls)  # those are answers
-        await self.database.write(_keep_summary, turn, text, upto, usage, now)
+        with_summary = self._add_usage(turn.usage, request.model.name, finished)
+        usage = replace(with_summary, model_calls=turn.usage.model_calls)  # counts answers only
+        await self.database.write(_store_summary, turn, text, upto, usage, now)
         summary = Line(0, LineRole.SUMMARY, text, upto, None, (), {}, now)
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
@@ -456,37 +479,40 @@ class Loop:
             return await self.database.read(self.models.choose, book, transcript)
         return self.models.default
 
-    async def _tell_stand_in(self, transcript: Transcript, model: Model, other: Model) -> FollowUpJobs:
-        """Tell people, once a day, that their words go to another model, before they do."""
-        words = _AWAY.format(model.name, other.name, self.models.describe(other).host)
-        return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
+    async def _tell_stand_in(self, transcript: Transcript, model: Model, stand_in: Model) -> FollowUpJobs:
+        """Announce, once a day, that another model will receive the conversation."""
+        notice = _STAND_IN_TEXT.format(model.name, stand_in.name, self.models.describe(stand_in).host)
+        return FollowUpJobs(await self.database.write(_tell_once, transcript, notice, self.clock()))
 
-    async def _tell_refused(self, model: Model, tools: Mapping[str, str]) -> tuple[Job, ...]:
-        if not tools:
+    async def _tell_refused(self, model: Model, reasons: Mapping[str, str]) -> tuple[Job, ...]:
+        """Tell the admins which tools the model's server refuses. ``reasons``: its words by a tool's name."""
+        if not reasons:
             return ()
-        said = [_REFUSED.format(name, model.name, why) for name, why in tools.items()]
-        return await self.database.write(_tell_admins, self.gate.policies, "\n".join(said), self.clock())
+        notices = [_TOOL_REFUSED_TEXT.format(name, model.name, why) for name, why in reasons.items()]
+        return await self.database.write(_tell_admins, self.gate.policies, "\n".join(notices), self.clock())
 
-    async def _prompt(self, transcript: Transcript, reach: AvailableTools, briefing: Briefing) -> str:
+    async def _prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then what is special to this conversation."""
-        now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
+        now, book = self.clock(), self.gate.policies.held.book
         workspace = ""
-        if self.briefing.workspace and any(tool.group == FILES for tool in reach):
+        if self.briefing.workspace and any(tool.group == FILES for tool in offered):
             workspace = await asyncio.to_thread(self.briefing.workspace)
-        asked = held.book.instructions(str(here.origin)) if held.book.list_about(Subject.INSTRUCTIONS) else ()
-        sections = [await add(transcript, now) for add in self.hooks.add_to_prompt]
-        there = write_surroundings(transcript, now, briefing, asked, sections)
-        return system_prompt(reach, transcript.teammate, briefing, workspace, there)
+        instructions: Sequence[str] = ()
+        if book.list_about(Subject.INSTRUCTIONS):
+            instructions = book.instructions(str(transcript.conversation.origin))
+        sections = [await add_section(transcript, now) for add_section in self.hooks.add_to_prompt]
+        surroundings = write_surroundings(transcript, now, briefing, instructions, sections)
+        return system_prompt(offered, transcript.teammate, briefing, workspace, surroundings)
 
-    async def _stream(  # noqa: C901 - one case for each part of an answer
-        self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
+    async def _stream_answer(  # noqa: C901 - one case for each part of an answer
+        self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, is_further: bool
     ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited | FollowUpJobs]:
-        """Stream the answer to a request into ``answer``.
+        """Stream the answer to a request into ``answer``, yielding what to display of it.
 
-        Raises ModelEmpty if it is empty and must not be.
+        Raises ModelEmpty if the answer is empty.
         """
-        thoughts, answer.model = ReasoningFilter(), asked.model.name
-        async for part in asked.model.stream(asked.history, specs):
+        thoughts, answer.model = ReasoningFilter(), request.model.name
+        async for part in request.model.stream(request.history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
             if thought:
                 yield ThoughtDelta(thought)
@@ -494,33 +520,38 @@ class Loop:
                 case Busy(words):
                     yield Waited(words)
                 case Text(text):
-                    if shown := _show_more(answer, text, further=further):
+                    shown = _show_more(answer, text, is_further=is_further)
+                    if shown:
                         yield TextDelta(shown)
                 case Retracted():
                     if answer.restart():
                         yield TextRestarted()
                 case LeftOut(tools):
-                    self.models.note_refused(asked.model, tools, specs)
-                    yield FollowUpJobs(await self._tell_refused(asked.model, tools))
+                    self.models.note_refused(request.model, tools, specs)
+                    yield FollowUpJobs(await self._tell_refused(request.model, tools))
                 case Finished():
                     answer.finished = part
                 case Thought():
                     pass
-        if shown := answer.rest():
-            yield TextDelta(shown)
-        if self._take_written_calls(asked, specs, answer):
+        remainder = answer.rest()
+        if remainder:
+            yield TextDelta(remainder)
+        if self._take_written_calls(request, specs, answer):
             yield TextRestarted()
-            yield TextDelta(_BREAK + answer.text if further else answer.text)
+            yield TextDelta(_PARAGRAPH_BREAK + answer.text if is_further else answer.text)
         if answer.is_empty:
             raise ModelEmpty
 
-    def _take_written_calls(self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
-        """Read the calls in an answer's text, and note a model that writes them against its instructions."""
-        told = asked.attempt > 0 or asked.model.name in self.models.writers
-        found = answer.take_written_calls(specs, asked.history, told=told)
-        if found and asked.attempt:
-            self.models.writers.add(asked.model.name)
-        return found
+    def _take_written_calls(self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
+        """Take the calls that an answer contains as text. Return False without any.
+
+        A model that was told not to write calls and does so is noted in ``Models.writers``.
+        """
+        was_told = request.attempt > 0 or request.model.name in self.models.writers
+        has_calls = answer.take_written_calls(specs, request.history, told=was_told)
+        if has_calls and request.attempt:
+            self.models.writers.add(request.model.name)
+        return has_calls
 
     async def _judge(
         self,
@@ -528,44 +559,52 @@ class Loop:
         available: AvailableTools,
         calls: Sequence[ToolCall],
         transcript: Transcript,
-        said: str,
+        text: str,
     ) -> AsyncIterator[Waited]:
         """Judge the calls of an answer into ``judged``, and yield which one is being tried."""
 
-        async def consider(tell: Callable[[Waited], None]) -> None:
-            async def show(words: str) -> None:
-                tell(Waited(words))
+        async def consider_calls(report: Callable[[Waited], None]) -> None:
+            async def report_trial(words: str) -> None:
+                report(Waited(words))
 
-            judged.extend(await self.gate.consider(available, calls, transcript, said, show))
+            judged.extend(await self.gate.consider(available, calls, transcript, text, report_trial))
 
-        async for waited in _while(consider):
+        async for waited in _yield_reports(consider_calls):
             yield waited
 
-    async def _read(
+    async def _run_reads(
         self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
-    ) -> AsyncIterator[ToolProgress]:
-        """Run reads side by side into ``results``, and yield their progress."""
+    ) -> AsyncIterator[ToolStarted | ToolProgress | ToolFinished]:
+        """Run reads side by side into ``results``, and yield their events."""
         if not reads:
             return
+        for call, tool, arguments in reads:
+            redacted = redact_arguments(arguments, tool.parameters)
+            yield ToolStarted(call.id, call.tool_name, call.summary, redacted)
 
-        async def one(
-            call: Call, tool: Tool, arguments: Mapping[str, Any], tell: Callable[[ToolProgress], None]
+        async def run_read(
+            call: Call, tool: Tool, arguments: Mapping[str, Any], report: Callable[[ToolProgress], None]
         ) -> None:
-            async def show(words: str) -> None:
-                tell(ToolProgress(call.id, call.tool_name, words))
+            async def report_progress(words: str) -> None:
+                report(ToolProgress(call.id, call.tool_name, words))
 
-            with tracing.reading(call.tool_name, call.id) as noted:
-                results[call.id] = await self.gate.read(
-                    tool, arguments, transcript.conversation, transcript.asker, show
+            with tracing.reading(call.tool_name, call.id) as span:
+                result = await self.gate.read(
+                    tool, arguments, transcript.conversation, transcript.asker, report_progress
                 )
-                if not results[call.id].ok:
-                    noted.fail("tool_error")
+                results[call.id] = result
+                if not result.ok:
+                    span.fail("tool_error")
 
-        async def all_(tell: Callable[[ToolProgress], None]) -> None:
-            await asyncio.gather(*(one(*each, tell) for each in reads))
+        async def run_all(report: Callable[[ToolProgress], None]) -> None:
+            await asyncio.gather(*(run_read(*read, report) for read in reads))
 
-        async for told in _while(all_):
-            yield told
+        async for progress in _yield_reports(run_all):
+            yield progress
+        for call, tool, arguments in reads:
+            result = results[call.id]
+            shown = veil(result.text, secrets_in(arguments, tool.parameters))
+            yield ToolFinished(call.id, call.tool_name, result.ok, shown)
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
         """Return the turn's usage with that of one more answer."""
@@ -589,19 +628,19 @@ class Loop:
         return None
 
 
-async def _while(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
+async def _yield_reports(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
     """Yield the reports of ``work`` while it runs. Raises its exceptions."""
-    told: asyncio.Queue[T | None] = asyncio.Queue()
-    doing = asyncio.ensure_future(work(told.put_nowait))
-    doing.add_done_callback(lambda _: told.put_nowait(None))
+    reports: asyncio.Queue[T | None] = asyncio.Queue()
+    task = asyncio.ensure_future(work(reports.put_nowait))
+    task.add_done_callback(lambda _: reports.put_nowait(None))
     try:
-        while (each := await told.get()) is not None:
-            yield each
-        await doing
+        while (report := await reports.get()) is not None:
+            yield report
+        await task
     finally:
-        if not doing.done():
-            doing.cancel()
-            await asyncio.gather(doing, return_exceptions=True)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _commit(
@@ -610,27 +649,28 @@ def _commit(
     run: _Run,
     available: AvailableTools,
     text: str,
-    judged: Sequence[JudgedCall],
+    judged_calls: Sequence[JudgedCall],
     results: dict[str, CallResult],
     now: datetime,
     *,
-    again: bool,
-    before: Usage,
+    will_continue: bool,
+    usage_before: Usage,
 ) -> Committed:
     """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
 
-    ``again``: the answer was cut at its length, and the model may continue it. ``before``: the turn's usage
-    before this answer.
+    ``will_continue``: the answer was cut at its length, and the model may continue it. ``usage_before``: the
+    turn's usage before this answer.
     """
-    turn, calls = run.turn, [c.call for c in judged]
-    if any(c.proposal or c.effect for c in judged):
-        conversation_lock.in_conversation(session, turn.transcript.conversation.id)
+    turn, conversation_id = run.turn, run.turn.transcript.conversation.id
+    calls = [judged.call for judged in judged_calls]
+    proposed = [(judged.proposal, judged.like) for judged in judged_calls if judged.proposal]
+    has_effects = any(judged.effect for judged in judged_calls)
+    if proposed or has_effects:
+        conversation_lock.in_conversation(session, conversation_id)
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
-    proposed = [(c.proposal, c.like) for c in judged if c.proposal]
-    batch_of = assign_batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
     ending = None
-    if not again and (proposed or not calls):
+    if not will_continue and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE
     stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
     if stored is None:  # a person stopped the turn
@@ -638,44 +678,50 @@ def _commit(
     message_id, ending = stored
     jobs: list[Job] = []
     for count_answer in hooks_of(session).count_answer:
-        jobs += count_answer(session, turn.transcript, turn.usage.tokens - before.tokens, now)
+        jobs += count_answer(session, turn.transcript, turn.usage.tokens - usage_before.tokens, now)
     if turn.usage.cost and policies.held.book.list_about(Subject.BUDGET):
-        jobs += _warn(session, policies.held.book, turn, now)
-    if any(c.effect for c in judged):
-        jobs += apply_effects(session, turn, available, message_id, judged, results, now)
-    for p, _ in proposed:
-        opening = find_procedure(p.kind).open
-        if opening:
-            jobs += opening(session, policies, p, now)
-    opened = tuple(
-        grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), like, now)
-        for p, like in proposed
+        jobs += _warn_about_budgets(session, policies.held.book, turn, now)
+    if has_effects:
+        jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
+    for proposal, _ in proposed:
+        open_proposal = find_procedure(proposal.kind).open
+        if open_proposal:
+            jobs += open_proposal(session, policies, proposal, now)
+    batch_of = assign_batches(
+        [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
     )
-    opened = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
-    if again:
-        messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
+    opened = []
+    for proposal, like in proposed:
+        placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
+        opened.append(grants.use(session, policies, placed, like, now))
+    inserted = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
+    if will_continue:
+        messages.add_note(session, conversation_id, _CONTINUE_NOTE, now)
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
         jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
-    return Committed(opened, ending, tuple(jobs), message_id)
+    return Committed(inserted, ending, tuple(jobs), message_id)
 
 
-def _warn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
-    told = budgets.warnings(session, book, turn, now)
-    return [job for words in told for job in _tell(session, turn.transcript, words, now)]
+def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
+    jobs: list[Job] = []
+    for warning in budgets.warnings(session, book, turn, now):
+        jobs += _tell(session, turn.transcript, warning, now)
+    return jobs
 
 
 def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -> list[Job]:
     """Store a notice in the conversation that people read, and return the job that delivers it."""
-    home = _home(transcript)
-    messages.add_notice(session, home, words, messages.last_heard(session, home), now, delivered=False)
-    return [Job(Work.DELIVER, home)]
+    conversation_id = _lead_conversation_id(transcript)
+    messages.add_notice(
+        session, conversation_id, words, messages.last_heard(session, conversation_id), now, delivered=False
+    )
+    return [Job(Work.DELIVER, conversation_id)]
 
 
 def _tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
-    """Store a notice like `_tell`, unless the same was posted there within ``_TOLD_FOR``."""
-    known = messages.was_noticed(session, _home(transcript), words, now - _TOLD_FOR)
-    if known:
+    """Store a notice like `_tell`, unless the same was posted there within ``_NOTICE_PERIOD``."""
+    if messages.was_noticed(session, _lead_conversation_id(transcript), words, now - _NOTICE_PERIOD):
         return ()
     return tuple(_tell(session, transcript, words, now))
 
@@ -687,30 +733,30 @@ def _tell_admins(session: Session, policies: Policies, words: str, now: datetime
     return ()
 
 
-def _home(transcript: Transcript) -> str:
+def _lead_conversation_id(transcript: Transcript) -> str:
     """Return the id of the lead agent's conversation."""
     if transcript.teammate:
         return transcript.teammate.lead_id
     return transcript.conversation.id
 
 
-def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
+def _store_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
     turns.spend(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
 def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
     """Return the approved plan and its finished steps, if its card does not show them all yet."""
-    found = transcript.proposals.values()
-    plan = find_current_plan(found)
-    done = list_carried_out(plan, found) if plan else ()
-    if plan and done != plan.ticked:
-        return (plan, done)
+    proposals = transcript.proposals.values()
+    plan = find_current_plan(proposals)
+    done_steps = list_carried_out(plan, proposals) if plan else ()
+    if plan and done_steps != plan.ticked:
+        return (plan, done_steps)
     return None
 
 
-def _continues(transcript: Transcript) -> bool:
-    return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
+def _was_continued(transcript: Transcript) -> bool:
+    return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE_NOTE
 
 
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
@@ -718,21 +764,26 @@ def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bo
 
     Some servers just end the stream then: two cuts before the first word count as that.
     """
-    return isinstance(error, ModelTooLong) or (
-        isinstance(error, ModelCut) and not error.has_reason and attempt > 0 and not answer.pieces
-    )
+    if isinstance(error, ModelTooLong):
+        return True
+    was_cut = isinstance(error, ModelCut) and not error.has_reason
+    return was_cut and attempt > 0 and not answer.pieces
 
 
-def _shorter(sent: int, offered: int, error: ModelError) -> int:
-    """Return the number of characters to try next after a history of ``sent`` was refused."""
-    told = error.window * _LEAST_PER_TOKEN - offered if error.window else sent
-    share = _LESS if isinstance(error, ModelTooLong) else _HALF
-    if told < sent:
-        return told
-    return int(sent * share)
+def _next_history_chars(sent_chars: int, specs_chars: int, error: ModelError) -> int:
+    """Return the number of characters to try next after a history of ``sent_chars`` was refused.
+
+    ``specs_chars``: the size of the tools' specifications, which share the model's window.
+    """
+    if error.window:
+        window_chars = error.window * _MIN_CHARS_PER_TOKEN - specs_chars
+        if window_chars < sent_chars:
+            return window_chars
+    share = _SHARE_AFTER_TOO_LONG if isinstance(error, ModelTooLong) else _SHARE_AFTER_CUT
+    return int(sent_chars * share)
 
 
-def _steps(turn: Turn) -> int:
+def _count_steps(turn: Turn) -> int:
     """Return the number of model calls of this turn since its newest message.
 
     A message that joins the turn starts the count again.
@@ -744,8 +795,8 @@ def _steps(turn: Turn) -> int:
     return min(turn.usage.model_calls, since)
 
 
-def _rest(session: Session, turn: Turn, now: datetime) -> bool:
-    """End a turn that has nothing to say. Return False if new lines have come since it was read."""
+def _end_if_silent(session: Session, turn: Turn, now: datetime) -> bool:
+    """End a turn that has nothing to answer. Return False if new lines have come since it was read."""
     turns.hold_turn(session, turn)
     turns.check_owned(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
@@ -760,58 +811,83 @@ def _fail(
 ) -> tuple[str, tuple[Job, ...]]:
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
-    What is ``passing`` is tried again later. If it is a teammate's turn, the teammate fails and the lead
-    agent is told. Returns the text for people, empty where they know, and the jobs.
+    A ``passing`` failure is retried later. A failed turn of a teammate ends the teammate's work, and the lead
+    agent is told. Returns the text for people, empty where they know it already, and the jobs.
     """
-    turn = run.turn
-    ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
+    turn, transcript = run.turn, run.turn.transcript
+    conversation_id, seen, teammate = transcript.conversation.id, transcript.seen, transcript.teammate
     if teammate:
         teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
-    last = [line for line in turn.transcript.lines[-1:] if line.role is LineRole.NOTICE]
-    since = [line.created_at for line in last if line.text.endswith(_BY_MYSELF)]  # people know
-    waited = now - since[0] if since else timedelta()
+    away_since = _find_retry_notice(transcript)
+    waited = now - away_since if away_since else timedelta()
     retry_at = None
     if passing and not teammate:
-        if waited < _PATIENCE:
-            retry_at = now + min(max(waited, _FIRST_PAUSE), turns.LONGEST_PAUSE)
-        explanation = f"{explanation} {_BY_MYSELF if retry_at else _NO_LONGER}"
+        if waited < _RETRY_PERIOD:
+            retry_at = now + min(max(waited, _FIRST_RETRY_DELAY), turns.LONGEST_PAUSE)
+        explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
     turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
     if teammate:
-        return explanation, plans.fail(session, ident, explanation, now)
-    told = "" if since and retry_at else explanation
-    if told:
-        messages.add_notice(session, ident, told, seen, now, delivered=run.delivered)
-    if messages.heard_since(session, ident, seen):
-        turns.want_turn(session, ident, now)
-    return told, ()
+        return explanation, plans.fail(session, conversation_id, explanation, now)
+    notice = "" if away_since and retry_at else explanation
+    if notice:
+        messages.add_notice(session, conversation_id, notice, seen, now, delivered=run.delivered)
+    if messages.heard_since(session, conversation_id, seen):
+        turns.want_turn(session, conversation_id, now)
+    return notice, ()
 
 
-def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
+def _find_retry_notice(transcript: Transcript) -> datetime | None:
+    """Return when people were told that the turn will be retried, or None if that is not the last line."""
+    last = transcript.lines[-1] if transcript.lines else None
+    if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
+        return None
+    return last.created_at
+
+
+def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Give calls different ids: some servers repeat one, and results are matched by them."""
-    taken: set[str] = set()
-    kept = []
+    used_ids: set[str] = set()
+    unique = []
     for position, call in enumerate(calls):
-        if call.id not in taken:
-            fresh = call
+        if call.id in used_ids:
+            unique.append(replace(call, id=f"{call.id}-{position}"))
         else:
-            fresh = replace(call, id=f"{call.id}-{position}")
-        taken.add(fresh.id)
-        kept.append(fresh)
-    return kept
+            unique.append(call)
+        used_ids.add(unique[-1].id)
+    return unique
 
 
-def _show_more(answer: ModelOutput, text: str, *, further: bool) -> str:
+def _with_extras(judged_calls: Sequence[JudgedCall], calls: Sequence[ToolCall]) -> list[JudgedCall]:
+    """Return judged calls with the extras that the model's server sent along with them."""
+    extras = {call.id: call.extra for call in calls}
+    return [
+        replace(judged, call=replace(judged.call, extra=extras[judged.call.id])) for judged in judged_calls
+    ]
+
+
+def _report_refused(
+    judged_calls: Sequence[JudgedCall], available: AvailableTools
+) -> Iterator[ToolStarted | ToolFinished]:
+    """Yield the events of calls that have a result without having run."""
+    for judged in judged_calls[:CALLS_PER_ANSWER]:
+        if judged.result:
+            call = judged.call
+            yield ToolStarted(call.id, call.tool_name, call.summary, available.arguments_of(call))
+            yield ToolFinished(call.id, call.tool_name, ok=False, result=judged.result.text)
+
+
+def _show_more(answer: ModelOutput, text: str, *, is_further: bool) -> str:
     """Add ``text`` to the answer and return what to display of it.
 
-    ``further``: an earlier answer was displayed, so this one begins a new paragraph.
+    ``is_further``: an earlier answer was displayed, so this one begins a new paragraph.
     """
-    first = further and not answer.pieces
+    begins_paragraph = is_further and not answer.pieces
     shown = answer.add(text)
-    if shown and first:
-        return _BREAK + shown
+    if shown and begins_paragraph:
+        return _PARAGRAPH_BREAK + shown
     return shown
 
 
-def _join_paragraphs(said: Sequence[str]) -> str:
-    return _BREAK.join(text for text in said if text.strip())
+def _join_paragraphs(texts: Sequence[str]) -> str:
+    return _PARAGRAPH_BREAK.join(text for text in texts if text.strip())

@@ -17,12 +17,12 @@ from bot.agent.transcript import NOTE
 from bot.agent.written_calls import has_tokens, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 
-_LONGEST_CALL = 20_000  # characters; longer text is an answer, whatever it looks like
-_MOST = 20  # places looked at
-_TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
-_OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
+_MAX_CALL_CHARS = 20_000  # a longer text is an answer, whatever it looks like
+_MAX_OBJECTS = 20  # of a text that are decoded
+_TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
+_OBJECT_PATTERN = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
 _DECODER = json.JSONDecoder()
-_WRITTEN = (
+_CORRECTION_TEXT = (
     "You wrote a tool call as text. Nothing runs that way. Make the call exactly as you were told to, or "
     "answer in words."
 )
@@ -39,24 +39,26 @@ class ModelOutput:
     pieces: list[str] = field(default_factory=list)
     finished: Finished | None = None
     model: str = ""  # the name of the one that answers
-    _held: str = ""  # not shown yet: it may become `SILENT`
+    _held_back: str = ""  # not shown yet: it may become `SILENT`
     _speaks: bool = False
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return what of it can be shown now."""
-        self._held += text
-        self._speaks = self._speaks or not (self.may_be_silent and SILENT.startswith(_bare(self._held)))
+        self._held_back += text
+        self._speaks = self._speaks or not (
+            self.may_be_silent and SILENT.startswith(_strip_marks(self._held_back))
+        )
         return self._show() if self._speaks else ""
 
     def rest(self) -> str:
         """Return the text still held back at the end of the answer; none for a silent one."""
-        silent = not self._speaks and _bare(self._held) in ("", SILENT)
+        silent = not self._speaks and _strip_marks(self._held_back) in ("", SILENT)
         return "" if silent else self._show()
 
     def restart(self) -> bool:
-        """Begin again; returns whether something was shown."""
+        """Begin again. Return True if something was shown."""
         shown = bool(self.pieces)
-        self.pieces, self._held, self._speaks = [], "", False
+        self.pieces, self._held_back, self._speaks = [], "", False
         return shown
 
     @property
@@ -65,23 +67,24 @@ class ModelOutput:
 
     @property
     def is_empty(self) -> bool:
-        """True if the model fell silent of itself without a word or a call, where it should not."""
+        """True if the model ended its answer without a word or a call, where it should not."""
         silent = self.finished is not None and self.finished.stop is Stop.FINISHED
         return silent and not self.may_be_silent and not self._calls and not self.text.strip()
 
     def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
-        """Read the calls that the model wrote into its text; returns whether there are any.
+        """Turn calls that the model wrote into its text into real ones. Return False without any.
 
-        Only a complete answer has some, and what remains is its text. Marks that people and tools write, too,
-        count once the model was ``told`` that nothing runs that way: then it has no other.
+        Only a complete answer has some. Marks that people and tools write, too, count only once the model was
+        ``told`` that nothing runs that way.
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
         if not told and not has_tokens(self.text):
             return False
-        said, calls = read_written_calls(self.text, specs, history)
+        remaining, calls = read_written_calls(self.text, specs, history)
         if calls:
-            self.pieces, self.finished = [said] if said else [], replace(self.finished, calls=calls)
+            self.pieces = [remaining] if remaining else []
+            self.finished = replace(self.finished, calls=calls)
         return bool(calls)
 
     def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
@@ -93,10 +96,10 @@ class ModelOutput:
         marked = has_tokens(self.text) and any(name in self.text for name in names)
         if self._calls or not (marked or is_written_call(self.text, names)):
             return ()
-        return (AssistantText(self.text), UserText(f"{NOTE} {_WRITTEN}"))
+        return (AssistantText(self.text), UserText(f"{NOTE} {_CORRECTION_TEXT}"))
 
     def _show(self) -> str:
-        shown, self._held = self._held, ""
+        shown, self._held_back = self._held_back, ""
         if shown:
             self.pieces.append(shown)
         return shown
@@ -108,19 +111,19 @@ class ModelOutput:
         return ()
 
 
-def _bare(text: str) -> str:
+def _strip_marks(text: str) -> str:
     return text.strip().strip("`*").casefold()
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
     """Tell if a text holds a tag or JSON object that names one of the tools with arguments."""
-    if len(text) > _LONGEST_CALL:
+    if len(text) > _MAX_CALL_CHARS:
         return False
-    if not names.isdisjoint(_TAGS.findall(text)):
+    if not names.isdisjoint(_TAG_PATTERN.findall(text)):
         return True
-    for begun in islice(_OBJECT.finditer(text), _MOST):
+    for match in islice(_OBJECT_PATTERN.finditer(text), _MAX_OBJECTS):
         try:
-            written, _ = _DECODER.raw_decode(text, begun.start())
+            written, _ = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
         if _names_tool(written, names):
@@ -130,7 +133,7 @@ def is_written_call(text: str, names: AbstractSet[str]) -> bool:
 
 def _names_tool(written: Any, names: AbstractSet[str]) -> bool:
     if isinstance(written, list):
-        return bool(written) and all(_names_tool(each, names) for each in written)
+        return bool(written) and all(_names_tool(item, names) for item in written)
     if not isinstance(written, dict):
         return False
     inner = written.get("function") or written.get("tool_calls")

@@ -18,9 +18,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
-_HISTORY = 24_000  # tokens, where neither a setting nor a window says another
-_LEFT_ALONE = timedelta(minutes=1)  # a model that failed, where another answers in its place
+_MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
+_DEFAULT_HISTORY_TOKENS = 24_000  # where neither a setting nor a window says another
+_REST_PERIOD = timedelta(minutes=1)  # of a model that failed, while another answers in its place
 
 
 class ModelFault(NamedTuple):
@@ -38,15 +38,15 @@ class Models:
     """
 
     def __init__(
-        self, there: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
+        self, models: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
     ) -> None:
-        """``there`` begins with the default one. ``history``: the most tokens of it that people want sent."""
-        self.default = there[0]
-        self.by_name = {each.name: each for each in there}
+        """``models`` begin with the default one. ``history``: the most tokens of it that people want sent."""
+        self.default = models[0]
+        self.by_name = {model.name: model for model in models}
         self.faults: dict[str, ModelFault] = {}
         self._refused: dict[tuple[str, str], tuple[ToolSpec, str]] = {}  # by model and tool
-        self.writers: set[str] = set()  # those that write their calls as text though they were told not to
-        self._named: Mapping[str, NamedModel] = {each.name: each for each in named}
+        self.writers: set[str] = set()  # names of those that write calls as text although told not to
+        self._named: Mapping[str, NamedModel] = {settings.name: settings for settings in named}
         self._clock, self._history = clock, history
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
 
@@ -56,47 +56,49 @@ class Models:
 
     @property
     def take_pictures(self) -> bool:
-        """True if one of them does."""
-        return any(each.images for each in self._named.values())
+        """True if at least one model takes pictures."""
+        return any(settings.images for settings in self._named.values())
 
     def choose(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
-        """Return the model for who asks there, by the rules; raises ModelError for one that is gone."""
+        """Return the model for a conversation and its asker, by the rules.
+
+        Raises ModelError if a rule names one that is not set up.
+        """
         accounts = people.person_of(session, transcript.asker).accounts
         rule = book.model(str(transcript.conversation.origin), accounts)
         if rule is None:
             return self.default
-        found = self.by_name.get(str(rule.value))
-        if found is None:
+        model = self.by_name.get(str(rule.value))
+        if model is None:
             raise ModelError(
                 f"An admin chose the model {rule.value} here (rule {rule.id}), and it is not set up. "
                 f"They can add it to the file of models, or drop the rule."
             )
-        return found
+        return model
 
     def answering(self, model: Model) -> Model:
         """Return the model itself, or the one that stands in for it while it has just failed."""
         fault = self.faults.get(model.name)
-        just = fault is not None and fault.away and self._clock() - fault.at < _LEFT_ALONE
-        if just:
-            return self.stand_in(model) or model
-        return model
+        if fault is None or not fault.away or self._clock() - fault.at >= _REST_PERIOD:
+            return model
+        return self.stand_in(model) or model
 
     def stand_in(self, model: Model) -> Model | None:
         """Return the model that is named to answer when this one can't."""
         return self.by_name.get(self.describe(model).fallback)
 
     def note(self, model: Model, error: ModelError | None) -> None:
-        """Keep whether a model answers; the log has each new reason that it does not, and the end."""
-        before = self.faults.pop(model.name, None)
+        """Note a model's failure, or with None that it answers. Each new reason is logged, and the end."""
+        previous = self.faults.pop(model.name, None)
         if error:
             self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
-        if error and (before is None or before.words != error.message):
+        if error and (previous is None or previous.words != error.message):
             log.error("the language model gives no answers", model=model.name, why=error.message)
-        elif before and not error:
+        elif previous and not error:
             log.info("the language model answers again", model=model.name)
 
     def note_refused(self, model: Model, tools: Mapping[str, str], specs: Sequence[ToolSpec]) -> None:
-        """Keep which tools a model's server refuses, and why, as long as they are what they are now."""
+        """Note which tools a model's server refuses, and why, until their specifications change."""
         by_name = {spec.name: spec for spec in specs}
         for name, why in tools.items():
             if name in by_name:
@@ -104,19 +106,25 @@ class Models:
 
     def find_refusals(self, spec: ToolSpec) -> tuple[str, ...]:
         """Return the models whose servers refuse a tool, each with its reason in the server's words."""
-        found = [(model, *kept) for (model, name), kept in self._refused.items() if name == spec.name]
-        return tuple(f"{model} ({why})" for model, refused, why in found if refused == spec)
+        refusals = [
+            (model, *spec_and_reason)
+            for (model, name), spec_and_reason in self._refused.items()
+            if name == spec.name
+        ]
+        return tuple(f"{model} ({why})" for model, refused, why in refusals if refused == spec)
 
-    def room(self, model: Model, offered: int) -> int:
-        """Return the characters of history that a model gets, where its tools take ``offered``.
+    def room(self, model: Model, specs_chars: int) -> int:
+        """Return the most characters of history for a model whose tools' specifications take ``specs_chars``.
 
-        The limit is the settings', the model's window, or what it is known to have accepted.
+        The lowest limit counts: of the settings, of the model's window, of what it is known to accept.
         """
         window = self.describe(model).window or 0
-        most = (self._history or max(_HISTORY, window // 4)) * CHARACTERS_PER_TOKEN
-        takes = [window * 3 // 4 * _LEAST_PER_TOKEN] if window else []
-        takes += [self._fits[model.name]] if model.name in self._fits else []
-        return min([most, *(each - offered for each in takes)])
+        limit = (self._history or max(_DEFAULT_HISTORY_TOKENS, window // 4)) * CHARACTERS_PER_TOKEN
+        if window:
+            limit = min(limit, window * 3 // 4 * _MIN_CHARS_PER_TOKEN - specs_chars)
+        if model.name in self._fits:
+            limit = min(limit, self._fits[model.name] - specs_chars)
+        return limit
 
     def fits(self, model: Model, characters: int) -> None:
         """Note that a model takes a request of so many characters, tools included."""

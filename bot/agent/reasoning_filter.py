@@ -4,8 +4,8 @@ import re
 
 from bot.domain.redaction import redact_text
 
-_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
-_MAX_HELD_CHARS = 2000  # that wait for the end of their sentence
+_SENTENCE_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
+_MAX_HELD_CHARS = 2000  # held back until their sentence ends
 
 
 class ReasoningFilter:
@@ -17,14 +17,14 @@ class ReasoningFilter:
     def add(self, text: str) -> str:
         """Add reasoning, and return its complete sentences."""
         self._held += text
-        ends = [found.end() for found in _END.finditer(self._held)]
+        ends = [match.end() for match in _SENTENCE_END.finditer(self._held)]
         if not ends and len(self._held) < _MAX_HELD_CHARS:
             return ""
-        at = ends[-1] if ends else len(self._held)
-        said, self._held = self._held[:at], self._held[at:]
-        return redact_text(said)
+        end = ends[-1] if ends else len(self._held)
+        complete, self._held = self._held[:end], self._held[end:]
+        return redact_text(complete)
 
     def rest(self) -> str:
         """Return the reasoning still held back at its end."""
-        said, self._held = self._held, ""
-        return redact_text(said) if said else ""
+        remainder, self._held = self._held, ""
+        return redact_text(remainder) if remainder else ""

@@ -1,8 +1,8 @@
 """Tool calls for models without native ones: JSON between fences in the answer's text.
 
-The prompt says how (docs/models.md has it); what comes is read strictly, line by line. A call stands in the
-answer itself, outside any other fence, and nowhere word for word in what people or tools said: a quotation
-runs nothing. What is between fences and is no call is refused in words, and no call skips the gate.
+The prompt says how to write a call (docs/models.md has it). Answers are read strictly, line by line. A call
+stands in the answer itself, outside any other fence. If people or tools said the same word for word, it is a
+quotation and runs nothing. A fenced block that is no call is refused in words. No call skips the gate.
 """
 
 import json
@@ -32,23 +32,26 @@ from bot.domain.model import (
 from bot.domain.outcomes import OUTSIDE
 
 FENCE = "```call"
-_TICKS = "```"
-_OTHER = re.compile(r"`{3,}|~{3,}")
-_HOW = f"""
+_CLOSING_FENCE = "```"
+_ANY_FENCE = re.compile(r"`{3,}|~{3,}")
+_INSTRUCTIONS_TEXT = f"""
 How you call a tool: write a block like this one into your answer, each of its fences on a line of its own.
 {FENCE}
 {{"name": "NAME OF THE TOOL", "arguments": {{}}}}
-{_TICKS}
+{_CLOSING_FENCE}
 A block holds one JSON object with exactly these two keys. For several calls write several blocks. After your
 blocks end your answer: their results come in the next message. Without a block nothing is called. Never write
 such a block to quote something or to show an example.
 
 The tools, each with the JSON schema of its arguments:
 """
-_SHAPE = f'Begin with {FENCE} on its own line, then write {{"name": "…", "arguments": {{…}}}}, then {_TICKS}.'
-_NO_JSON = f"this call is not one JSON object, so nothing was called. {_SHAPE}"
-_NO_CALL = f"this call has not exactly a name and arguments, so nothing was called. {_SHAPE}"
-_LONGEST_NAME = 64
+_SHAPE_TEXT = (
+    f'Begin with {FENCE} on its own line, then write {{"name": "…", "arguments": {{…}}}}, '
+    f"then {_CLOSING_FENCE}."
+)
+_NOT_JSON_TEXT = f"this call is not one JSON object, so nothing was called. {_SHAPE_TEXT}"
+_NOT_A_CALL_TEXT = f"this call has not exactly a name and arguments, so nothing was called. {_SHAPE_TEXT}"
+_MAX_NAME_CHARS = 64
 
 
 class TextCalls:
@@ -59,22 +62,24 @@ class TextCalls:
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        blocks = _Blocks()
-        async for part in self._model.stream(list(_as_text(transcript, tools)), ()):
+        blocks = _BlockParser()
+        async for part in self._model.stream(list(_write_history(transcript, tools)), ()):
             match part:
                 case Text(text):
                     shown = blocks.add(text)
                     if shown:
                         yield Text(shown)
                 case Retracted():
-                    blocks = _Blocks()
+                    blocks = _BlockParser()
                     yield part
                 case Finished(stop):
                     shown = blocks.rest()
                     if shown:
                         yield Text(shown)
-                    whole = stop is Stop.FINISHED
-                    yield replace(part, calls=tuple(_calls(blocks.found, transcript)) if whole else ())
+                    calls: tuple[ToolCall, ...] = ()
+                    if stop is Stop.FINISHED:
+                        calls = tuple(_read_blocks(blocks.contents, transcript))
+                    yield replace(part, calls=calls)
                 case _:
                     yield part
 
@@ -83,119 +88,131 @@ class TextCalls:
 
 
 @dataclass(slots=True)
-class _Blocks:
+class _BlockParser:
     """A parser of fenced calls: it takes an answer's text as it streams, and returns the rest of it."""
 
-    found: list[str] = field(default_factory=list)  # what stood between the fences of each call
-    _line: str = ""  # held back: it may become a fence
-    _shown: bool = False  # the beginning of this line is out already
-    _inside: str = ""  # the fence that the text is in
-    _held: list[str] = field(default_factory=list)  # lines of a call
+    contents: list[str] = field(default_factory=list)  # the text of each block, without its fences
+    _line: str = ""  # the current line, held back while it may become a fence
+    _line_shown: bool = False  # the beginning of the current line was shown already
+    _open_fence: str = ""  # the fence of the current block, empty outside blocks
+    _call_lines: list[str] = field(default_factory=list)  # of the current call
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return what of it can be shown now."""
-        *lines, rest = text.split("\n")
-        shown = "".join(self._take(line, end="\n") for line in lines)
-        self._line += rest
-        if self._inside != FENCE and (self._shown or not self._line.startswith(("`", "~"))):
-            shown, self._line, self._shown = shown + self._line, "", self._shown or bool(self._line)
+        *lines, incomplete = text.split("\n")
+        shown = "".join(self._take_line(line, end="\n") for line in lines)
+        self._line += incomplete
+        may_be_fence = not self._line_shown and self._line.startswith(("`", "~"))
+        if self._open_fence != FENCE and not may_be_fence:
+            shown += self._line
+            self._line_shown = self._line_shown or bool(self._line)
+            self._line = ""
         return shown
 
     def rest(self) -> str:
         """Return the text still held back at the end of the answer. A call at its end needs no last fence."""
-        shown = self._take("", end="")
-        if self._inside == FENCE:
+        shown = self._take_line("", end="")
+        if self._open_fence == FENCE:
             self._close()
         return shown
 
-    def _take(self, text: str, end: str) -> str:
-        """Take a complete line."""
-        line, begun = self._line + text, self._shown
-        self._line, self._shown = "", False
-        bare = "" if begun else line.rstrip()
-        if self._inside == FENCE:
-            if bare == _TICKS:
+    def _take_line(self, text: str, end: str) -> str:
+        """Complete the current line with ``text``, and return what of it can be shown."""
+        line = self._line + text
+        bare = "" if self._line_shown else line.rstrip()
+        self._line, self._line_shown = "", False
+        if self._open_fence == FENCE:
+            if bare == _CLOSING_FENCE:
                 self._close()
             else:
-                self._held.append(line)
+                self._call_lines.append(line)
             return ""
-        if not self._inside and bare == FENCE:
-            self._inside = FENCE
+        if not self._open_fence and bare == FENCE:
+            self._open_fence = FENCE
             return ""
-        found = _OTHER.match(bare)
-        if found:
-            if not self._inside:
-                self._inside = found[0]
-            elif bare == found[0] and bare.startswith(self._inside):
-                self._inside = ""
+        fence = _ANY_FENCE.match(bare)
+        if fence:
+            if not self._open_fence:
+                self._open_fence = fence[0]
+            elif bare == fence[0] and bare.startswith(self._open_fence):
+                self._open_fence = ""
         return line + end
 
     def _close(self) -> None:
-        self.found.append("\n".join(self._held))
-        self._held, self._inside = [], ""
+        self.contents.append("\n".join(self._call_lines))
+        self._call_lines, self._open_fence = [], ""
 
 
-def _calls(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
+def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
     if not blocks:
         return
-    said = _remove_spaces("\n".join(e.text for e in transcript if isinstance(e, UserText | ToolResult)))
+    texts = [entry.text for entry in transcript if isinstance(entry, UserText | ToolResult)]
+    spoken = _remove_spaces("\n".join(texts))
     for block in blocks:
-        ident = f"call_{uuid4().hex}"
+        call_id = f"call_{uuid4().hex}"
         try:
-            found = json.loads(block)
+            parsed = json.loads(block)
         except (ValueError, RecursionError):
-            yield ToolCall(ident, "call", block, refused=_NO_JSON)
+            yield ToolCall(call_id, "call", block, refused=_NOT_JSON_TEXT)
             continue
-        why = _misfit(found)
-        if why or _remove_spaces(block) in said:
-            yield ToolCall(ident, "call", json.dumps({"written": block}), refused=why or QUOTED)
+        fault = _find_fault(parsed)
+        if fault or _remove_spaces(block) in spoken:
+            yield ToolCall(call_id, "call", json.dumps({"written": block}), refused=fault or QUOTED)
         else:
-            yield ToolCall(ident, found["name"], json.dumps(found["arguments"], ensure_ascii=False))
+            yield ToolCall(call_id, parsed["name"], json.dumps(parsed["arguments"], ensure_ascii=False))
 
 
-def _misfit(found: Any) -> str:
-    if not isinstance(found, dict):
-        return _NO_JSON
-    name, arguments = found.get("name"), found.get("arguments")
-    named = isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME
-    fits = named and isinstance(arguments, dict) and len(found) == 2  # noqa: PLR2004 - these two
-    return "" if fits else _NO_CALL
+def _find_fault(parsed: Any) -> str:
+    """Return why a block is no call, in words for the model; empty if it is one."""
+    if not isinstance(parsed, dict):
+        return _NOT_JSON_TEXT
+    name, arguments = parsed.get("name"), parsed.get("arguments")
+    is_name = isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARS
+    if is_name and isinstance(arguments, dict) and len(parsed) == 2:  # noqa: PLR2004 - these two
+        return ""
+    return _NOT_A_CALL_TEXT
 
 
 def _remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 
-def _as_text(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Iterator[Entry]:
-    """Yield the history without calls and results: those are parts of what the model and Nod said."""
+def _write_history(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Iterator[Entry]:
+    """Yield the history with its calls and results as text, and the tools in the system prompt."""
     names: dict[str, str] = {}
     results: list[str] = []
-    told = [
-        json.dumps({"name": t.name, "description": t.description, "arguments": t.parameters}, default=dict)
-        for t in tools
+    descriptions = [
+        json.dumps(
+            {"name": tool.name, "description": tool.description, "arguments": tool.parameters}, default=dict
+        )
+        for tool in tools
     ]
     for entry in transcript:
         if results and not isinstance(entry, ToolResult):
             yield UserText("\n".join(results))
             results = []
         match entry:
-            case SystemText(text) if told:
-                yield SystemText("\n".join([f"{text}{_HOW}", *told]))
+            case SystemText(text) if descriptions:
+                yield SystemText("\n".join([f"{text}{_INSTRUCTIONS_TEXT}", *descriptions]))
             case AssistantText(text, calls):
                 names |= {call.id: call.name for call in calls}
-                yield AssistantText("\n".join([*([text] if text.strip() else []), *map(_block, calls)]))
-            case ToolResult(ident, text, outside):
-                lines = [*([OUTSIDE] if outside else []), *text.splitlines()]
-                results += [f"{NOTE} Result of {names.get(ident, 'a call')}:", *(f"    {x}" for x in lines)]
+                paragraphs = [text] if text.strip() else []
+                paragraphs += map(_write_block, calls)
+                yield AssistantText("\n".join(paragraphs))
+            case ToolResult(call_id, text, outside):
+                results.append(f"{NOTE} Result of {names.get(call_id, 'a call')}:")
+                if outside:
+                    results.append(f"    {OUTSIDE}")
+                results += [f"    {line}" for line in text.splitlines()]
             case _:
                 yield entry
     if results:
         yield UserText("\n".join(results))
 
 
-def _block(call: ToolCall) -> str:
+def _write_block(call: ToolCall) -> str:
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
         arguments = {}
-    return "\n".join([FENCE, json.dumps({"name": call.name, "arguments": arguments}), _TICKS])
+    return "\n".join([FENCE, json.dumps({"name": call.name, "arguments": arguments}), _CLOSING_FENCE])

@@ -1,7 +1,7 @@
 """The Slack channel: bolt's app wired to our parts, and the `Channel` that delivery uses.
 
-What comes in goes to ``inbound.py`` and ``presses.py``, a turn goes out by ``stream.py``, how a card looks is
-in ``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, routes of the bot's own server otherwise.
+Messages and presses go to ``inbound.py`` and ``presses.py``. ``stream.py`` sends a turn, ``card.py`` renders
+cards. Socket Mode is used if SLACK_APP_TOKEN is set, otherwise routes of the bot's own server.
 """
 
 import asyncio
@@ -66,25 +66,25 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
-_FILES = "https://files.slack.com"
-_GROUP_PATIENCE = 2.0  # seconds
-_FIRST_TRY = 5.0  # seconds a start waits for Slack
-_WHERE = "api.slack.com/apps, your app"
-_MENDS = {
-    "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions.",
+_FILES_ORIGIN = "https://files.slack.com"
+_LOOKUP_SECONDS = 2.0
+_FIRST_TRY_SECONDS = 5.0  # that a start waits for Slack
+_APP_PAGE_TEXT = "api.slack.com/apps, your app"
+_TOKEN_FIXES = {
+    "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_APP_PAGE_TEXT}, OAuth & Permissions.",
     "SLACK_APP_TOKEN": (
-        f"Make an App-Level Token (xapp-…) with connections:write at {_WHERE}, Basic Information, "
+        f"Make an App-Level Token (xapp-…) with connections:write at {_APP_PAGE_TEXT}, Basic Information, "
         "and turn Socket Mode on."
     ),
 }
-_PRESSED = frozenset({"block_actions", "view_submission"})
-_SHORTCUTS = frozenset({"shortcut", "message_action"})
-_MOST_STRANGERS = 1000
-_NOT_INSTALLED = "Nod is not installed in this workspace. Ask an admin of it to install the app."
-_CONNECTING = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
-_LOOK = "Look at this card."
-_SOON = timedelta(seconds=5)  # a card that was not posted by then may be what a process left that is gone
-_AS_A_FILE = "Slack doesn't take this text as a message. It is in the file."
+_PRESS_TYPES = frozenset({"block_actions", "view_submission"})
+_SHORTCUT_TYPES = frozenset({"shortcut", "message_action"})
+_MAX_LOGGED_STRANGERS = 1000
+_NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of it to install the app."
+_CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
+_REMINDER_TEXT = "Look at this card."
+_USUAL_POSTING_TIME = timedelta(seconds=5)  # an older card may have been posted by a process that is gone
+_AS_A_FILE_TEXT = "Slack doesn't take this text as a message. It is in the file."
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
 
@@ -94,7 +94,7 @@ Message = Mapping[str, Any]  # what chat.postMessage and chat.update take
 
 
 class SlackChannel(Platform):
-    """Slack, both ways; nothing connects before `start`. ``sleep`` paces the tries to connect."""
+    """The `Channel` for Slack; nothing connects before `start`. ``sleep`` paces the attempts to connect."""
 
     name = NAME
 
@@ -117,12 +117,12 @@ class SlackChannel(Platform):
         self._connection = PlatformLink("Slack", self._connect, sleep)
         self._sleep = sleep
         self._streams: WeakSet[SlackStream] = WeakSet()
-        self._received: float | None = None  # the last signed request, of ``elapsed``
-        self._strangers: set[str] = set()  # workspaces where Nod is not installed, as logged
+        self._received: float | None = None  # time of the last signed request, by ``elapsed``
+        self._strangers: set[str] = set()  # logged workspaces where Nod is not installed
         self._started: datetime | None = None
         self._with_others = False
-        self._unsure: dict[tuple[SlackPlace, str], datetime] = {}
-        """Since when it is open whether something was posted, by its place and key."""
+        self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
+        """The time of each post that Slack has not confirmed, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
         self._threads = FollowedThreads(database, clock)
@@ -175,10 +175,13 @@ class SlackChannel(Platform):
         if token is not None and receives:
             secret = token.get_secret_value()
             self._socket = Socket(self._app, self._settings, secret, alone=others is None)
-        await self._connection.open(_FIRST_TRY)
+        await self._connection.open(_FIRST_TRY_SECONDS)
 
     async def _connect(self) -> str | None:
-        """Try once; gives what hindered it for now, raises SettingsError for what trying will not change."""
+        """Try once to connect. Return why it failed for now, or None if it is connected.
+
+        Raises SettingsError for a failure that trying again will not change.
+        """
         setting = "SLACK_BOT_TOKEN"
         try:
             await self._workspaces.open()
@@ -190,14 +193,14 @@ class SlackChannel(Platform):
             code = code_behind(error)
             if code is None or passes(code):
                 return error.message
-            raise SettingsError(f"{setting}: Slack refused it ({code}). {_MENDS[setting]}") from error
+            raise SettingsError(f"{setting}: Slack refused it ({code}). {_TOKEN_FIXES[setting]}") from error
         if self._homes is not None:
-            self._homes.changed()  # what changed right before a crash is made up for
+            self._homes.changed()  # changes right before a crash may not be shown yet
         return None
 
     async def stop(self) -> None:
         await self._connection.close()
-        await asyncio.gather(*(each.abandon() for each in list(self._streams)), return_exceptions=True)
+        await asyncio.gather(*(stream.abandon() for stream in list(self._streams)), return_exceptions=True)
         if self._socket is not None:
             await self._socket.close()
             self._socket = None
@@ -207,25 +210,27 @@ class SlackChannel(Platform):
         self._events = self._presses = self._homes = None
 
     def routes(self) -> list[Route]:
-        """Give what the bot's server mounts: signed events where Socket Mode is off, and the install flow."""
+        """Return the routes of the bot's server: signed events without Socket Mode, and the install flow."""
         routes = []
         if self._settings.slack_app_token is None and self._settings.slack_signing_secret is not None:
             routes.append(Route(EVENTS_PATH, self._receive, methods=["POST"]))
         if self._app.oauth_flow is not None and self._settings.slack_client_id:
-            routes += [Route(path, self._answer, methods=["GET"]) for path in (INSTALL_PATH, REDIRECT_PATH)]
+            routes += [
+                Route(path, self._hand_to_bolt, methods=["GET"]) for path in (INSTALL_PATH, REDIRECT_PATH)
+            ]
         return routes
 
     async def _receive(self, request: Request) -> Response:
-        """Take what is signed and readable; anyone can send the rest, so it costs neither work nor a log."""
+        """Handle a signed, readable request. Anyone can send others: they cost no work and no log line."""
         secret, body = self._settings.slack_signing_secret, await request.body()
         if secret is None or not is_signed(secret.get_secret_value(), body, request.headers):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         if not is_readable(body, request.headers.get("content-type", "")):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         self._received = self._elapsed()
-        return await self._answer(request)
+        return await self._hand_to_bolt(request)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _hand_to_bolt(self, request: Request) -> Response:
         return await AsyncSlackRequestHandler(self._app).handle(request)
 
     async def _take_in(
@@ -233,12 +238,12 @@ class SlackChannel(Platform):
         body: dict[str, Any],
         next: Callable[[], Awaitable[None]],  # noqa: A002
     ) -> BoltResponse | None:
-        """Handle every event before bolt would acknowledge it; what people press goes to the listeners.
+        """Handle every event before bolt would acknowledge it. Presses and commands go to the listeners.
 
-        Bolt answers 404 to what no listener takes, so the rest is answered here.
+        Bolt answers 404 to a request without a listener, so all others are answered here.
         """
         kind = body.get("type")
-        if kind in _PRESSED or "command" in body:
+        if kind in _PRESS_TYPES or "command" in body:
             await next()
             return None
         if kind == "event_callback":
@@ -246,7 +251,7 @@ class SlackChannel(Platform):
                 raise ChannelError("the Slack channel is not connected")
             workspace = await self._workspaces.find_named(body)
             if workspace is not None:
-                await self._events.take_in(self._read(body, workspace), workspace.team)
+                await self._events.take_in(self._translate_ids(body, workspace), workspace.team)
             else:
                 self._log_stranger(body)
         elif kind == "app_rate_limited":
@@ -254,45 +259,45 @@ class SlackChannel(Platform):
             log.warning(
                 "Slack holds events back: too many came within an hour", team=body.get("team_id"), since=since
             )
-        elif kind in _SHORTCUTS and self._events is not None:
+        elif kind in _SHORTCUT_TYPES and self._events is not None:
             await self._events.refuse_shortcut(body)
         else:
             log.warning("Slack sent what Nod has no use for", kind=str(kind)[:80])
         return BoltResponse(status=200, body="")
 
-    def _read(self, body: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
-        """Return what Slack sent with the ids by which Nod knows the channels."""
-        said: dict[str, Any] = self._workspaces.moves.from_slack(workspace.team, body)
-        return said
+    def _translate_ids(self, body: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
+        """Return a request of Slack with the ids by which Nod knows the channels."""
+        translated: dict[str, Any] = self._workspaces.moves.from_slack(workspace.team, body)
+        return translated
 
     def _log_stranger(self, body: Mapping[str, Any]) -> None:
-        named = ", ".join(list_installation_ids(body))[:80]
-        if named not in self._strangers and len(self._strangers) < _MOST_STRANGERS:
-            self._strangers.add(named)
-            log.warning("Slack sends events of a workspace where Nod is not installed", workspace=named)
+        names = ", ".join(list_installation_ids(body))[:80]
+        if names not in self._strangers and len(self._strangers) < _MAX_LOGGED_STRANGERS:
+            self._strangers.add(names)
+            log.warning("Slack sends events of a workspace where Nod is not installed", workspace=names)
 
     async def _take_click(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
         await ack()
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            await self._presses.handle_click(self._read(body, workspace), action, workspace.team)
+            await self._presses.handle_click(self._translate_ids(body, workspace), action, workspace.team)
         elif "response_url" in body:
-            await self._respond(respond, self._absent, "")
+            await self._respond(respond, self._absence_text, "")
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            said = self._read(body, workspace)
-            await ack(**await self._presses.handle_submit(said, view, workspace.team))
+            translated = self._translate_ids(body, workspace)
+            await ack(**await self._presses.handle_submit(translated, view, workspace.team))
         else:
-            await ack(response_action="update", view=screens.last_word("Not done", self._absent))
+            await ack(response_action="update", view=screens.last_word("Not done", self._absence_text))
 
     @property
-    def _absent(self) -> str:
+    def _absence_text(self) -> str:
         """The refusal of a request from a workspace without a known installation."""
         if self._workspaces.connecting:
-            return _CONNECTING
-        return _NOT_INSTALLED
+            return _CONNECTING_TEXT
+        return _NOT_INSTALLED_TEXT
 
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
@@ -300,13 +305,14 @@ class SlackChannel(Platform):
         try:
             workspace = await self._workspaces.find_named(body)
             if workspace is None:
-                words = self._absent
+                words = self._absence_text
             elif self._events is not None:
-                body = self._read(body, workspace)
+                body = self._translate_ids(body, workspace)
                 words = (await self._events.command(body, workspace.team)).text or "Done."
         except Exception:
             log.exception("command failed")
-        if await self._respond(respond, words, workspace.team if workspace else "") or workspace is None:
+        was_sent = await self._respond(respond, words, workspace.team if workspace else "")
+        if was_sent or workspace is None:
             return
         try:
             place = SlackPlace(workspace.team, str(body["channel_id"]))
@@ -315,7 +321,7 @@ class SlackChannel(Platform):
             log.exception("command answer not delivered")
 
     async def _respond(self, respond: Any, words: str, team: str) -> bool:
-        """Answer one person by the address that came with their request; False where it was not taken."""
+        """Answer one person by their request's ``response_url``. Return False if Slack did not take it."""
         try:
             answered = await respond(
                 text=text.notification(words, 2000),
@@ -328,7 +334,8 @@ class SlackChannel(Platform):
             return False
         if answered.status_code != HTTPStatus.OK:
             log.warning("Slack did not take an answer to one person", why=answered.body)
-        return bool(answered.status_code == HTTPStatus.OK)
+            return False
+        return True
 
     def hearing(self) -> Hearing:
         """Return the health of the connection.
@@ -369,11 +376,11 @@ class SlackChannel(Platform):
 
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))
-        async with within(_GROUP_PATIENCE):
+        async with within(_LOOKUP_SECONDS):
             return await self._workspaces.group(place.team, place.channel)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        async with within(_GROUP_PATIENCE):
+        async with within(_LOOKUP_SECONDS):
             return await self._workspaces.standing(SlackPlace.of(address).team, actor)
 
     async def is_shared(self, address: Address) -> bool:
@@ -398,54 +405,55 @@ class SlackChannel(Platform):
         """Post one of the posts of a text."""
         place = SlackPlace.of(address)
         if isinstance(post, FullText):
-            await self._once(place, post.text, text.forms_of(text.neutralise(post.words)))
+            await self._post_once(place, post.text, text.forms_of(text.neutralise(post.words)))
             await self.post_file(address, post.name, post.text)
             return
         try:
-            await self._once(place, post, text.forms_of(post))
+            await self._post_once(place, post, text.forms_of(post))
         except NotDeliverable as error:
             if code_behind(error) not in CONTENTS:
                 raise
-            await self._once(place, f"file of {post}", text.forms_of(_AS_A_FILE))
+            await self._post_once(place, f"file of {post}", text.forms_of(_AS_A_FILE_TEXT))
             await self.post_file(address, FullText(post).name, post)
 
-    async def _once(
-        self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
+    async def _post_once(
+        self, place: SlackPlace, key: str, forms: Sequence[Message], since: datetime | None = None
     ) -> tuple[SlackPosted, bool]:
-        """Post the first of these that Slack takes; gives what stands there, and whether that is new.
+        """Post the first of these forms that Slack takes. Return the message, and True if it is new.
 
-        With ``since``, and where an earlier post of the same ``key`` was left without an answer, what may
-        have arrived is looked for first.
+        ``key`` identifies the message in its place. With ``since``, or if an earlier post of the same key was
+        not confirmed, a message that may have arrived is looked for first.
         """
         with translate_errors():
             client = await self._workspaces.client(place.team)
-            since = self._unsure.get((place, key), since)
+            since = self._unconfirmed.get((place, key), since)
             if since is not None:
-                there = await posting.find(self._workspaces, place, key, since)
-                if there is not None:
-                    self._unsure.pop((place, key), None)
-                    return there, False
-            self._unsure.setdefault((place, key), self._clock())
+                existing = await posting.find(self._workspaces, place, key, since)
+                if existing is not None:
+                    self._unconfirmed.pop((place, key), None)
+                    return existing, False
+            self._unconfirmed.setdefault((place, key), self._clock())
             post = partial(_post_quietly, client, place, metadata=posting.mark_of(key))
             try:
-                posted = await _show_first_accepted(shown, post)
+                posted = await _show_first_accepted(forms, post)
             except SlackApiError as error:
                 if not maybe_done(error):
-                    self._unsure.pop((place, key), None)
+                    self._unconfirmed.pop((place, key), None)
                 raise
-            self._unsure.pop((place, key), None)
+            self._unconfirmed.pop((place, key), None)
             return SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])), True
 
     async def post_card(self, address: Address, card: Card) -> str:
         place = SlackPlace.of(address)
-        shown = _render_forms(card, place.team)
-        return await self._post(place, card.proposal_id, shown, self._maybe_posted(card))
+        forms = _render_forms(card, place.team)
+        since = self._possibly_posted_since(card)
+        return await self._post_redrawable(place, card.proposal_id, forms, since)
 
-    def _maybe_posted(self, card: Card) -> datetime | None:
+    def _possibly_posted_since(self, card: Card) -> datetime | None:
         """Return the time since which an earlier process may have posted this card, or None."""
         if card.asked_at is None or self._started is None:
             return None
-        others_since = self._clock() - _SOON if self._with_others else self._started
+        others_since = self._clock() - _USUAL_POSTING_TIME if self._with_others else self._started
         if card.asked_at < max(self._started, others_since):
             return card.asked_at
         return None
@@ -455,42 +463,42 @@ class SlackChannel(Platform):
         await self._redraw(copy, _render_forms(card, copy.team))
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
+        """Post a reminder in the card's thread, with a link to it. Mention the people of this workspace."""
         place, card = SlackPlace.of(address), SlackPosted.parse(ref)
-        named = " ".join(
-            mention_of(found[1]) for found in map(user_of, people) if found and found[0] == place.team
-        )
+        accounts = filter(None, map(user_of, people))
+        mentions = " ".join(mention_of(user) for team, user in accounts if team == place.team)
         with translate_errors():
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
-            below = b.mrkdwn_block(f"{named} <{link['permalink']}|Show the card>".strip())
-        link_below = {"type": "section", "text": below}
-        plain = f"{named} {text.escape_prose(text.as_plain(markdown))}".strip()
-        said = {"text": plain, "blocks": [b.markdown(markdown), link_below]}
-        without = {"text": f"{named} {_LOOK}".strip(), "blocks": [link_below]}
-        at = SlackPlace(card.team, card.channel, place.thread or card.ts)
-        await self._once(at, markdown, [said, {"text": f"{plain} {link['permalink']}"}, without])
+        permalink = link["permalink"]
+        link_text = b.mrkdwn_block(f"{mentions} <{permalink}|Show the card>".strip())
+        link_block = {"type": "section", "text": link_text}
+        plain = f"{mentions} {text.escape_prose(text.as_plain(markdown))}".strip()
+        full = {"text": plain, "blocks": [b.markdown(markdown), link_block]}
+        link_only = {"text": f"{mentions} {_REMINDER_TEXT}".strip(), "blocks": [link_block]}
+        thread = SlackPlace(card.team, card.channel, place.thread or card.ts)
+        await self._post_once(thread, markdown, [full, {"text": f"{plain} {permalink}"}, link_only])
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
-        shown = [render_team(team).message, brief_team(team).message]
+        forms = [render_team(team).message, brief_team(team).message]
         if not ref:
-            return await self._post(SlackPlace.of(address), f"team of {team.lead_id}", shown)
-        await self._redraw(SlackPosted.parse(ref), shown)
+            return await self._post_redrawable(SlackPlace.of(address), f"team of {team.lead_id}", forms)
+        await self._redraw(SlackPosted.parse(ref), forms)
         return ref
 
-    async def _post(
-        self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
+    async def _post_redrawable(
+        self, place: SlackPlace, key: str, forms: Sequence[Message], since: datetime | None = None
     ) -> str:
-        """Post what will be redrawn, once; what stands there already is brought up to date."""
-        there, new = await self._once(place, key, shown, since)
-        if not new:
-            await self._redraw(there, shown)
-        return str(there)
+        """Post a message that will be redrawn, once. If it was posted before, it is brought up to date."""
+        message, is_new = await self._post_once(place, key, forms, since)
+        if not is_new:
+            await self._redraw(message, forms)
+        return str(message)
 
-    async def _redraw(self, copy: SlackPosted, shown: Sequence[Message]) -> None:
+    async def _redraw(self, copy: SlackPosted, forms: Sequence[Message]) -> None:
         with translate_errors():
             client = await self._workspaces.client(copy.team)
-            await _show_first_accepted(shown, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
+            await _show_first_accepted(forms, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         place = SlackPlace.of(address)
@@ -502,14 +510,14 @@ class SlackChannel(Platform):
         """Download a file by its id; Slack gives the address, which must be Slack's own."""
         with translate_errors():
             client = await self._workspaces.client(SlackPlace.of(address).team)
-            found = (await client.files_info(file=ref)).get("file") or {}
-        if found.get("is_external"):
+            file = (await client.files_info(file=ref)).get("file") or {}
+        if file.get("is_external"):
             raise NotDeliverable("it is kept outside Slack; download it and attach it")
         api = urlsplit(str(self._settings.slack_api_url))
-        where = str(found.get("url_private_download") or found.get("url_private") or "")
-        if not where:
+        url = str(file.get("url_private_download") or file.get("url_private") or "")
+        if not url:
             raise NotDeliverable("Slack has it no longer, or keeps it elsewhere")
-        return await download(where, most, {_FILES, f"{api.scheme}://{api.netloc}"}, str(client.token))
+        return await download(url, most, {_FILES_ORIGIN, f"{api.scheme}://{api.netloc}"}, str(client.token))
 
     async def changed(self) -> None:
         """Refresh everybody's App Home soon, wherever the proposal lives."""
@@ -521,20 +529,23 @@ def _render_forms(card: Card, team: str) -> Sequence[Message]:
     return render(card, team).message, brief(card, team).message
 
 
-async def _post_quietly(client: AsyncWebClient, place: SlackPlace, **what: Any) -> AsyncSlackResponse:
-    """Post without previews; in the channel itself where the thread takes no reply."""
-    what |= {"channel": place.channel, "unfurl_links": False, "unfurl_media": False}
+async def _post_quietly(client: AsyncWebClient, place: SlackPlace, **contents: Any) -> AsyncSlackResponse:
+    """Post without previews; in the channel itself if the thread takes no reply."""
+    contents |= {"channel": place.channel, "unfurl_links": False, "unfurl_media": False}
     try:
-        return await client.chat_postMessage(thread_ts=place.thread, **what)
+        return await client.chat_postMessage(thread_ts=place.thread, **contents)
     except SlackApiError as error:
         if place.thread is None or code_of(error) not in NO_REPLIES:
             raise
-        return await client.chat_postMessage(**what)
+        return await client.chat_postMessage(**contents)
 
 
-async def _show_first_accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
-    """Show the first of these forms whose contents Slack does not refuse after all."""
-    full, *other_forms = shown
+async def _show_first_accepted(forms: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
+    """Show the first of these forms whose contents Slack does not refuse.
+
+    ``show`` posts or edits a message.
+    """
+    full, *other_forms = forms
     try:
         return await show(**full)
     except SlackApiError as error:

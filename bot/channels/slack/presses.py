@@ -1,7 +1,7 @@
 """Buttons, menus and screens. Each is acknowledged within Slack's three seconds, and authorised by the core.
 
-A button only carries a proposal's id, its round and a verb. Whether this person may see or decide it is asked
-of the `Lookup` and the inbox, whatever the button said; a refusal is told to that person alone.
+A button only carries a proposal's id, its round and a verb. The `Lookup` and the inbox say if this person may
+see or decide it, whatever the button says. Only that person sees a refusal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,16 @@ log = logger(__name__)
 
 NOT_HERE = "There is nothing here for you to decide. The proposal is not affected."
 BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
-_TRIGGER = 2.0  # seconds; what a press may open is dead after three
-_OUTSIDE = "I can't tell that you are of this team. Nothing was changed."
-_NOT_AFFECTED = "The proposal is not affected."
-_TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
-_VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
-_READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
+_TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
+_OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
+_NOT_AFFECTED_TEXT = "The proposal is not affected."
+_BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+_VIEW_VERBS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
+_READING_VERBS = _VIEW_VERBS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
 _ASKING_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
-_OPENERS = _READS | _ASKING_VERBS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+_MODAL_VERBS = (
+    _READING_VERBS | _ASKING_VERBS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,15 @@ class Click:
 
     team: str
     user: str
-    home: str  # the team of the person's own, as Slack says
+    home: str  # the team of the person's account, by Slack
     name: str
-    place: SlackPlace | None  # where the pressed message stands; None at home and in screens
-    names: Names  # of the channel that it stands in
+    place: SlackPlace | None  # of the pressed message; None in App Home and in modals
+    names: Names  # of the channel of that place
     ref: str | None  # the pressed message, as `post_card` named it
     trigger_id: str
     verb: str
     value: str
-    inside: bool = False  # a window, which stays open below the next
+    in_modal: bool = False  # which stays open below the next one
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
@@ -72,31 +74,31 @@ class Click:
             value = str((action.get("selected_option") or {}).get("value") or "")
         user, channel = body.get("user") or {}, body.get("channel") or {}
         message, container = body.get("message") or {}, body.get("container") or {}
-        ident, ts = str(channel.get("id") or ""), message.get("ts") or container.get("message_ts")
+        channel_id, ts = str(channel.get("id") or ""), message.get("ts") or container.get("message_ts")
         thread = message.get("thread_ts") or container.get("thread_ts")
         if thread == ts:
-            thread = None  # what people replied to is the root of its thread, but stands in the channel
-        place = SlackPlace(team, ident, thread) if ident else None
-        ref = str(SlackPosted(team, ident, str(ts))) if ident and ts else None
+            thread = None  # the root of a thread is itself in the channel
+        place = SlackPlace(team, channel_id, thread) if channel_id else None
+        ref = str(SlackPosted(team, channel_id, str(ts))) if channel_id and ts else None
         view = body.get("view") or {}
-        inside = view.get("type") == "modal"
-        if inside:
-            about = ModalSubject.unpack(str(view.get("private_metadata") or ""))
-            ref = about.ref or None
-            if about.address.startswith(f"{team}/"):
-                place = SlackPlace.of(Address(NAME, about.address))
+        is_modal = view.get("type") == "modal"
+        if is_modal:
+            subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
+            ref = subject.ref or None
+            if subject.address.startswith(f"{team}/"):
+                place = SlackPlace.of(Address(NAME, subject.address))
         return cls(
             team=team,
             user=str(user.get("id") or ""),
             home=str(user.get("team_id") or ""),
             name=str(user.get("name") or user.get("username") or ""),
             place=place,
-            names=channel_named(team, ident, str(channel.get("name") or "")),
+            names=channel_named(team, channel_id, str(channel.get("name") or "")),
             ref=ref,
             trigger_id=str(body.get("trigger_id") or ""),
             verb=verb,
             value=value,
-            inside=inside,
+            in_modal=is_modal,
         )
 
     @property
@@ -121,19 +123,19 @@ class SlackPresses:
     async def handle_click(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already, and tell the person of any failure."""
         click = Click.of(body, action, team)
-        place = click.place
+        place, choice = click.place, read_choice(str(action.get("action_id")))
         try:
             if action.get("action_id") == ACTION and place is not None:
                 if (await self._actor(click)).outside:
-                    words = _OUTSIDE
+                    words = _OUTSIDER_TEXT
                 else:
                     words = await self.threads.handle_press(place)
             elif click.verb == cards.SEND_COMMAND and place is None:
                 words = await self._send_command(click)
-            elif (choice := read_choice(str(action.get("action_id")))) and place is not None:
-                words = await self._say(click, choice, place)
+            elif choice and place is not None:
+                words = await self._submit_choice(click, choice, place)
             else:
-                words = await self._click(click)
+                words = await self._carry_out(click)
         except ValueError:
             words = NOT_HERE
         except ChannelError as error:  # a window came too late, a file was refused
@@ -152,20 +154,22 @@ class SlackPresses:
     async def _send_command(self, click: Click) -> str:
         """Send the command of a button in App Home, and return the answer, which goes to that person."""
         actor = await self._actor(click)
-        own = SlackPlace(click.team, click.user).address
-        reply = await self.inbox(Command(actor, "nod", click.value, own, private=True, in_conversation=False))
+        own_address = SlackPlace(click.team, click.user).address
+        reply = await self.inbox(
+            Command(actor, "nod", click.value, own_address, private=True, in_conversation=False)
+        )
         return reply.text
 
-    async def _say(self, click: Click, choice: str, place: SlackPlace) -> str:
+    async def _submit_choice(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Submit a choice button's words in the person's name, and return the reply for them."""
         actor = await self._actor(click)
-        at, private = place.address, place.private
+        address, private = place.address, place.private
         reply = await self.inbox(
-            make_said(choice, str(click.ref), actor, at, private=private, names=click.names)
+            make_said(choice, str(click.ref), actor, address, private=private, names=click.names)
         )
-        told = refusal(reply)
-        if told:
-            return told
+        refused = refusal(reply)
+        if refused:
+            return refused
         with translate_errors():
             client = await self.workspaces.client(place.team)
             await client.chat_postMessage(
@@ -176,12 +180,12 @@ class SlackPresses:
             )
         return ""
 
-    async def _click(self, click: Click) -> str:
+    async def _carry_out(self, click: Click) -> str:
         """Carry out a press, and return the reply for the person; empty where the card shows it."""
         proposal_id, round_ = cards.parse_value(click.value)
         actor = await self._actor(click)
-        together = not click.inside
-        card, at = await self._card(proposal_id, actor, click.at, click.ref, together=together)
+        together = not click.in_modal
+        card, at = await self._find_card(proposal_id, actor, click.at, click.ref, together=together)
         if card is None:
             return NOT_HERE
         verb = click.verb
@@ -189,17 +193,18 @@ class SlackPresses:
             verb = cards.REVIEW  # a card that does not show everything approves through "View all" only
         if verb == Verb.APPROVE_STEPS and (at is None or not cards.render(card).whole):
             verb = cards.REVIEW_STEPS
-        if verb in _OPENERS:
-            return await self._open(click, actor, card, verb)
+        if verb in _MODAL_VERBS:
+            return await self._open_modal(click, actor, card, verb)
         if verb == Verb.APPROVE_ALL:
             if card.group is None:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
             if card.batch and round_ == card.round and not cards.render(card).whole:
-                return await self._open(click, actor, card, cards.VIEW)
-            if round_ == card.group.round and (each := await self._to_read(card.group, actor, at)):
-                submit = f"Approve all {len(each)}"
-                review = screens.review_all(each, click.subject(proposal_id, round_), submit)
-                return await self._show(click, review.view, review.file)
+                return await self._open_modal(click, actor, card, cards.VIEW)
+            to_read = await self._list_to_read(card.group, actor, at) if round_ == card.group.round else []
+            if to_read:
+                submit = f"Approve all {len(to_read)}"
+                review = screens.review_all(to_read, click.subject(proposal_id, round_), submit)
+                return await self._show_modal(click, review.view, review.file)
         press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
         reply = await self.inbox(press)
         if click.place and reply.on_cards:
@@ -209,7 +214,7 @@ class SlackPresses:
     async def _actor(self, click: Click) -> Actor:
         return await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
 
-    async def _card(
+    async def _find_card(
         self,
         proposal_id: str,
         actor: Actor,
@@ -218,81 +223,88 @@ class SlackPresses:
         *,
         together: bool = False,
     ) -> tuple[Card | None, Address | None]:
-        """Return the card where it was pressed; a person's own chat is also found by their id."""
+        """Return the card, and the address where it was found.
+
+        A person's own chat with Nod is also known by their user id, so that address is tried, too.
+        """
         card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
-        if card is None and at is not None and (place := SlackPlace.of(at)).private and place.thread is None:
+        if card is not None or at is None:
+            return card, at
+        place = SlackPlace.of(at)
+        if place.private and place.thread is None:
             at = Address(actor.channel, actor.key)
             card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
         return card, at
 
-    async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
-        """Return all open changes of an answer if any of their cards was cut, else none."""
-        found = [(await self._card(member, actor, at))[0] for member in group.members]
-        each = [card for card in found if card is not None]
-        if len(each) < len(found):
-            raise ValueError("one of them is not for this person")
-        if at is not None and all(cards.render(card).whole for card in each):
-            return []
-        return each
+    async def _list_to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
+        """Return all cards of a group if one of them is not shown in full where it stands, else none.
 
-    async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
+        Raises ValueError if one of them is not for this person.
+        """
+        group_cards = []
+        for proposal_id in group.members:
+            card, _ = await self._find_card(proposal_id, actor, at)
+            if card is None:
+                raise ValueError("one of them is not for this person")
+            group_cards.append(card)
+        if at is not None and all(cards.render(card).whole for card in group_cards):
+            return []
+        return group_cards
+
+    async def _open_modal(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
         at = click.at
         subject = click.subject(card.proposal_id, card.round)
-        if verb in _READS:
+        if verb in _READING_VERBS:
             may = await self.lookup.may_press(card.proposal_id, actor, at)
             if card.batch:
-                review = _of_batch(card, subject, verb, may=may)
-            elif verb not in _VIEWS:
+                review = _review_batch(card, subject, verb, may=may)
+            elif verb not in _VIEW_VERBS:
                 review = screens.row(card, subject, may_approve=may)
             elif verb == cards.REVIEW_STEPS and card.kind.has_steps:
                 review = screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
             else:
                 review = screens.review(card, subject, may_approve=may)
-            return await self._show(click, review.view, review.file, card.tool_name)
+            return await self._show_modal(click, review.view, review.file, card.tool_name)
         if verb == cards.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)
             if words is None:
                 return NOT_YOURS
-            return await self._show(click, screens.context(words, subject))
+            return await self._show_modal(click, screens.context(words, subject))
         if verb == Verb.SIMILAR:
-            return await self._offer(click, actor, card)
-        asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
-        if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, asked):
-            if not card.pending:
-                reason = "It is no longer open."
-            else:
-                reason = "You may not decide this one."
-            return f"{reason} {_NOT_AFFECTED}"
-        if asked is Verb.FOR_REAL:
+            return await self._open_grant_form(click, actor, card)
+        requested = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
+        if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, requested):
+            reason = "You may not decide this one." if card.pending else "It is no longer open."
+            return f"{reason} {_NOT_AFFECTED_TEXT}"
+        if requested is Verb.FOR_REAL:
             real = screens.review_real(card, subject)
-            return await self._show(click, real.view, real.file, card.tool_name)
-        if asked is not Verb.EDIT:
-            return await self._show(click, screens.make_words_form(card, asked, subject))
+            return await self._show_modal(click, real.view, real.file, card.tool_name)
+        if requested is not Verb.EDIT:
+            return await self._show_modal(click, screens.make_words_form(card, requested, subject))
         arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}
         may = await self.lookup.may_press(card.proposal_id, actor, at)
-        return await self._show(
-            click, screens.make_edit_form(card, arguments, subject, click.team, may_approve=may)
-        )
+        form = screens.make_edit_form(card, arguments, subject, click.team, may_approve=may)
+        return await self._show_modal(click, form)
 
-    async def _offer(self, click: Click, actor: Actor, card: Card) -> str:
+    async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person may not use it."""
         at = click.at
         ladder = screens.sayable(await self.lookup.ladder(card.proposal_id, actor, at))
         reaches = await self.lookup.reaches(card.proposal_id, actor, at)
         if not (ladder and reaches):
             may = await self.lookup.may_press(card.proposal_id, actor, at)
-            return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
+            return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED_TEXT}"
         read_all = at is None or not cards.render(card).whole
         subject = click.subject(card.proposal_id, card.round)
         review = screens.make_grant_form(card, subject, ladder, reaches, read_all=read_all)
-        return await self._show(click, review.view, review.file, card.tool_name)
+        return await self._show_modal(click, review.view, review.file, card.tool_name)
 
-    async def _show(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
+    async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
         """Open a modal, and post as a file what does not fit. Returns an empty reply."""
         client = await self.workspaces.client(click.team)
         with translate_errors():
-            async with within(_TRIGGER):
-                show = client.views_push if click.inside else client.views_open
+            async with within(_TRIGGER_SECONDS):
+                show = client.views_push if click.in_modal else client.views_open
                 await show(trigger_id=click.trigger_id, view=view)
             if file:
                 place = click.place or SlackPlace(click.team, click.user)
@@ -304,35 +316,37 @@ class SlackPresses:
     ) -> dict[str, Any]:
         """Handle a modal's submit, and return the acknowledgement; empty closes the modal."""
         try:
-            return await self._submit(body, view, team)
+            return await self._take_submit(body, view, team)
         except ValueError:
             words = NOT_HERE
         except Exception:
             log.exception("modal failed")
             words = BROKEN
-        return _update("Not done", words)
+        return _make_update("Not done", words)
 
-    async def _submit(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
+    async def _take_submit(
+        self, body: Mapping[str, Any], view: Mapping[str, Any], team: str
+    ) -> dict[str, Any]:
         subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
         user = body.get("user") or {}
         name = str(user.get("name") or "")
         actor = await self.workspaces.actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
-        called = view.get("callback_id")
-        together = called in _TOGETHER
-        card, address = await self._card(subject.proposal_id, actor, address, ref, together=together)
+        callback_id = view.get("callback_id")
+        together = callback_id in _BATCH_MODALS
+        card, address = await self._find_card(subject.proposal_id, actor, address, ref, together=together)
         if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
-            return _update("Not done", NOT_HERE)
+            return _make_update("Not done", NOT_HERE)
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
-        match called:
+        match callback_id:
             case screens.REVIEW:
                 pass
             case screens.CHOOSE:
-                return _to_confirm(card, subject, state)
+                return _confirm_rows(card, subject, state)
             case screens.SURE:
-                return await self._choose(press, card, subject)
+                return await self._decide_rows(press, card, subject)
             case screens.REVIEW_STEPS:
                 press = replace(press, verb=Verb.APPROVE_STEPS)
             case screens.REVIEW_REAL:
@@ -340,12 +354,10 @@ class SlackPresses:
             case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:
-                rung, lasting = (
-                    GrantScope(_read_choice(state, screens.RUNG)),
-                    GrantDuration(_read_choice(state, screens.LASTING)),
-                )
-                reach = GrantAudience(_read_choice(state, screens.REACH) or GrantAudience.HERE)
-                press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
+                scope = GrantScope(_read_choice(state, screens.RUNG))
+                duration = GrantDuration(_read_choice(state, screens.LASTING))
+                audience = GrantAudience(_read_choice(state, screens.REACH) or GrantAudience.HERE)
+                press = replace(press, verb=Verb.SIMILAR, rung=scope, lasting=duration, reach=audience)
             case screens.EDIT:
                 return await self._take_edit(press, card, state, team)
             case other:
@@ -354,58 +366,53 @@ class SlackPresses:
                     raise ValueError(f"unknown modal {other!r}")
                 reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
                 press = replace(press, verb=verb, reason=reason or None)
-        return _answer(press, await self.inbox(press))
+        return _acknowledge(press, await self.inbox(press))
 
-    async def _choose(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
+    async def _decide_rows(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
         """Decide the chosen rows, and return a modal with their number."""
         picked, place = Picked.parse(subject.picked), press.address
         choice = picked.choice(
             card, press.actor, press.round, place, declines=subject.declines, ref=press.ref
         )
         reply = await self.inbox(choice)
-        return _update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
+        return _make_update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
 
     async def _take_edit(
         self, press: Press, card: Card, state: Mapping[str, Any], team: str
     ) -> dict[str, Any]:
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
-            return _update("Not done", NOT_HERE)
+            return _make_update("Not done", NOT_HERE)
         if card.round != press.round:
-            seen = replace(press, verb=Verb.EDIT)
-            return _answer(seen, await self.inbox(seen))
+            outdated = replace(press, verb=Verb.EDIT)
+            return _acknowledge(outdated, await self.inbox(outdated))
         fields = fields_of(card.schema, original)
         arguments, faults = read_form(fields, state, original, team)
         if faults:
-            return _faulty(faults, fields)
-        if _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN:
-            verb = Verb.EDIT
-        else:
-            verb = Verb.APPROVE
+            return _report_faults(faults, fields)
+        asks_again = _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN
+        verb = Verb.EDIT if asks_again else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
-            return _faulty(reply.fields, fields)
-        return _answer(press, reply)
+            return _report_faults(reply.fields, fields)
+        return _acknowledge(press, reply)
 
 
-def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
+def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
     if verb == cards.CHOOSING:
         return screens.choose(card, subject)
-    if may and Verb.APPROVE_ALL in card.verbs:
-        submit = card.button(Verb.APPROVE_ALL).label
-    else:
-        submit = ""
+    may_approve = may and Verb.APPROVE_ALL in card.verbs
+    submit = card.button(Verb.APPROVE_ALL).label if may_approve else ""
     return screens.review_all([row.card for row in card.rows], subject, submit)
 
 
-def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
+def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a modal that asks to confirm the choice, or an error where nothing was chosen."""
-    ticked = (
-        int(option["value"])
-        for block in state.values()
-        for option in (block.get(VALUE) or {}).get("selected_options") or ()
-    )
+    ticked: set[int] = set()
+    for block in state.values():
+        options = (block.get(VALUE) or {}).get("selected_options") or ()
+        ticked.update(int(option["value"]) for option in options)
     picked = Picked(frozenset(ticked))
     approve, others = picked.split_rows(card)
     if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS:
@@ -415,25 +422,27 @@ def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> 
     if not (approve or decline):
         fault = "Tick what to approve, or decline the others."
         return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
-    about = replace(subject, picked=picked.pack(), declines=bool(decline))
-    return {"response_action": "update", "view": screens.sure(card, about, approve, decline)}
+    confirmed = replace(subject, picked=picked.pack(), declines=bool(decline))
+    return {"response_action": "update", "view": screens.sure(card, confirmed, approve, decline)}
 
 
-def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
-    """Return the errors at the inputs of their fields; a field without an input has its error at the end."""
+def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
+    """Return an error for the input of each faulty field; fields without an input share the last input."""
     blocks = blocks_of(fields)
     errors: dict[str, str] = {}
     for name, problem in faults.items():
-        block = blocks.get(name) or blocks.get(name.partition(".")[0])
-        words = problem if block else f"{name}: {problem}"
-        at = block or screens.AFTERWARDS
-        errors[at] = f"{errors[at]}; {words}" if at in errors else words
+        block_id = blocks.get(name) or blocks.get(name.partition(".")[0])
+        words = problem if block_id else f"{name}: {problem}"
+        block_id = block_id or screens.AFTERWARDS
+        if block_id in errors:
+            words = f"{errors[block_id]}; {words}"
+        errors[block_id] = words
     return {"response_action": "errors", "errors": errors}
 
 
 def _read_choice(state: Mapping[str, Any], block_id: str) -> str:
-    chosen = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
-    return str(chosen.get("value") or "")
+    option = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
+    return str(option.get("value") or "")
 
 
 def _why_no_ladder(card: Card, *, may: bool) -> str:
@@ -446,16 +455,16 @@ def _why_no_ladder(card: Card, *, may: bool) -> str:
     return "Calls like this can't be allowed in advance. Each is decided on its own."
 
 
-def _answer(press: Press, reply: Reply) -> dict[str, Any]:
+def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
     """Return the acknowledgement: close the modal where the card shows the rest, else display the reply."""
     if reply.answer is not Answer.ACCEPTED:
-        return _update("Not done", reply.text)
+        return _make_update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
-        return _update("Allowed", reply.text)
+        return _make_update("Allowed", reply.text)
     if reply.on_cards or press.verb is Verb.EDIT:
         return {}
-    return _update("Noted", reply.text)
+    return _make_update("Noted", reply.text)
 
 
-def _update(title: str, words: str) -> dict[str, Any]:
+def _make_update(title: str, words: str) -> dict[str, Any]:
     return {"response_action": "update", "view": screens.last_word(title, words)}
