@@ -45,24 +45,28 @@ log = logger(__name__)
 
 STREAM_PACE = timedelta(seconds=0.6)  # appendStream: 100 a minute
 EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
-_LINES = 8  # tool lines shown above an edited message
-_STOPPED_BY_SLACK = "stopped_by_user"
-_STILL_OPEN = "streaming_state_conflict"
-_CLOSED = frozenset({_STOPPED_BY_SLACK, "message_not_in_streaming_state", "message_not_found"})
-_WAITED = 5.0  # seconds for a call that a person waits for
-_PAUSES = (1.0, 2.0, 5.0)  # seconds before a stream is closed again
-_LATE = 120.0  # seconds for which Slack may say to wait before a stream is closed
-_ABANDONED = "\n\n_I was restarted and start over._"
-_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
+_MAX_TOOL_LINES = 8  # above the text of an edited message
+_STOPPED_CODE = "stopped_by_user"
+_STILL_OPEN_CODE = "streaming_state_conflict"
+_CLOSED_CODES = frozenset({_STOPPED_CODE, "message_not_in_streaming_state", "message_not_found"})
+_CALL_SECONDS = 5.0  # of a call that a person waits for
+_CLOSE_PAUSES_SECONDS = (1.0, 2.0, 5.0)  # before each new attempt to close a stream
+_LATE_CLOSE_SECONDS = 120.0  # the longest wait that Slack may ask for before a stream is closed
+_ABANDONED_TEXT = "\n\n_I was restarted and start over._"
+_STATUS_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
 
-_BEGUN = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
+_UNFINISHED_MARK = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
 
 Chunk = dict[str, Any]
 
 
 @dataclass(eq=False)
 class SlackStream:
-    """One turn at one place; ``recipient`` (team, user) is who sees live text in a channel."""
+    """The stream of one turn in one place.
+
+    ``recipient`` (team, user) sees the live text in a channel. ``post`` posts one message of a long text,
+    apart from the stream.
+    """
 
     workspaces: Workspaces
     sessions: Sessions
@@ -71,36 +75,36 @@ class SlackStream:
     place: SlackPlace
     recipient: tuple[str, str] | None
     sleep: Callable[[float], Awaitable[None]]
-    post: Callable[[str | FullText], Awaitable[None]]  # one of the posts of a text, apart from the stream
+    post: Callable[[str | FullText], Awaitable[None]]
 
     def __post_init__(self) -> None:
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
-        self._live = False
-        self._late: asyncio.Task[None] | None = None  # closes what could not be closed yet
-        self._stopped = False
-        self._ts: str | None = None
-        self._text = ""  # all that came
+        self._live = False  # a native stream is open
+        self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
+        self._stopped = False  # a person pressed Slack's stop button
+        self._ts: str | None = None  # of the current message
+        self._text = ""  # of the turn so far
         self._posts = 1  # messages that show it, with the current one
-        self._long = False  # and they are full
+        self._is_full = False  # all `MOST_POSTS` messages are used
         self._shown = ""  # text of the current message
         self._pending = ""  # text not sent yet
-        self._said = False  # any text of this turn was sent
-        self._waits: dict[str, str] = {}  # ids of their tasks, by what was waited for
-        self._tasks: dict[str, Chunk] = {}
-        self._news: dict[str, Chunk] = {}  # tool activity not sent yet
-        self._last: datetime | None = None
-        self._below: list[b.Block] = []  # buttons under the end
+        self._has_sent_text = False
+        self._waits: dict[str, str] = {}  # ids of the tasks for waiting, by their words
+        self._tasks: dict[str, Chunk] = {}  # of the current message, by call or wait
+        self._new_tasks: dict[str, Chunk] = {}  # tasks not sent yet
+        self._sent_at: datetime | None = None
+        self._end_blocks: list[b.Block] = []  # buttons under the end
         self.sessions.begin(self.place)
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
         with translate_errors():
             if not isinstance(event, Waited):
-                self._wait_no_longer()
+                self._complete_waits()
             match event:
                 case Waited():
-                    ident = self._waits.setdefault(event.words, f"wait-{len(self._waits)}")
-                    await self._task(ident, event.words, "in_progress")
+                    task_id = self._waits.setdefault(event.words, f"wait-{len(self._waits)}")
+                    await self._update_task(task_id, event.words, "in_progress")
                 case TextDelta():
                     self._text += event.text
                     self._pending += event.text
@@ -108,11 +112,13 @@ class SlackStream:
                 case TextRestarted():
                     await self._restart()
                 case ToolStarted():
-                    await self._task(event.call_id, event.summary, "in_progress")
+                    await self._update_task(event.call_id, event.summary, "in_progress")
                 case ToolProgress():
-                    await self._task(event.call_id, event.tool_name, "in_progress", event.words)
+                    await self._update_task(event.call_id, event.tool_name, "in_progress", event.words)
                 case ToolFinished():
-                    await self._task(event.call_id, event.tool_name, "complete" if event.ok else "error")
+                    await self._update_task(
+                        event.call_id, event.tool_name, "complete" if event.ok else "error"
+                    )
                 case TurnEnded():
                     await self._end(event)
                 case TurnFailed():
@@ -121,78 +127,81 @@ class SlackStream:
                 case _:
                     pass  # a proposal's card follows the turn
 
-    def _wait_no_longer(self) -> None:
-        for ident in self._waits.values():
-            task = self._tasks.get(ident)
+    def _complete_waits(self) -> None:
+        for task_id in self._waits.values():
+            task = self._tasks.get(task_id)
             if task and task["status"] == "in_progress":
-                self._tasks[ident] = self._news[ident] = task | {"status": "complete"}
+                self._tasks[task_id] = self._new_tasks[task_id] = task | {"status": "complete"}
 
-    async def _task(self, call_id: str, title: str, status: str, details: str = "") -> None:
-        before = self._tasks.get(call_id, {})
+    async def _update_task(self, call_id: str, title: str, status: str, details: str = "") -> None:
+        known = self._tasks.get(call_id, {})
         chunk = {
             "type": "task_update",
             "id": call_id,
-            "title": before.get("title") or text.link_text(title),
+            "title": known.get("title") or text.link_text(title),
             "status": status,
         }
         if details:
             chunk["details"] = text.link_text(details)
-        self._tasks[call_id] = self._news[call_id] = chunk
+        self._tasks[call_id] = self._new_tasks[call_id] = chunk
         await self._flush()
 
     async def _restart(self) -> None:
-        """Begin the answer again: what a native stream showed cannot be unsaid, an edited message can."""
+        """Begin the answer again. Text in a native stream stays, so the stream is closed and edits follow."""
         self._text = self._pending = ""
         if not self._shown:
             return
         await self._stop_stream(None)
-        self._editing, self._shown, self._long = True, "", False
+        self._editing, self._shown, self._is_full = True, "", False
 
     async def _end(self, event: TurnEnded) -> None:
-        if not self._said and not self._pending.strip():
+        if not self._has_sent_text and not self._pending.strip():
             self._pending = event.text
         status = Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE
         note = f"_{STOPPED}_" if event.ending is Ending.STOPPED else ""
         await self._finish(status, event.text or self._text, note)
 
     async def _finish(self, status: Status, full: str, note: str, choices: Sequence[str] = ()) -> None:
-        """``full`` is all that was said; ``note`` comes after it."""
-        self._pending += f"\n\n{note}" if note else ""
-        self._stopped = said = False
+        """Send the rest, and close the stream. ``full`` is the text of the turn; ``note`` comes after it."""
+        if note:
+            self._pending += f"\n\n{note}"
+        self._stopped = status_sent = False
         try:
             await self._flush(last=True)
-            self._below = b.saying(choices)
-            if self._below and not self._live:
+            self._end_blocks = b.saying(choices)
+            if self._end_blocks and not self._live:
                 await self._edit()
             await self.sessions.settle(self.place)
-            said = await self._stop_stream(status)
+            status_sent = await self._stop_stream(status)
         finally:
-            if not said:
+            if not status_sent:
                 await self.sessions.say(self.place, status)
-        if self._long:
+        if self._is_full:
             posts: Sequence[str | FullText] = ["", FullText(full, note)]  # the first is here
             await post_each(posts, 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
-        """Send what is held when it is time; what may become a mention or a link waits for its end."""
+        """Send the pending text if it is time. An unfinished mention or link at its end waits."""
         now = self.clock()
         pace = EDIT_PACE if self._editing else STREAM_PACE
-        if self._stopped or (not last and self._last is not None and now - self._last < pace):
+        if self._stopped or (not last and self._sent_at is not None and now - self._sent_at < pace):
             return
-        ready, self._pending = "" if self._long else self._pending, ""
-        if not last and (begun := _BEGUN.search(ready)):
-            ready, self._pending = ready[: begun.start()], begun[0]
+        ready = "" if self._is_full else self._pending
+        self._pending = ""
+        unfinished = None if last else _UNFINISHED_MARK.search(ready)
+        if unfinished:
+            ready, self._pending = ready[: unfinished.start()], unfinished[0]
         ready = text.neutralise(ready)
         if not self._shown:
             ready = ready.lstrip("\n")
-        if not ready and not self._news:
+        if not ready and not self._new_tasks:
             return
-        self._last = now
+        self._sent_at = now
         while text.width(self._shown) + text.width(ready) > text.POST:
             head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
             await self._write(head)
             if self._posts == MOST_POSTS:
-                self._long, ready = True, ""
+                self._is_full, ready = True, ""
                 break
             await self._stop_stream(None)
             self._posts += 1
@@ -201,28 +210,29 @@ class SlackStream:
         await self._write(ready)
 
     async def _write(self, piece: str) -> None:
-        news = [
-            c
-            | {part: text.harmless(c[part], blocks.TASK_TITLE) for part in ("title", "details") if part in c}
-            for c in self._news.values()
-        ]
-        self._news = {}
-        if not piece and not news:
+        tasks = []
+        for task in self._new_tasks.values():
+            texts = {key: task[key] for key in ("title", "details") if key in task}
+            tasks.append(
+                task | {key: text.harmless(words, blocks.TASK_TITLE) for key, words in texts.items()}
+            )
+        self._new_tasks = {}
+        if not piece and not tasks:
             return
         self._shown += piece
-        self._said = self._said or bool(piece)
+        self._has_sent_text = self._has_sent_text or bool(piece)
         if not self._editing:
             chunks: list[Chunk] = [{"type": "markdown_text", "text": piece}] if piece else []
-            if await self._append([*chunks, *news]):
+            if await self._append([*chunks, *tasks]):
                 return
         if not self._stopped:
             await self._edit()
 
     async def _append(self, chunks: list[Chunk]) -> bool:
-        """Add to the stream, or start it; False when Slack wants none, and then it is closed."""
+        """Add to the stream, or start it. Return False if Slack refuses; then the stream is closed."""
         client = await self.workspaces.client(self.place.team)
         try:
-            async with within(_WAITED):
+            async with within(_CALL_SECONDS):
                 if self._live:
                     await client.chat_appendStream(
                         channel=self.place.channel, ts=self._ts or "", chunks=chunks
@@ -231,7 +241,7 @@ class SlackStream:
                     await self._start(client, chunks)
         except (SlackApiError, aiohttp.ClientError, OSError) as error:
             self._fall_back(error)
-            if self._live and _code(error) not in _CLOSED:
+            if self._live and _find_code(error) not in _CLOSED_CODES:
                 await self._close(None)
             elif not self._live and maybe_done(error):
                 self._ts = await self._close_lost()
@@ -241,7 +251,7 @@ class SlackStream:
 
     async def _close_lost(self) -> str | None:
         """Close a stream whose start was never answered, and return its message if Slack has one."""
-        async with within(_WAITED):
+        async with within(_CALL_SECONDS):
             return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
@@ -260,12 +270,15 @@ class SlackStream:
         self._ts, self._live = str(started["ts"]), True
 
     async def _stop_stream(self, status: Status | None) -> bool:
-        """Close a running stream; True when it said ``status`` too. What it may have missed is edited in."""
+        """Close an open stream. Return True if the closing set ``status``, too.
+
+        If Slack did not confirm it, the message is edited, so that no text is missing.
+        """
         if not self._live:
             return False
         if not await self._close(status):
             self._editing = True
-            if self._late is None:
+            if self._late_close is None:
                 await self._edit()
             return False
         if status is not None:
@@ -273,31 +286,33 @@ class SlackStream:
         return status is not None
 
     async def _close(self, status: Status | None, word: str = "") -> bool:
-        """Close the stream, for an open one takes no edit; False where Slack did not say that it did so."""
+        """Close the stream, with a last ``word``. Return False if Slack did not confirm it.
+
+        Slack refuses edits of a message while its stream is open.
+        """
         self._live = False
         client = await self.workspaces.client(self.place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
+        end_blocks: list[b.Block] = []
         if status and not word:
-            below = [*self._below, *await self.threads.offer(self.place)]
-        else:
-            below = []
-        for pause in (*_PAUSES, None):
+            end_blocks = [*self._end_blocks, *await self.threads.offer(self.place)]
+        for pause in (*_CLOSE_PAUSES_SECONDS, None):
             try:
-                async with within(_WAITED):
+                async with within(_CALL_SECONDS):
                     await client.chat_stopStream(
                         channel=self.place.channel,
                         ts=self._ts or "",
                         chunks=chunks,
-                        blocks=below or None,
+                        blocks=end_blocks or None,
                         session_status=status,
                     )
             except (SlackApiError, aiohttp.ClientError, OSError) as error:
                 self._fall_back(error)
-                code = _code(error)
+                code = _find_code(error)
                 if not (code is None or passes(code)):
                     return False
                 if pause is None:
-                    self._late = asyncio.create_task(self._close_late())
+                    self._late_close = asyncio.create_task(self._close_late())
                     return False
                 await self.sleep(pause)
             else:
@@ -305,79 +320,76 @@ class SlackStream:
         return False
 
     async def _close_late(self) -> None:
-        """Close it when Slack takes that again; all of its text is there."""
+        """Close the stream once Slack accepts that again; its text is complete."""
         try:
-            async with within(_LATE):
+            async with within(_LATE_CLOSE_SECONDS):
                 client = await self.workspaces.client(self.place.team)
                 await client.chat_stopStream(channel=self.place.channel, ts=self._ts or "")
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
-            why = _code(error) or str(error)
+            why = _find_code(error) or str(error)
             log.warning("a Slack stream was left open", why=why, place=str(self.place.address))
 
     async def abandon(self) -> None:
         """Close the stream of a turn that this process can't finish."""
-        if self._late is not None:
-            self._late.cancel()
+        if self._late_close is not None:
+            self._late_close.cancel()
         if self._live:
-            await self._close(Status.ACTIVE, _ABANDONED)
+            await self._close(Status.ACTIVE, _ABANDONED_TEXT)
 
     def _fall_back(self, error: Exception) -> None:
-        code = _code(error)
+        code = _find_code(error)
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self.place.address))
         self._editing = True
-        self._stopped = code == _STOPPED_BY_SLACK
+        self._stopped = code == _STOPPED_CODE
 
     async def _edit(self) -> None:
         """Show the current message in full, posting it first if needed."""
         client = await self.workspaces.client(self.place.team)
-        lines = [_line(chunk) for chunk in list(self._tasks.values())[-_LINES:]]
-        whole = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
-        if not whole:
+        lines = [_format_task(chunk) for chunk in list(self._tasks.values())[-_MAX_TOOL_LINES:]]
+        full = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
+        if not full:
             return
-        shown: dict[str, Any] = {"markdown_text": whole}
-        if self._below:
-            shown = {
-                "text": text.notification(whole),
-                "blocks": [b.markdown(whole), *self._below],
-            }
+        message: dict[str, Any] = {"markdown_text": full}
+        if self._end_blocks:
+            message = {"text": text.notification(full), "blocks": [b.markdown(full), *self._end_blocks]}
         try:
-            await self._show(client, shown)
+            await self._show(client, message)
         except SlackApiError as error:
             if code_of(error) not in CONTENTS:
                 raise
-            plain = {"text": text.escape_prose(text.as_plain(whole))} | (
-                {"blocks": self._below} if self._below else {}
-            )
+            plain: dict[str, Any] = {"text": text.escape_prose(text.as_plain(full))}
+            if self._end_blocks:
+                plain["blocks"] = self._end_blocks
             await self._show(client, plain)
 
-    async def _show(self, client: AsyncWebClient, shown: Mapping[str, Any]) -> None:
+    async def _show(self, client: AsyncWebClient, message: Mapping[str, Any]) -> None:
         if self._ts is None:
             posted = await client.chat_postMessage(
                 channel=self.place.channel,
                 thread_ts=self.place.thread,
-                **shown,
+                **message,
                 unfurl_links=False,
                 unfurl_media=False,
             )
             self._ts = str(posted["ts"])
             return
         try:
-            await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
+            await client.chat_update(channel=self.place.channel, ts=self._ts, **message)
         except SlackApiError as error:
-            if code_of(error) != _STILL_OPEN or not await self._close(None):
+            if code_of(error) != _STILL_OPEN_CODE or not await self._close(None):
                 raise
-            await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
+            await client.chat_update(channel=self.place.channel, ts=self._ts, **message)
 
 
-def _code(error: Exception) -> str | None:
+def _find_code(error: Exception) -> str | None:
     if isinstance(error, SlackApiError):
         return code_of(error)
     return None
 
 
-def _line(chunk: Mapping[str, Any]) -> str:
+def _format_task(chunk: Mapping[str, Any]) -> str:
+    """Return a task as a line of an edited message."""
+    words = chunk["title"]
     if "details" in chunk:
-        said = f"{chunk['title']} ({chunk['details']})"
-    else:
-        said = chunk["title"]
-    return f"- {_SIGNS[chunk['status']]} {text.harmless(text.literal(said), 90)}"
+        words = f"{words} ({chunk['details']})"
+    return f"- {_STATUS_SIGNS[chunk['status']]} {text.harmless(text.literal(words), 90)}"

@@ -1,4 +1,4 @@
-"""The workspaces Nod is in: a token, a client and the bot's own ids for each, and people's names there."""
+"""The workspaces that Nod is installed in: the token and client of each, and its people and user groups."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ _CACHE_FOR = timedelta(hours=1)
 _RETRY_AFTER = timedelta(minutes=1)
 _MAX_GROUP_MEMBERS = 1000  # in a user group that decides
 _MAX_WORKSPACES = 100  # of an organisation that are asked for a user group
-_PROFILE_SECONDS = 1.0  # seconds; Slack waits three for an acknowledgement
+_PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
 _MAX_CACHED_USERS = 10_000
 _MAX_RATE_LIMIT_WAITS = 2  # of one call
 _UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
@@ -99,8 +99,8 @@ async def within(seconds: float) -> AsyncIterator[None]:
 class Client(AsyncWebClient):
     """Slack's client, which waits as long as Slack asks for, at most `PATIENCE`, shared by all processes.
 
-    ``refused`` gets an error code of Slack's and returns True if the token no longer works. ``team`` is the
-    installation that the token belongs to. ``moves`` translate the ids of channels.
+    ``refused`` is called with an error code of Slack's and returns True if the token no longer works.
+    ``team`` is the installation that the token belongs to. ``moves`` translate the ids of channels.
     """
 
     refused: Callable[[str], Awaitable[bool]] | None = None
@@ -146,8 +146,8 @@ class Client(AsyncWebClient):
 
 
 def _make_limit_error() -> SlackApiError:
-    said = {"ok": False, "error": LIMITED}
-    return SlackApiError("Slack accepts no more of this for now.", said)  # type: ignore[no-untyped-call]
+    response = {"ok": False, "error": LIMITED}
+    return SlackApiError("Slack accepts no more of this for now.", response)  # type: ignore[no-untyped-call]
 
 
 def _find_seconds_to_wait(error: SlackApiError) -> float | None:
@@ -155,11 +155,12 @@ def _find_seconds_to_wait(error: SlackApiError) -> float | None:
     response = error.response
     if not isinstance(response, AsyncSlackResponse) or response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
         return None
+    headers = {name.lower(): value for name, value in response.headers.items()}
     try:
-        told = float({key.lower(): value for key, value in response.headers.items()}.get("retry-after", 1))
+        seconds = float(headers.get("retry-after", 1))
     except ValueError:
         return 1.0
-    return 1.0 if math.isnan(told) else told
+    return 1.0 if math.isnan(seconds) else seconds
 
 
 class _AfterServerError(AsyncServerErrorRetryHandler):
@@ -177,7 +178,7 @@ class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
 
 
 def _may_repeat(request: HttpRequest) -> bool:
-    """Return whether a request is safe to repeat. Callers of the posting methods retry by themselves."""
+    """Tell if a request is safe to repeat. Callers of the posting methods retry by themselves."""
     return request.url.rpartition("/")[2] not in _POSTING_METHODS
 
 
@@ -199,7 +200,7 @@ def make_client(
 
 
 class Workspaces(AsyncAuthorize):
-    """Finds the workspace of whatever comes in or goes out; also what bolt asks for authorization."""
+    """Finds the workspace of a request or an address; bolt uses it for authorization, too."""
 
     def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -215,12 +216,15 @@ class Workspaces(AsyncAuthorize):
         self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
         self._silent_since: dict[tuple[str, str], datetime] = {}
         self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
-        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
-        self._organisations: dict[str, tuple[str, datetime]] = {}  # of workspaces, and until when
+        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, with expiry
+        self._organisations: dict[str, tuple[str, datetime]] = {}  # of workspaces, with expiry
         self._group_workspaces: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
 
     async def open(self) -> None:
-        """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
+        """Ask Slack which workspace the bot token is for.
+
+        Raises NotDeliverable if Slack refuses the token, ChannelError if it gives no answer.
+        """
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
         token = self._settings.slack_bot_token
@@ -228,13 +232,13 @@ class Workspaces(AsyncAuthorize):
             return
         client = make_client(self._settings, token.get_secret_value(), self._session)
         with translate_errors():
-            found = await client.auth_test()
-        organisation = organisation_of(found)
+            response = await client.auth_test()
+        organisation = organisation_of(response)
         self._own = Workspace(
-            organisation or found["team_id"],
+            organisation or response["team_id"],
             token.get_secret_value(),
-            found["bot_id"],
-            found["user_id"],
+            response["bot_id"],
+            response["user_id"],
             organisation,
         )
 
@@ -249,15 +253,15 @@ class Workspaces(AsyncAuthorize):
         return self._own is not None and self._own.team in self._refused_teams
 
     async def close(self) -> None:
-        for asking in list(self._profile_requests.values()):
-            asking.cancel()
+        for request in list(self._profile_requests.values()):
+            request.cancel()
         if self._session is not None:
             await self._session.close()
             self._session = None
         self._clients.clear()
 
     async def find(self, team: str | None) -> Workspace | None:
-        """Give the workspace, or None when Nod is not installed there or no longer is."""
+        """Return the workspace, or None if Nod is not or no longer installed there."""
         if team is None or team in self._refused_teams:
             return None
         if self._own is not None and self._own.team == team:
@@ -271,20 +275,26 @@ class Workspaces(AsyncAuthorize):
         return Workspace(row.team, row.token, row.bot_id, row.bot_user, organisation)
 
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
-        """Find the installation that a signed request is for, or None where there is no such one.
+        """Return the installation that a signed request is for, or None if there is none.
 
-        The bot that posted the pressed message or view decides. Only then do the workspaces count that the
-        request names: the person's own workspace may have an installation of its own.
+        The bot that posted the pressed message or view decides. The workspaces that the request names count
+        only after that: the person's own workspace may have an installation of its own.
         """
-        named = [await self.find(name) for name in list_installation_ids(body)]
-        found = [workspace for workspace in named if workspace is not None]
+        candidates = []
+        for name in list_installation_ids(body):
+            workspace = await self.find(name)
+            if workspace is not None:
+                candidates.append(workspace)
         bot, user = find_bot(body)
         own = await self.find(self._own.team) if self._own is not None else None
-        pressed = [each for each in (*found, own) if each is not None and each.is_bot(bot, user)]
-        if not pressed and bot and self._settings.slack_client_id is not None:
-            team = await self._database.read(find_team_of_bot, bot)
-            pressed = [each for each in [await self.find(team)] if each is not None]
-        return next(iter((*pressed, *found)), None)
+        for workspace in (*candidates, own):
+            if workspace is not None and workspace.is_bot(bot, user):
+                return workspace
+        if bot and self._settings.slack_client_id is not None:
+            workspace = await self.find(await self._database.read(find_team_of_bot, bot))
+            if workspace is not None:
+                return workspace
+        return candidates[0] if candidates else None
 
     async def bot_user(self, team: str) -> str:
         """Return Nod's own account in a workspace; empty where Nod is not installed."""
@@ -303,13 +313,13 @@ class Workspaces(AsyncAuthorize):
             raise ChannelError("Slack has not been reached yet")
         if workspace is None:
             raise NotDeliverable(f"Nod is not installed in the Slack workspace {team}; install it there")
-        known = self._clients.get(team)
-        if known is None or known.token != workspace.token:
-            known = make_client(self._settings, workspace.token, self._session)
-            known.refused = partial(self._is_refused, team)
-            known.waits, known.team, known.moves = self.waits, team, self.moves
-            self._clients[team] = known
-        return known
+        client = self._clients.get(team)
+        if client is None or client.token != workspace.token:
+            client = make_client(self._settings, workspace.token, self._session)
+            client.refused = partial(self._is_refused, team)
+            client.waits, client.team, client.moves = self.waits, team, self.moves
+            self._clients[team] = client
+        return client
 
     async def _is_refused(self, team: str, code: str) -> bool:
         return await self.check(team, f"Slack answered {code}")
@@ -317,8 +327,8 @@ class Workspaces(AsyncAuthorize):
     async def check(self, team: str, why: str) -> bool:
         """Ask Slack whether the stored token still works; stop using the workspace if it doesn't.
 
-        Returns True if the token is off. A refusal may be a mistake of Slack's, and an event that tells of
-        an end may come after the app was installed again. Where Slack does not say, nothing changes.
+        Returns True if the token no longer works. It is asked because a refusal may be a mistake of Slack's,
+        and an event about an end may come after a new installation. Without an answer nothing changes.
         """
         workspace = await self.find(team)
         if workspace is None:
@@ -342,100 +352,105 @@ class Workspaces(AsyncAuthorize):
         self._clients.pop(workspace.team, None)
 
     async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
-        """Return a person as an account of their own team, with what they are to the one that Nod works for.
+        """Return a person as an account of their own team, with their membership in ``team``.
 
-        ``teams`` are those that Slack named with what they did; ``name`` is for where it tells no other.
+        ``teams`` are those that Slack named in the person's event; ``name`` is used if Slack gives no other.
         """
-        (said, fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
+        (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
-        standing, own = standing_of(said, teams, team, organisation)
-        if standing is Membership.MEMBER and not fresh:
+        standing, own = standing_of(profile, teams, team, organisation)
+        if standing is Membership.MEMBER and not is_fresh:
             standing = Membership.UNKNOWN
-        colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, said, teams)
-        return actor_of(own, user, _display_name(said) or name, standing, colleague=colleague)
+        colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, profile, teams)
+        return actor_of(own, user, _display_name(profile) or name, standing, colleague=colleague)
 
-    async def _is_colleague(self, team: str, said: Mapping[str, Any], teams: Iterable[object]) -> bool:
-        """Tell whether someone is of the organisation that a workspace belongs to; for their name alone."""
-        theirs = (said.get("enterprise_user") or {}).get("enterprise_id")
-        named = [each for each in (theirs, *teams) if str(each or "").startswith("E")]
-        if said.get("is_stranger") or not named:
+    async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
+        """Tell if a person belongs to the organisation of a workspace. It only affects how they are named."""
+        enterprise = (profile.get("enterprise_user") or {}).get("enterprise_id")
+        organisations = [name for name in (enterprise, *teams) if str(name or "").startswith("E")]
+        if profile.get("is_stranger") or not organisations:
             return False
-        return await self._load_organisation(team) in named
+        return await self._load_organisation(team) in organisations
 
     async def _load_organisation(self, team: str) -> str:
-        """Return the organisation of a workspace; empty where it is of none, or Slack says nothing.
+        """Return the organisation of a workspace; empty if there is none, or Slack does not answer.
 
-        It may change: Slack is asked once an hour, after no answer once a minute.
+        It is cached for an hour, a missing answer for a minute.
         """
         organisation, until = self._organisations.get(team, ("", self._clock()))
         if until > self._clock():
             return organisation
-        lives = _CACHE_FOR
+        lifetime = _CACHE_FOR
         try:
             async with within(_PROFILE_SECONDS):
-                said = await (await self.client(team)).auth_test()
-            organisation = str(said.get("enterprise_id") or "")
+                response = await (await self.client(team)).auth_test()
+            organisation = str(response.get("enterprise_id") or "")
         except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
             sdk_logger.warning("Slack did not say of which organisation a workspace is: %s", error)
-            lives = _RETRY_AFTER
-        self._organisations[team] = organisation, self._clock() + lives
+            lifetime = _RETRY_AFTER
+        self._organisations[team] = organisation, self._clock() + lifetime
         return organisation
 
     async def find_recipient(self, team: str, own: str, user: str) -> tuple[str, str]:
-        """Return the workspace and id of who is to see an answer grow; ``own`` is the team of their account.
+        """Return the workspace and user id for a stream's recipient; ``own`` is the team of their account.
 
-        Slack takes no organisation's id there, so a person of one is named by their home in it.
+        Slack takes no organisation there, so a person of one is named by their workspace in it.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise or own != team:
             return own, user
-        said, _ = await self._load_profile(team, user)
-        homes = (said.get("team_id"), *((said.get("enterprise_user") or {}).get("teams") or ()))
-        return next((str(home) for home in homes if str(home).startswith("T")), own), user
+        profile, _ = await self._load_profile(team, user)
+        enterprise_user = profile.get("enterprise_user") or {}
+        for home in (profile.get("team_id"), *(enterprise_user.get("teams") or ())):
+            if str(home).startswith("T"):
+                return str(home), user
+        return own, user
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
-        """Return the time zone that a person has chosen; None where Slack tells none.
+        """Return the time zone of a person's profile; None if Slack gives none.
 
-        As for `actor`, it is kept. Each step of a turn asks, so where Slack gave no answer it is left alone
-        for a minute.
+        The profile is cached. Each step of a turn asks, so after a missing answer Slack is left alone for a
+        minute.
         """
         key = team, actor.key.partition("/")[2]
-        said = self._profiles[key][0] if key in self._profiles else {}
+        profile = self._profiles[key][0] if key in self._profiles else {}
         silent = self._silent_since.get(key)
         if silent is None or abs(self._clock() - silent) >= _RETRY_AFTER:
-            said, _ = await self._load_profile(*key)
+            profile, _ = await self._load_profile(*key)
         try:
-            return find_zone(str(said.get("tz") or ""))
+            return find_zone(str(profile.get("tz") or ""))
         except ValueError:
             return None
 
     async def _load_profile(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
-        """Return Slack's data on a user, and True if it is at most an hour old.
+        """Return Slack's record of a user, and True if it is at most an hour old.
 
-        Empty if Slack never told it.
+        Empty if Slack never gave one.
         """
-        known = self._profiles.get((team, user))
-        if known and known[1] > self._clock():
-            return known[0], True
-        asking = self._profile_requests.get((team, user))
-        if asking is None:  # many messages of one person at the same moment ask once
-            asking = self._profile_requests[team, user] = asyncio.create_task(self._fetch_profile(team, user))
-            asking.add_done_callback(lambda _: self._profile_requests.pop((team, user), None))
-        found = await asyncio.shield(asking)
-        if found:
-            return found, True
-        return (known[0] if known else {}), False
+        cached = self._profiles.get((team, user))
+        if cached and cached[1] > self._clock():
+            return cached[0], True
+        request = self._profile_requests.get((team, user))
+        if request is None:  # several messages at the same moment share one request
+            request = self._profile_requests[team, user] = asyncio.create_task(
+                self._fetch_profile(team, user)
+            )
+            request.add_done_callback(lambda _: self._profile_requests.pop((team, user), None))
+        profile = await asyncio.shield(request)
+        if profile:
+            return profile, True
+        return (cached[0] if cached else {}), False
 
     async def _fetch_profile(self, team: str, user: str) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_PROFILE_SECONDS):
                 client = await self.client(team)
                 try:
-                    found = await client.users_info(user=user)
+                    response = await client.users_info(user=user)
                 except SlackApiError as error:
                     if not passes(code_of(error)):
                         raise
-                    found = await client.users_info(user=user)
+                    response = await client.users_info(user=user)
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
             sdk_logger.warning("Slack does not say who a user is: %s", why)
@@ -443,11 +458,11 @@ class Workspaces(AsyncAuthorize):
                 self._silent_since.clear()
             self._silent_since[team, user] = self._clock()
             return {}
-        said: dict[str, Any] = found.get("user") or {}
+        profile: dict[str, Any] = response.get("user") or {}
         if len(self._profiles) > _MAX_CACHED_USERS:
             self._profiles.clear()
-        self._profiles[team, user] = (said, self._clock() + _CACHE_FOR)
-        return said
+        self._profiles[team, user] = (profile, self._clock() + _CACHE_FOR)
+        return profile
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
         """Return a person's current membership in a team, None for a deactivated one or a bot.
@@ -459,87 +474,87 @@ class Workspaces(AsyncAuthorize):
         with translate_errors():
             client = await self.client(team)
             try:
-                said: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
+                profile: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
             except SlackApiError as error:
                 if code_of(error) not in _UNKNOWN_USER_CODES:
                     raise
                 return None
-        if said.get("deleted") or said.get("is_bot"):
+        if profile.get("deleted") or profile.get("is_bot"):
             return None
-        return standing_of(said, (own,), team, workspace.enterprise if workspace else "")[0]
+        return standing_of(profile, (own,), team, workspace.enterprise if workspace else "")[0]
 
-    async def group(self, team: str, ident: str) -> UserGroup:
-        """Return a user group with its members; none where it was disabled or is gone.
+    async def group(self, team: str, group_id: str) -> UserGroup:
+        """Return a user group with its members; no members if it is disabled or gone.
 
         Raises ChannelError.
         """
         with translate_errors():
             client = await self.client(team)
-            users, at = await self._load_members(client, team, ident)
+            users, workspace = await self._load_members(client, team, group_id)
             if users is None:
-                return UserGroup(f"{NAME}:{team}/{ident}", frozenset())
+                return UserGroup(f"{NAME}:{team}/{group_id}", frozenset())
             if len(users) > _MAX_GROUP_MEMBERS:
                 raise NotDeliverable(
                     f"It has {len(users):,} people; at most {_MAX_GROUP_MEMBERS:,} can decide"
                 )
-            handle = await self._load_handle(client, team, ident, at)
+            handle = await self._load_handle(client, team, group_id, workspace)
         return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
 
     async def _load_members(
-        self, client: Client, team: str, ident: str
+        self, client: Client, team: str, group_id: str
     ) -> tuple[list[str] | None, str | None]:
-        """Return the members of a user group, and the workspace of an organisation that it is in.
+        """Return the members of a user group, None without such a group; and the workspace that it is in.
 
-        None where there is no such group. Raises what the client raises.
+        Only an organisation's token needs the workspace. Raises what the client raises.
         """
-        for at in await self._list_group_workspaces(client, team, ident):
+        for workspace in await self._list_group_workspaces(client, team, group_id):
             try:
-                found = await client.usergroups_users_list(usergroup=ident, team_id=at)
+                response = await client.usergroups_users_list(usergroup=group_id, team_id=workspace)
             except SlackApiError as error:
                 if code_of(error) not in _UNKNOWN_GROUP_CODES:
                     raise
                 continue
-            self._group_workspaces[team, ident] = at
-            return [str(each) for each in found.get("users") or ()], at
+            self._group_workspaces[team, group_id] = workspace
+            return [str(user) for user in response.get("users") or ()], workspace
         return None, None
 
-    async def _list_group_workspaces(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
-        """Return the workspaces to ask for a user group, the last one first.
+    async def _list_group_workspaces(self, client: Client, team: str, group_id: str) -> Sequence[str | None]:
+        """Return the workspaces to ask for a user group, the one that had it last first.
 
-        A workspace's token needs none.
+        A workspace's own token needs no name: then the only one is None.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:
             return [None]
-        listed = (await client.auth_teams_list(limit=_MAX_WORKSPACES)).get("teams") or ()
-        workspaces = [str(each["id"]) for each in listed if each.get("id")]
-        last = self._group_workspaces.get((team, ident))
-        return sorted(workspaces, key=lambda each: each != last)  # the last one first
+        teams = (await client.auth_teams_list(limit=_MAX_WORKSPACES)).get("teams") or ()
+        workspaces = [str(listed["id"]) for listed in teams if listed.get("id")]
+        last = self._group_workspaces.get((team, group_id))
+        return sorted(workspaces, key=lambda name: name != last)  # False sorts first
 
-    async def _load_handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
-        """Return the name of a user group, such as @oncall; asked for once an hour."""
-        handle, until = self._handles.get((team, ident), ("", self._clock()))
+    async def _load_handle(self, client: Client, team: str, group_id: str, workspace: str | None) -> str:
+        """Return the name of a user group, such as @oncall; it is cached for an hour."""
+        handle, until = self._handles.get((team, group_id), ("", self._clock()))
         if until <= self._clock():
-            listed = (await client.usergroups_list(team_id=at)).get("usergroups") or ()
-            found: Mapping[str, Any] = next((each for each in listed if each.get("id") == ident), {})
-            handle = f"@{link_text(str(found.get('handle') or found.get('name') or ident))[:80]}"
-            self._handles[team, ident] = handle, self._clock() + _CACHE_FOR
+            groups = (await client.usergroups_list(team_id=workspace)).get("usergroups") or ()
+            group: Mapping[str, Any] = next((each for each in groups if each.get("id") == group_id), {})
+            handle = f"@{link_text(str(group.get('handle') or group.get('name') or group_id))[:80]}"
+            self._handles[team, group_id] = handle, self._clock() + _CACHE_FOR
         return handle
 
     async def __call__(
         self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None, **_: Any
     ) -> AuthorizeResult:
-        """Let bolt pass on what Slack signed, with no token: bolt is told too little of it to find one.
+        """Let bolt pass a signed request on without a token.
 
-        `find_named` says which installation it is for, by all of the request.
+        Bolt gives too little of the request to find the installation; `find_named` finds it later.
         """
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
 
 
-def organisation_of(said: AsyncSlackResponse) -> str:
-    """Return the organisation that a token is for as a whole, by ``auth.test``; empty for a workspace's."""
-    if said.get("is_enterprise_install"):
-        return str(said.get("enterprise_id") or "")
+def organisation_of(response: AsyncSlackResponse) -> str:
+    """Return the organisation that a token is for, by ``auth.test``; empty for a workspace's token."""
+    if response.get("is_enterprise_install"):
+        return str(response.get("enterprise_id") or "")
     return ""
 
 
@@ -555,8 +570,8 @@ def standing_of(
     if organisation and not profile:
         return Membership.UNKNOWN, team  # its workspaces are many, and Slack has not said whose they are
     enterprise_user = profile.get("enterprise_user") or {}
-    all_teams = [str(each or "") for each in (profile.get("team_id"), *named_teams)]
-    foreign_teams = [each for each in all_teams if each not in {team, organisation, ""}]
+    all_teams = [str(name or "") for name in (profile.get("team_id"), *named_teams)]
+    foreign_teams = [name for name in all_teams if name not in {team, organisation, ""}]
     is_in_team = team in (enterprise_user.get("teams") or ())
     is_in_organisation = bool(organisation) and enterprise_user.get("enterprise_id") == organisation
     is_colleague = is_in_team or is_in_organisation

@@ -1,7 +1,7 @@
 """The connection to an MCP server: up, then lost, then over once the calls on it have ended.
 
-A lost line takes no more calls. Those under way stay on it to their end, for another call's lost session is
-no reason to break them off; `ServerLine.next` is where new ones go.
+A lost line takes no new calls: they go to `ServerLine.next`. Those in progress stay on it to their end, since
+the session that another call lost is no reason to break them off.
 """
 
 import asyncio
@@ -12,28 +12,25 @@ from mcp import Client
 
 
 class ServerLine:
-    """A connection. ``why`` is empty until it is lost.
-
-    ``since`` is when it was up, None where it never was.
-    """
+    """A connection. ``why`` it was lost is empty until then; ``since`` is the time at which it came up."""
 
     def __init__(self, *, renews: bool = False) -> None:
         self.renews = renews
-        """It comes right after one whose session was lost."""
+        """True if it replaces a line whose session was lost."""
         self.client: Client | None = None
         self.since: datetime | None = None
         self.why = ""
         self.has_answered = False
         self.is_signed_out = False
-        """Lost because no one is signed in there."""
+        """True if it was lost because no one is signed in at the server."""
         self.decided = asyncio.Event()
-        """It is up, or it was lost before it was."""
+        """Set when it is up, or lost before it came up."""
         self.lost = asyncio.Event()
         self.over = asyncio.Event()
-        """It is lost, and no call is on it."""
+        """Set when it is lost and its calls have ended."""
         self.followed = asyncio.Event()
         self.next: ServerLine | None = None
-        """Set with ``followed``; None where Nod is stopping."""
+        """The next line, set with ``followed``; None if Nod is stopping."""
         self._calls: set[Hashable] = set()
 
     @property
@@ -49,7 +46,7 @@ class ServerLine:
             self.over.set()
 
     def raise_up(self, client: Client, now: datetime) -> None:
-        """Take calls from now on; nothing where it was lost in the meantime."""
+        """Take calls from now on, unless it was lost in the meantime."""
         if not self.lost.is_set():
             self.client, self.since = client, now
             self.decided.set()
@@ -65,7 +62,7 @@ class ServerLine:
             self.over.set()
 
     def break_off(self, why: str) -> None:
-        """Lose it where it was up; what goes wrong at its start is told by the start."""
+        """Lose it if it is up. A failed start reports its own reason."""
         if self.client is not None:
             self.lose(why)
 
@@ -75,6 +72,6 @@ class ServerLine:
         self.over.set()
 
     def follow(self, line: "ServerLine | None") -> None:
-        """Name the line that comes after it; None where none will."""
+        """Name the next line; None if there will be none."""
         self.next = line
         self.followed.set()

@@ -1,9 +1,9 @@
 """One MCP server: started when first needed, called by any task, started again when it dies.
 
-An SDK client must be entered and left by the same task, so each line has one; calls of other tasks go through
-the client it holds. A call of which it is certain that nothing was done, because the server refused its
-session, is made once more in a new one; any other is never sent twice. Nothing here knows risk or approval:
-see ``bot/tools/mcp/tools.py``.
+A `ServerLine` is one connection to it. An SDK client must be entered and left by the same task, so each line
+has a task that owns its client; calls of other tasks use that client. A call is sent a second time, in a new
+session, only if the server refused the session of the first: then it is certain that nothing was done.
+Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
 """
 
 import asyncio
@@ -43,49 +43,52 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
-_MOST_PROGRESS = 500  # characters of what a server says on the way
-_MOST_ASKED = 2000  # characters of a server's question that a person is shown
+_MAX_PROGRESS_CHARS = 500  # of a server's words about its progress
+_MAX_QUESTION_CHARS = 2000  # of a server's question to a person
 READABLE = ("resources", "prompts")
-LOOK_SECONDS = 10.0  # for a look at the list before a write
-_WATCH_SECONDS = 20.0  # between two looks at an address that no one uses
+LOOK_SECONDS = 10.0  # to read the list of tools before a write, or for a ping
+_PING_SECONDS = 20.0  # between pings of a server over HTTP
 _RENEWAL_SECONDS = 20.0  # that a call waits for a new session
-_LAST_LINES = 3  # of what it wrote on stderr
+_KEPT_STDERR_LINES = 3  # the last ones, for the status
 _MAX_LINE_CHARS = 300
-_NO_SESSION = "it refuses the session that it has just given"
-_SLOW_SECONDS = 5  # of a start, before its time is told
-_STEADY = timedelta(
-    minutes=1
-)  # a server that was up for this long is restarted immediately, whatever happened before
+_NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
+_SLOW_START_SECONDS = 5  # a slower start is reported with its time
+_STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
 
-# after these the call may have been carried out: they are used for all that goes wrong, before and after it
-_UNKNOWN_END = frozenset({
+# after these the call may have been carried out: servers use them for errors before and after it
+_MAYBE_DONE_CODES = frozenset({
     types.CONNECTION_CLOSED,  # in many SDKs any error of a server
     types.REQUEST_TIMEOUT,
     types.INTERNAL_ERROR,
     types.PARSE_ERROR,
     types.INVALID_REQUEST,
 })  # fmt: skip
-_NOT_BEGUN = frozenset({REFUSED, FORGOTTEN, UNREACHED})
+_NOT_DONE_CODES = frozenset({REFUSED, FORGOTTEN, UNREACHED})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """A call under way, and its time limit."""
+class _CurrentCall:
+    """A call in progress, and its time limit."""
 
     context: CallContext
     limit: asyncio.Timeout
 
-    def wait_until(self, when: float | None) -> None:
-        """Move the limit, in the loop's time; None takes it away. One that is over stays so."""
+    def set_deadline(self, when: float | None) -> None:
+        """Move the limit, in the loop's time; None removes it. An expired limit stays expired."""
         with suppress(RuntimeError):
             self.limit.reschedule(when)
 
 
-_caller: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("mcp_caller", default=None)
+_current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.ContextVar(
+    "mcp_caller", default=None
+)
 
 
 class _SessionLost(Exception):
-    """The server refused the session, and the call with it. Of a read it is enough that it may have."""
+    """The server refused the session, and the call with it; for a read it is enough that it may have.
+
+    Its text, if any, are the server's words.
+    """
 
 
 class Server:
@@ -103,27 +106,27 @@ class Server:
     ) -> None:
         self.config = config
         self.keys = keys
-        """The sign-in there, or the connection under which it is asked; None where people do not sign in."""
+        """The tokens of the sign-in or of a person's connection; None if people do not sign in there."""
         self.tried = asyncio.Event()
-        """Set once the first attempt to start it has ended, well or not."""
+        """Set once the first attempt to start it has succeeded or failed."""
         self._ask = ask
         self._patience = patience
         self._clock = clock
         self._sleep = sleep
         self._line: ServerLine | None = None
-        self._begun = clock()
-        self._why = ""  # of the last line that was lost
+        self._created_at = clock()
+        self._why = ""  # the last line was lost
         self._owner: asyncio.Task[None] | None = None
-        self._scope: anyio.CancelScope | None = None  # made where there is an event loop
+        self._scope: anyio.CancelScope | None = None  # of the owner; it needs an event loop
         self._stopped = False
-        self._again = asyncio.Event()
+        self._retry_now = asyncio.Event()
         self.readable: tuple[str, ...] = ()
-        """What it said that it has besides tools; it stays while the server is down."""
+        """Its capabilities among `READABLE`; they stay while the server is down."""
         self.left_out: dict[str, str] = {}
-        """Why a tool of its list is not offered, by its name; without the server's secrets."""
+        """The reason why a tool is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
-        self._calls: set[_Call] = set()
-        self._last_words: deque[str] = deque(maxlen=_LAST_LINES)
+        self._calls: set[_CurrentCall] = set()
+        self._stderr_lines: deque[str] = deque(maxlen=_KEPT_STDERR_LINES)
         self._signed_out = False
 
     @property
@@ -133,8 +136,8 @@ class Server:
             return None
         if self._why or self._line is None:
             return self._why or "it is still starting"
-        waited = round((self._clock() - self._begun).total_seconds())
-        since = f", for {waited} s now" if waited >= _SLOW_SECONDS else ""
+        waited = round((self._clock() - self._created_at).total_seconds())
+        since = f", for {waited} s now" if waited >= _SLOW_START_SECONDS else ""
         return f"it is still starting{since}"
 
     @property
@@ -160,39 +163,38 @@ class Server:
     async def status(self) -> ServerStatus:
         sign_in = None
         if isinstance(self.keys, Keys):
-            held = await self.keys.look()
-            signed_in = held is not None and bool(held.tokens)
-            by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)
+            entry = await self.keys.look()
+            signed_in = entry is not None and bool(entry.tokens)
+            by, at = (entry.signed_in_by, entry.signed_in_at) if entry else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
-        name = self.config.name
-        said = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
-        said[:0] = [self._catalogue.fault] if self._catalogue.fault else []
-        left_out, many = shorten(one_line("; ".join(said)), 500), len(self.known)
+        remarks = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
+        if self._catalogue.fault:
+            remarks.insert(0, self._catalogue.fault)
         return ServerStatus(
-            name,
+            self.config.name,
             self.group,
             self.trouble,
-            many,
-            left_out,
+            len(self.known),
+            shorten(one_line("; ".join(remarks)), 500),
             sign_in,
             self.signed_out,
-            said=" / ".join(self._last_words) if self.trouble else "",
+            said=" / ".join(self._stderr_lines) if self.trouble else "",
             is_starting=self.trouble is not None and not self.tried.is_set(),
         )
 
     def start(self) -> None:
-        """Begin to own the server, once; it comes up by and by."""
+        """Start the task that owns the server, once; the server comes up later."""
         if self._owner is None and not self._stopped:
             self._scope = anyio.CancelScope()
-            # in a context of its own, for the turn that needed it first is not what it belongs to
+            # in a context of its own: it outlives the turn that needed it first
             self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
 
     def signed_in(self) -> None:
-        """Take the new sign-in, without waiting for the next attempt to start it."""
-        self._again.set()
+        """Try to start it with the new sign-in, without waiting for the next attempt."""
+        self._retry_now.set()
 
     async def stop(self) -> None:
-        """End the process or close the connection, for good. Calls under way break off."""
+        """End the process or close the connection permanently. Calls in progress fail."""
         self._stopped = True
         self.tried.set()
         if self._owner is not None and self._scope is not None:
@@ -209,25 +211,26 @@ class Server:
     ) -> types.CallToolResult:
         """Call a tool by the server's own name for it.
 
-        ``is_unchanged`` says that it writes: it judges the tool as the server lists it right before the
-        call, None where it is gone. Raises ToolError when it is certain that nothing happened or the server
-        said what went wrong, and ToolTimedOut when a write may have happened.
+        ``is_unchanged`` is given for a tool that writes. It judges the tool as the server lists it right
+        before the call, or None if it is gone. Raises ToolError if it is certain that nothing happened or the
+        server said what went wrong, and ToolTimedOut if a write may have happened.
         """
-        longest = self.config.timeout + self._patience + LOOK_SECONDS
+        max_seconds = self.config.timeout + self._patience + LOOK_SECONDS
 
-        def ask(client: Client) -> Awaitable[types.CallToolResult]:
+        def call_tool(client: Client) -> Awaitable[types.CallToolResult]:
             meta = cast("types.RequestParamsMeta", {DEPTH_META: context.depth + 1})
-            return client.call_tool(name, dict(arguments), longest, self._telling(context), meta=meta)
+            report = self._report_progress(context)
+            return client.call_tool(name, dict(arguments), max_seconds, report, meta=meta)
 
-        async def look(client: Client) -> None:
+        async def check_unchanged(client: Client) -> None:
             with anyio.fail_after(LOOK_SECONDS):
-                found = await self._catalogue.read(client)
-            now = next((tool for tool in found if tool.name == name), None)
-            if is_unchanged is not None and not is_unchanged(now):
+                listed = await self._catalogue.read(client)
+            current = next((tool for tool in listed if tool.name == name), None)
+            if is_unchanged is not None and not is_unchanged(current):
                 words = f"{self.config.name} changed {name} after it was shown. Nothing was done."
                 raise ToolError(words)
 
-        return await self.ask(ask, context, before=look if is_unchanged else None)
+        return await self.ask(call_tool, context, before=check_unchanged if is_unchanged else None)
 
     async def ask(
         self,
@@ -236,17 +239,22 @@ class Server:
         *,
         before: Callable[[Client], Awaitable[None]] | None = None,
     ) -> T:
-        """Ask the server for something; ``before`` comes first where it writes. Raises as `call` does."""
+        """Send a request to the server. Raises as `call` does.
+
+        ``before`` is given for a write, and runs before the request.
+        """
         line, client = await self._find_line()
         try:
             return await self._ask_on(line, client, ask, context, before)
         except _SessionLost:
-            line, client = await self._follow(line)
+            line, client = await self._find_next_line(line)
         try:
             return await self._ask_on(line, client, ask, context, before)
-        except _SessionLost as lost:
-            said = str(lost)  # the same words in a new session are the tool's
-            raise (ToolError(said) if said else self._unavailable(SESSION_LOST)) from None
+        except _SessionLost as error:
+            words = str(error)  # the same words in a new session are the tool's
+            if words:
+                raise ToolError(words) from None
+            raise self._unavailable(SESSION_LOST) from None
 
     async def _ask_on(
         self,
@@ -256,10 +264,10 @@ class Server:
         context: CallContext,
         before: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
-        """Ask on one line. Raises _SessionLost where nothing was done because of that."""
-        with self._calling(context, line) as call:
+        """Send a request on one line. Raises _SessionLost if nothing was done because of that."""
+        with self._track_call(context, line) as call:
             if before is not None:
-                await self._prepare(client, before)
+                await self._run_before(client, before)
             try:
                 async with call.limit:
                     answer = await ask(client)
@@ -272,10 +280,10 @@ class Server:
                 raise self._explain_error(error, line, writes=before is not None) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = tell_cause(self.config, error)
-                raise self._tell_unread(words, writes=before is not None) from None
+                raise self._explain_unreadable(words, writes=before is not None) from None
 
-    async def _prepare(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
-        """Look at what is to be called; whatever goes wrong here, nothing was asked for yet."""
+    async def _run_before(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
+        """Run the check before a write. Whatever goes wrong here, nothing was done yet."""
         try:
             await before(client)
         except ToolError:
@@ -293,42 +301,41 @@ class Server:
             return _SessionLost()
         if not writes and line.why == SESSION_LOST:
             return _SessionLost(f"{name} says: {words}")
-        if error.code in _NOT_BEGUN:
+        if error.code in _NOT_DONE_CODES:
             return self._unavailable(words)
         if error.code == BROKEN or is_line_closed(error):
             log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
-            ended = ToolTimedOut(f"{name} ended before it answered ({words}).")
             if writes:
-                return ended
+                return ToolTimedOut(f"{name} ended before it answered ({words}).")
             return self._unavailable(words)
         if error.code == UNREAD:
-            return self._tell_unread(words, writes=writes)
-        if not writes or error.code not in _UNKNOWN_END:
+            return self._explain_unreadable(words, writes=writes)
+        if not writes or error.code not in _MAYBE_DONE_CODES:
             return ToolError(f"{name} says: {words}")
         log.warning("an mcp server does not say what was done", server=name, why=words, code=error.code)
         return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
 
-    def _tell_unread(self, words: str, *, writes: bool) -> ToolError:
-        """Return the error for an answer that no one can read: a write may have been carried out."""
+    def _explain_unreadable(self, words: str, *, writes: bool) -> ToolError:
+        """Return the error for an unreadable answer; a write may have been carried out."""
         log.warning("an mcp server answered badly", server=self.config.name, why=words)
-        told = f"{self.config.name} gave an answer that can't be read ({words})."
+        message = f"{self.config.name} gave an answer that can't be read ({words})."
         if writes:
-            return ToolTimedOut(told)
-        return ToolError(told)
+            return ToolTimedOut(message)
+        return ToolError(message)
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
-        """Return the line that takes calls; one that is renewed after a lost session is waited for."""
+        """Return the line that takes calls. Waits for a new line after a lost session."""
         line = self._line
         if line is not None and line.client is not None:
             return line, line.client
         if line is not None and (line.why == SESSION_LOST or line.renews):
-            return await self._follow(line)
+            return await self._find_next_line(line)
         raise self._unavailable(self.trouble or "it is still starting")
 
-    async def _follow(self, line: ServerLine) -> tuple[ServerLine, Client]:
-        """Return the next line that is up, after this one was lost.
+    async def _find_next_line(self, line: ServerLine) -> tuple[ServerLine, Client]:
+        """Return the next line that is up, after ``line`` was lost.
 
-        Raises ToolError where none comes soon.
+        Raises ToolError if none comes up soon.
         """
         try:
             async with asyncio.timeout(_RENEWAL_SECONDS):
@@ -342,39 +349,40 @@ class Server:
             raise self._unavailable(line.why or SESSION_LOST)
         return line, line.client
 
-    def _telling(self, context: CallContext) -> ProgressFnT:
+    def _report_progress(self, context: CallContext) -> ProgressFnT:
         """Return a callback that passes on the server's progress: a share of a known total, and its words."""
 
-        async def tell(progress: float, total: float | None, message: str | None) -> None:
-            counted = total is not None and 0 <= progress < math.inf and 0 < total < math.inf
-            share = f"{min(progress / (total or 1), 1):.0%}" if counted else ""
-            said = self.config.scrub((message or "")[:_MOST_PROGRESS])
-            await context.progress(", ".join(filter(None, (share, said))))
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            share = ""
+            if total is not None and 0 <= progress < math.inf and 0 < total < math.inf:
+                share = f"{min(progress / total, 1):.0%}"
+            words = self.config.scrub((message or "")[:_MAX_PROGRESS_CHARS])
+            await context.progress(", ".join(filter(None, (share, words))))
 
-        return tell
+        return report
 
     def _unavailable(self, why: str) -> ToolError:
         return ToolError(f"{self.config.name} is unavailable right now ({why}). Nothing was done; try later.")
 
     @contextmanager
-    def _calling(self, context: CallContext, line: ServerLine) -> Iterator["_Call"]:
-        call = _Call(context, asyncio.timeout(self.config.timeout))
+    def _track_call(self, context: CallContext, line: ServerLine) -> Iterator["_CurrentCall"]:
+        call = _CurrentCall(context, asyncio.timeout(self.config.timeout))
         self._calls.add(call)
         line.add(call)
-        token = _caller.set(call)
+        token = _current_call.set(call)
         try:
             yield call
         finally:
-            _caller.reset(token)
+            _current_call.reset(token)
             self._calls.discard(call)
             line.remove(call)
 
-    def _asking(self) -> "_Call | None":
-        """Return the call in which the server asks.
+    def _find_asking_call(self) -> "_CurrentCall | None":
+        """Return the call in which the server asks a question, or None if that is not known.
 
-        Older protocols don't say, so then there must be but one.
+        Older protocols don't say it, so it is only known while a single call is in progress.
         """
-        call = _caller.get()
+        call = _current_call.get()
         if call:
             return call
         if len(self._calls) == 1:
@@ -386,20 +394,21 @@ class Server:
         context: ClientRequestContext,  # noqa: ARG002 - the SDK gives it by this name
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
-        """Answer a question of the server; the time a person takes is not the server's."""
-        call = self._asking()
+        """Answer a question of the server. The call's time limit is suspended while a person answers."""
+        call = self._find_asking_call()
         if call is not None:
-            call.wait_until(None)
+            call.set_deadline(None)
         try:
-            whose = call.context if call else None
-            return await answer_question(self.config.name, self._ask, self._patience, whose, params)
+            context_of_call = call.context if call else None
+            return await answer_question(self.config.name, self._ask, self._patience, context_of_call, params)
         finally:
             if call is not None:
-                call.wait_until(asyncio.get_running_loop().time() + self.config.timeout)
+                call.set_deadline(asyncio.get_running_loop().time() + self.config.timeout)
 
-    # the owner
+    # the owner: the task that starts the server again and again
 
     async def _own(self, scope: anyio.CancelScope) -> None:
+        """Keep the server up: run one line after the other, with a growing pause after failures."""
         line = ServerLine()
         with scope:
             try:
@@ -407,72 +416,79 @@ class Server:
                     failures = 0
                     while True:
                         self._line = line
-                        lines.start_soon(self._live_through, line)
+                        lines.start_soon(self._run_line, line)
                         await line.lost.wait()
-                        self._tell_loss(line)
+                        self._note_loss(line)
                         renews = line.why == SESSION_LOST and (line.has_answered or not failures)
-                        if line.since is not None and self._clock() - line.since >= _STEADY:
+                        if line.since is not None and self._clock() - line.since >= _STABLE_AFTER:
                             failures = 0
                         if not renews:
                             await self._pause(min(2.0**failures, LONGEST_PAUSE))
-                        failures = 0 if renews and line.has_answered else min(failures + 1, 10)
-                        before, line = line, ServerLine(renews=renews)
-                        before.follow(line)
+                        if renews and line.has_answered:
+                            failures = 0
+                        else:
+                            failures = min(failures + 1, 10)
+                        next_line = ServerLine(renews=renews)
+                        line.follow(next_line)
+                        line = next_line
             finally:
                 self._why = "Nod is stopping"
                 line.lose(self._why)
                 line.follow(None)
 
-    def _tell_loss(self, line: ServerLine) -> None:
-        """Log why it is down: once for each reason, not at each attempt."""
-        name, known = self.config.name, line.why == self._why and line.since is None
+    def _note_loss(self, line: ServerLine) -> None:
+        """Note why it is down. Each reason is logged once, not at each attempt."""
+        name, is_known = self.config.name, line.why == self._why and line.since is None
         self._why, self._signed_out = line.why, line.is_signed_out
         self.tried.set()
         if line.why == SESSION_LOST:
             log.info("an mcp server forgot its session", server=name)
-        elif not known:
-            log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._last_words))
+        elif not is_known:
+            log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._stderr_lines))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before the next attempt; not after a sign-in."""
-        self._again.clear()
-        waits = [asyncio.ensure_future(self._sleep(seconds)), asyncio.create_task(self._again.wait())]
+        """Wait before the next attempt to start it; a new sign-in ends the wait."""
+        self._retry_now.clear()
+        tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.create_task(self._retry_now.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
 
-    async def _live_through(self, line: ServerLine) -> None:
-        """Start it, and stay with it to its end."""
+    async def _run_line(self, line: ServerLine) -> None:
+        """Start the server, and own its client until the line is over."""
         startup = self.config.startup_seconds
         try:
-            # the SDK's client lives inside this scope, which therefore loses its deadline, not its place
+            # the client lives inside this scope; once it is up, only the deadline is removed
             with anyio.CancelScope(deadline=anyio.current_time() + startup) as attempt:
-                async with self._client_of(line) as client:
+                async with self._make_client(line) as client:
                     await self._catalogue.read(client)
+                    capabilities = client.server_capabilities
                     self.readable = tuple(
-                        what for what in READABLE if getattr(client.server_capabilities, what) is not None
+                        name for name in READABLE if getattr(capabilities, name) is not None
                     )
                     attempt.deadline = math.inf
                     line.raise_up(client, self._clock())
                     self.tried.set()
                     self._why = ""
                     log.info("mcp server is up", server=self.config.name, tools=len(self.known))
-                    await self._stay(client, line)
+                    await self._attend(client, line)
             if attempt.cancelled_caught:
                 line.end(f"it did not start within {startup:g} s")
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
+        except Exception as error:  # noqa: BLE001 - any failure of a start; nothing was called yet
             first = cause(error)
-            refused = isinstance(first, MCPError) and first.code == REFUSED
-            line.is_signed_out = self.keys is not None and refused
-            again = isinstance(first, MCPError) and first.code == FORGOTTEN
-            line.end(_NO_SESSION if again else tell_cause(self.config, error))
+            code = first.code if isinstance(first, MCPError) else None
+            line.is_signed_out = self.keys is not None and code == REFUSED
+            if code == FORGOTTEN:
+                line.end(_NEW_SESSION_REFUSED_TEXT)
+            else:
+                line.end(tell_cause(self.config, error))
         line.end()
 
-    def _client_of(self, line: ServerLine) -> Client:
+    def _make_client(self, line: ServerLine) -> Client:
         return Client(
-            open_streams(self.config, line, self._heard, self.keys),
+            open_streams(self.config, line, self._note_stderr, self.keys),
             read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.take_notification,
             elicitation_callback=self._answer,
@@ -480,19 +496,20 @@ class Server:
             cache=None,
         )
 
-    async def _stay(self, client: Client, line: ServerLine) -> None:
+    async def _attend(self, client: Client, line: ServerLine) -> None:
+        """Keep the list of tools current and the connection checked until the line is over."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._catalogue.subscribe, client)
             tasks.start_soon(self._catalogue.keep_up, client)
             if isinstance(self.config.launch, Http):
-                tasks.start_soon(self._watch, client, line)
+                tasks.start_soon(self._ping, client, line)
             await line.over.wait()
             tasks.cancel_scope.cancel()
 
-    async def _watch(self, client: Client, line: ServerLine) -> None:
-        """Ask an address for a sign of life now and then: a line that no one uses does not break."""
+    async def _ping(self, client: Client, line: ServerLine) -> None:
+        """Ping a server over HTTP now and then: an unused connection does not break by itself."""
         while True:
-            await self._sleep(_WATCH_SECONDS)
+            await self._sleep(_PING_SECONDS)
             try:
                 with anyio.fail_after(LOOK_SECONDS):
                     if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -503,43 +520,43 @@ class Server:
             except TimeoutError:
                 if not line.is_busy:
                     line.lose("it did not answer in time")
-            except Exception as error:  # noqa: BLE001 - any answer is one, and a lost line tells by itself
+            except Exception as error:  # noqa: BLE001 - an error is an answer, too; a lost line is noticed elsewhere
                 why = tell_cause(self.config, error)
                 log.debug("an mcp server refused to be asked", server=self.config.name, why=why)
 
-    def _heard(self, line: str) -> None:
+    def _note_stderr(self, line: str) -> None:
         words = self.config.scrub(line)
-        self._last_words.append(shorten(words, _MAX_LINE_CHARS))
+        self._stderr_lines.append(shorten(words, _MAX_LINE_CHARS))
         log.debug("mcp server said", server=self.config.name, line=words)
 
 
 async def answer_question(
     server: str, ask: Ask, patience: float, call: CallContext | None, params: types.ElicitRequestParams
 ) -> types.ElicitResult:
-    """Answer the server's question within ``call``; a person has ``patience`` seconds.
+    """Have the person answer a server's question within ``call``; they have ``patience`` seconds.
 
-    Where it can't be known for whose call it asks, no one is bothered.
+    If ``call`` is None, it is not known whom to ask, and the question is declined.
     """
     url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
     if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):
         return types.ElicitResult(action="decline")
     question = Question(
         server=server,
-        message=params.message[:_MOST_ASKED],
+        message=params.message[:_MAX_QUESTION_CHARS],
         conversation_id=call.conversation_id,
         requested_by=call.requested_by,
         schema={} if isinstance(params, types.ElicitRequestURLParams) else params.requested_schema,
         url=url,
     )
     try:
-        said = await asyncio.wait_for(ask(question), patience)
+        answer = await asyncio.wait_for(ask(question), patience)
     except Exception as error:  # noqa: BLE001 - a channel's own code; the server is told no one answered
         log.warning("a server's question found no answer", server=server, why=type(error).__name__)
         return types.ElicitResult(action="cancel")
-    if said.action is not Action.ACCEPT:
-        return types.ElicitResult(action="decline" if said.action is Action.DECLINE else "cancel")
-    problems = await asyncio.to_thread(question.problems, said.content)
+    if answer.action is not Action.ACCEPT:
+        return types.ElicitResult(action="decline" if answer.action is Action.DECLINE else "cancel")
+    problems = await asyncio.to_thread(question.problems, answer.content)
     if problems:
         log.warning("an answer does not fit a server's question", server=server, fields=list(problems))
         return types.ElicitResult(action="cancel")
-    return types.ElicitResult(action="accept", content=None if url else dict(said.content))
+    return types.ElicitResult(action="accept", content=None if url else dict(answer.content))
