@@ -1,8 +1,8 @@
-"""A server's answers and lists in MCP's form, before the SDK reads them: it refuses all for one odd part.
+"""Fitting a server's answers and lists to MCP's form: the SDK refuses all of an answer for one odd part.
 
-What a server said after a call is kept, whatever its form: a part of unknown kind becomes a text that names
-it, and what must not stand there becomes what may. A tool out of form is replaced by one that has the reason
-in its ``_meta``. Output schemas go there as well, since the SDK throws an answer away that does not fit.
+Everything that a server answers to a call is kept: a part of unknown kind becomes a text that names it, and
+an invalid value a valid one. A malformed tool is replaced by one that has the reason in its ``_meta``. Output
+schemas are moved there as well, since the SDK throws an answer away that does not fit its schema.
 """
 
 import json
@@ -17,45 +17,47 @@ from pydantic import ValidationError
 from bot.domain.text import as_text, shorten
 from bot.tools.signature import fault_in_words
 
-UNREAD = -32045  # our own code: it answered, and no one can read what
+UNREAD = -32045  # our own code: the answer can't be read
 NO_MCP = "it answers in a way that MCP does not allow"
 MALFORMED = "nod/malformed"
 OUTPUT = "nod/outputSchema"
-_MAX_PART_CHARS = 1000  # of a part that is no MCP
-_PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the newest version demands
+_MAX_PART_CHARS = 1000  # of a part that MCP does not know
+_MODERN_FIELDS = {
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "private",
+}  # which the newest version demands
 _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
 def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
-    """Return the answer that a body means, also a malformed one; None where that can't be known.
+    """Return the answer in a body, even a malformed one; None if there is none.
 
-    Servers leave out the mark of the protocol, write an error as a text, or a result that is no object: that
-    becomes an error with those words. ``asked`` is the id of the request that it answers, whatever the body
-    says; without it the body's own counts.
+    Servers leave out the protocol's version, write an error as a text, or a result that is no object; the
+    last becomes an error with its words. ``asked``: the id of the request, by default the body's own.
     """
     try:
-        said = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    if isinstance(said, list):  # as protocols of before 2025-06-18 allowed
-        said = next((each for each in said if isinstance(each, dict) and "method" not in each), None)
-    if not isinstance(said, dict) or "method" in said:
+    if isinstance(document, list):  # a batch, as protocols before 2025-06-18 allowed
+        answers = [item for item in document if isinstance(item, dict) and "method" not in item]
+        document = answers[0] if answers else None
+    if not isinstance(document, dict) or "method" in document:
         return None
-    ident = said.get("id") if asked is None else asked
-    if not isinstance(ident, int | str):
+    request_id = document.get("id") if asked is None else asked
+    if not isinstance(request_id, int | str):
         return None
-    error = said.get("error")
+    error = document.get("error")
     if error:
-        return types.JSONRPCError(jsonrpc="2.0", id=ident, error=_fit_error(error))
-    result = said.get("result")
+        return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=_fit_error(error))
+    result = document.get("result")
     if isinstance(result, dict):
-        return types.JSONRPCResponse(jsonrpc="2.0", id=ident, result=result)
+        return types.JSONRPCResponse(jsonrpc="2.0", id=request_id, result=result)
+    data = types.ErrorData(code=UNREAD, message=NO_MCP)
     if result is not None:
-        told = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result))
-    else:
-        told = None
-    unread = types.ErrorData(code=UNREAD, message=NO_MCP)
-    return types.JSONRPCError(jsonrpc="2.0", id=ident, error=told or unread)
+        data = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result))
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=data)
 
 
 def _fit_error(error: Any) -> types.ErrorData:
@@ -72,32 +74,36 @@ def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
     """Return the answer to a request, in the form of that version of the protocol."""
     tools = result.get("tools")
     if isinstance(tools, list):
-        fitted = [_fit_tool(tool, at, version) for at, tool in enumerate(tools, 1)]
+        fitted = [_fit_tool(tool, number, version) for number, tool in enumerate(tools, 1)]
         return result | {"tools": fitted}
     if any(key in result for key in _RESULT_KEYS) and "model" not in result:
         return _fit_result(result, version)
     return result
 
 
-def _fit_tool(tool: Any, at: int, version: str) -> Any:
-    """Return a tool as a server lists it; where that is not MCP's form, one that adopting leaves out."""
-    name = tool.get("name", at) if isinstance(tool, dict) else at
+def _fit_tool(tool: Any, number: int, version: str) -> Any:
+    """Return a listed tool with its output schema in ``_meta``; a malformed one as one that is left out.
+
+    ``number``: its position in the list, which stands for a missing name.
+    """
+    name = tool.get("name", number) if isinstance(tool, dict) else number
     if isinstance(tool, dict) and isinstance(tool.get("outputSchema"), dict):
         meta = tool.get("_meta")
-        kept = meta if isinstance(meta, dict) else {}
+        own_meta = meta if isinstance(meta, dict) else {}
         tool = dict(tool)
-        tool["_meta"] = {**kept, OUTPUT: tool.pop("outputSchema")}
+        tool["_meta"] = {**own_meta, OUTPUT: tool.pop("outputSchema")}
     try:
-        parse_server_result("tools/list", version, _PAGE | {"tools": [tool]})
+        parse_server_result("tools/list", version, _MODERN_FIELDS | {"tools": [tool]})
     except ValidationError as error:
         fault = error.errors()[0]
-        why = f"{'.'.join(map(str, fault['loc'][2:]))}: {fault_in_words(fault)}".removeprefix(": ")
+        location = ".".join(map(str, fault["loc"][2:]))
+        why = f"{location}: {fault_in_words(fault)}".removeprefix(": ")
         return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
     return tool
 
 
 def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Fit the result of a tool."""
+    """Return the result of a tool's call in MCP's form."""
     if _is_fit(result, version):
         return result
     fitted = dict(result)
@@ -109,8 +115,8 @@ def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
     fitted["isError"] = str(fitted.get("isError") or False).lower() in ("true", "1", "yes")
     data = fitted.pop("structuredContent", None)
     if data is not None:
-        plain = isinstance(data, dict) or version in MODERN_PROTOCOL_VERSIONS
-        fitted["structuredContent"] = data if plain else {"result": data}
+        is_allowed = isinstance(data, dict) or version in MODERN_PROTOCOL_VERSIONS
+        fitted["structuredContent"] = data if is_allowed else {"result": data}
     if not isinstance(fitted.get("_meta", {}), dict):
         del fitted["_meta"]
     return fitted
@@ -125,7 +131,7 @@ def _is_fit(result: Mapping[str, Any], version: str) -> bool:
 
 
 def _fit_part(part: Any, version: str) -> Any:
-    """Return one part of the content; as text where it is of no kind that MCP knows."""
+    """Return one part of the content; a part of unknown kind becomes a text."""
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if _is_fit({"content": [part]}, version):
@@ -133,5 +139,5 @@ def _fit_part(part: Any, version: str) -> Any:
     kind = part.get("type") if isinstance(part, dict) else type(part).__name__
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
-    inside = shorten(json.dumps(part, ensure_ascii=False), _MAX_PART_CHARS)
-    return {"type": "text", "text": f"[a part of unknown form ({str(kind)[:40]}): {inside}]"}
+    quoted = shorten(json.dumps(part, ensure_ascii=False), _MAX_PART_CHARS)
+    return {"type": "text", "text": f"[a part of unknown form ({str(kind)[:40]}): {quoted}]"}

@@ -1,6 +1,6 @@
 """Authorization at a server in steps (OAuth 2.1): the page to open, the exchange of the code, revoking.
 
-All that is needed between two steps is in the values, so it may be kept as a row. Discovery and the
+An `AuthorizationRequest` has all that the later steps need, so it may be stored as a row. Discovery and
 registration are the SDK's. PKCE, the state and the exchange are here: the SDK keeps them in a coroutine.
 """
 
@@ -43,16 +43,16 @@ HELLO = {
     },
 }
 HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
-_LONGEST_SECONDS = 60.0  # for one step, whatever its requests take
-_ENDED = frozenset(
+_STEP_SECONDS = 60.0  # for one step with all of its requests
+_FINAL_CODES = frozenset(
     {400, 401, 403, 404, 405, 501}
 )  # answers to a revocation after which it is not tried again
-_HERE = ("127.0.0.1", "::1", "localhost")
+_LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A page at which a person signs in, and what their return is checked and exchanged with.
+    """A page at which a person signs in, and the values that check and exchange their code afterwards.
 
     ``client`` and ``found`` are JSON of the SDK's own values; ``verifier`` and ``client`` are secrets.
     """
@@ -67,8 +67,8 @@ class AuthorizationRequest:
     verifier: str = field(repr=False)
 
 
-class _AtPage(Exception):
-    """The flow has come to the page of the sign-in server."""
+class _PageReached(Exception):
+    """The SDK's flow has reached the page of the sign-in server."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -83,44 +83,47 @@ async def request_authorization(
     ``client``: Nod as it is registered there already, as JSON. ``challenge``: the server's last word on how
     to sign in there. ``more_scopes`` are asked for in addition.
     """
-    heard: list[str] = []
+    server_words: list[str] = []
     known = OAuthClientInformationFull.model_validate_json(client) if client else None
-    about, kept = metadata_of(back), Memory(known or find_configured_client(launch.client, back))
+    metadata, storage = metadata_of(back), Memory(known or find_configured_client(launch.client, back))
 
-    async def stop(page: str) -> None:
-        raise _AtPage(page)
+    async def stop_at_page(page: str) -> None:
+        raise _PageReached(page)
 
-    async def never() -> AuthorizationCodeResult:
+    async def refuse_code() -> AuthorizationCodeResult:
         raise OAuthFlowError("it led nowhere")
 
-    flow = OAuthClientProvider(launch.url, about, kept, stop, never)
-    with _explain(name, back, heard):
+    flow = OAuthClientProvider(launch.url, metadata, storage, stop_at_page, refuse_code)
+    with _explain_errors(name, back, server_words):
         try:
             async with (
-                asyncio.timeout(_LONGEST_SECONDS),
-                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, heard.append)) as http,
+                asyncio.timeout(_STEP_SECONDS),
+                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, server_words.append)) as http,
             ):
                 await http.post(launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS)
-        except _AtPage as reached:
+        except _PageReached as reached:
             page = httpx2.URL(reached.page)
         else:
             raise SignInError(f"{name} does not ask people to sign in.")
-    if page.scheme != "https" and not (page.scheme == "http" and page.host in _HERE):
+    if page.scheme != "https" and not (page.scheme == "http" and page.host in _LOCAL_HOSTS):
         raise SignInError(f"{name} names no web page to sign in at that is safe to open.")
-    found = Discovered(resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata)
-    about.scope = union_scopes(" ".join(launch.client.scopes) or about.scope, more_scopes)
-    name_proof(kept.client, launch.client, found.server)
+    context = flow.context
+    found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
+    metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
+    name_proof(storage.client, launch.client, found.server)
     proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
-    page = set_scope(page, about.scope).copy_merge_params(
+    page = set_scope(page, metadata.scope).copy_merge_params(
         {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
     )
-    issuer = str(found.server.issuer) if found.server else flow.context.auth_server_url or _origin(launch.url)
-    registered = kept.client.model_dump_json(exclude_none=True) if kept.client else ""
+    issuer = context.auth_server_url or _origin(launch.url)
+    if found.server:
+        issuer = str(found.server.issuer)
+    registered = storage.client.model_dump_json(exclude_none=True) if storage.client else ""
     return AuthorizationRequest(
         str(page),
         state,
         back,
-        about.scope or "",
+        metadata.scope or "",
         issuer,
         found.model_dump_json(exclude_none=True),
         registered,
@@ -131,18 +134,22 @@ async def request_authorization(
 async def exchange_code(
     name: str, url: str, request: AuthorizationRequest, brought: Mapping[str, str]
 ) -> OAuthToken:
-    """Exchange what a person came back with for tokens; their state was checked. Raises SignInError."""
+    """Exchange the code in ``brought``, with which a person came back, for tokens. Raises SignInError.
+
+    The caller has checked their state.
+    """
     found = Discovered.model_validate_json(request.found)
     client = OAuthClientInformationFull.model_validate_json(request.client)
     context = make_context(url, client, found)
-    heard: list[str] = []
-    with _explain(name, request.back, heard):
-        if not (code := brought.get("code")):
+    server_words: list[str] = []
+    with _explain_errors(name, request.back, server_words):
+        code = brought.get("code")
+        if not code:
             words = words_of(dict(brought))
             why = f": {words}" if words else ""
             raise SignInError(f"You were not let in at {name}{why}. Start again.")
-        came = AuthorizationCodeResult(code=code, state=request.state, iss=brought.get("iss"))
-        validate_authorization_response_iss(spell_issuer(came, found.server).iss, found.server)
+        result = AuthorizationCodeResult(code=code, state=request.state, iss=brought.get("iss"))
+        validate_authorization_response_iss(spell_issuer(result, found.server).iss, found.server)
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -153,9 +160,9 @@ async def exchange_code(
         if found.resource is not None:
             form["resource"] = context.get_resource_url()
         form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-        async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(url) as http:
+        async with asyncio.timeout(_STEP_SECONDS), sign_in_client(url) as http:
             response = await http.post(_find_token_endpoint(url, found), data=form, headers=headers)
-        heard.append(words_of(read_answer(response)))
+        server_words.append(words_of(read_answer(response)))
         response = fit_response(response, None)
         if response.status_code not in (httpx2.codes.OK, httpx2.codes.CREATED):
             raise OAuthTokenError(f"HTTP {response.status_code}")
@@ -164,40 +171,40 @@ async def exchange_code(
 
 
 async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json: str) -> bool:
-    """Tell a sign-in server that tokens are over (RFC 7009); False where it is worth another try."""
+    """Revoke tokens at their sign-in server (RFC 7009). Return False if another attempt may succeed."""
     found = Discovered.model_validate_json(found_json)
     if found.server is None or found.server.revocation_endpoint is None:
         return True
     client = OAuthClientInformationFull.model_validate_json(client_json)
     tokens = OAuthToken.model_validate_json(tokens_json)
-    context, ended = make_context(url, client, found), True
+    context, is_done = make_context(url, client, found), True
     for hint, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
         if not token:
             continue
         form = {"token": token, "token_type_hint": hint, "client_id": client.client_id or ""}
         try:
             form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-            async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(url) as http:
+            async with asyncio.timeout(_STEP_SECONDS), sign_in_client(url) as http:
                 endpoint = str(found.server.revocation_endpoint)
                 status = (await http.post(endpoint, data=form, headers=headers)).status_code
-            ended = ended and (status < httpx2.codes.BAD_REQUEST or status in _ENDED)
+            is_done = is_done and (status < httpx2.codes.BAD_REQUEST or status in _FINAL_CODES)
         except OAuthTokenError:
             return True
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError) as error:
             log.info("a sign-in server was not told of an end", why=type(error).__name__)
-            ended = False
-    return ended
+            is_done = False
+    return is_done
 
 
 @contextlib.contextmanager
-def _explain(name: str, back: str, heard: list[str]) -> Iterator[None]:
-    """Turn what goes wrong at a sign-in server into a SignInError; ``heard`` is what it said, newest last."""
+def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[None]:
+    """Turn errors of a sign-in server into SignInError; ``server_words`` are its answers, newest last."""
     try:
         yield
     except OAuthRegistrationError:
-        raise SignInError(explain_registration(name, back, next(reversed(heard), ""))) from None
+        raise SignInError(explain_registration(name, back, next(reversed(server_words), ""))) from None
     except (OAuthTokenError, ValidationError):
-        words = next(reversed(heard), "")
+        words = next(reversed(server_words), "")
         why = f": {words}" if words else ""
         raise SignInError(f"{name} gave no token for this sign-in{why}. Start again.") from None
     except OAuthFlowError as error:
@@ -232,13 +239,14 @@ def _origin(url: str) -> str:
 
 
 class AskingAuth(httpx2.Auth):
-    """The SDK's flow, also at a server that lets anyone say hello."""
+    """The SDK's flow; it also starts at a server that answers `HELLO` without a sign-in."""
 
     requires_response_body = True
 
-    def __init__(self, flow: OAuthClientProvider, challenge: str, hear: Callable[[str], None]) -> None:
+    def __init__(self, flow: OAuthClientProvider, challenge: str, note: Callable[[str], None]) -> None:
+        """``note`` gets the words of each answer of the sign-in server."""
         self._flow = flow
-        self._hear = hear
+        self._note = note
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
 
     async def async_auth_flow(
@@ -251,18 +259,18 @@ class AskingAuth(httpx2.Auth):
                 response = httpx2.Response(401, headers=self._challenge, request=request)
             with contextlib.suppress(StopAsyncIteration):
                 while True:
-                    asked = await flow.asend(response)
-                    if asked is not request:
-                        asked.headers["Accept"] = "application/json"
-                    response = yield asked
-                    if asked is not request:
+                    next_request = await flow.asend(response)
+                    if next_request is not request:
+                        next_request.headers["Accept"] = "application/json"
+                    response = yield next_request
+                    if next_request is not request:
                         await response.aread()
-                        self._hear(words_of(read_answer(response)))
+                        self._note(words_of(read_answer(response)))
                         response = fit_response(response, self._flow.context.auth_server_url)
 
 
 def find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
-    """Return the client that was registered by people; None where Nod is to register itself."""
+    """Return the client that people registered; None if Nod registers itself."""
     if not client.id:
         return None
     return OAuthClientInformationFull(
@@ -283,20 +291,20 @@ def set_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
 def name_proof(
     known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
 ) -> None:
-    """Name how the client proves itself, where it was configured or its registration does not say."""
+    """Set how the client authenticates, if it was configured or its registration does not say."""
     if known is not None and (configured.id or not known.token_endpoint_auth_method):
         secret = configured.secret if configured.id else known.client_secret or ""
-        known.token_endpoint_auth_method = _method(OAuthClient("", secret), server)
+        known.token_endpoint_auth_method = _choose_auth_method(OAuthClient("", secret), server)
 
 
-def spell_issuer(came: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
+def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
     """Return the answer with the issuer as its server's description spells it, if only a slash differs."""
-    if came.iss and server is not None and is_same_issuer(came.iss, str(server.issuer)):
-        return came.model_copy(update={"iss": str(server.issuer)})
-    return came
+    if result.iss and server is not None and is_same_issuer(result.iss, str(server.issuer)):
+        return result.model_copy(update={"iss": str(server.issuer)})
+    return result
 
 
-def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
+def _choose_auth_method(client: OAuthClient, server: OAuthMetadata | None) -> str:
     """Return the authentication method of a client; RFC 8414 makes "basic" the default."""
     if not client.secret:
         return "none"

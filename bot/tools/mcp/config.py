@@ -7,9 +7,9 @@
       "wiki": {"url": "https://wiki.example/mcp", "oauth": {"clientId": "nod", "scopes": ["read"]}}
     }}
 
-``identity`` (``nod``, ``person`` or ``place``) says under whose account calls are made, and ``whoami`` which
-tool tells that account's name. They, ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are
-Nod's own keys; the rest is what other MCP clients read, so one file serves them all (``startup_timeout_sec``
+``identity`` (``nod``, ``person`` or ``place``): under whose account calls are made. ``whoami``: the tool that
+tells that account's name. They, ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are
+Nod's own keys; other MCP clients read the others, so one file serves them all (``startup_timeout_sec``
 and ``_ms`` are Codex's).
 """
 
@@ -40,22 +40,22 @@ from bot.domain.connections import Identity
 from bot.domain.redaction import HIDDEN, redact_text
 from bot.errors import SettingsError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
-_VARIABLE = re.compile(r"(\$)?\$\{([^{}]*)\}")
-_IGNORED = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
-_TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
+_VARIABLE_PATTERN = re.compile(r"(\$)?\$\{([^{}]*)\}")
+_IGNORED_KEYS = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
+_KEY_OF_TYPE = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 ADDRESS_STARTUP_SECONDS = 60.0
 PROCESS_STARTUP_SECONDS = 300.0  # npx and uvx may fetch it first
-_PLACES = ("workspaceFolder", "userHome")
-_SECRET_LENGTH = 8  # shorter values are words such as "true", which hiding would only garble
-_TEXTS = 'write a list of texts such as ["one", "two"]'
-_NAMED_TEXTS = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
+_FOLDER_VARIABLES = ("workspaceFolder", "userHome")
+_MIN_SECRET_CHARS = 8  # shorter values are words such as "true", which are no secrets
+_LIST_FIX = 'write a list of texts such as ["one", "two"]'
+_OBJECT_FIX = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
 _FIXES = {
-    "args": _TEXTS,
-    "allow": _TEXTS,
-    "deny": _TEXTS,
-    "env": _NAMED_TEXTS,
-    "headers": _NAMED_TEXTS,
+    "args": _LIST_FIX,
+    "allow": _LIST_FIX,
+    "deny": _LIST_FIX,
+    "env": _OBJECT_FIX,
+    "headers": _OBJECT_FIX,
     "oauth": 'write an object such as {"clientId": "nod", "scopes": ["read"]}',
     "disabled": "write true or false",
     "trust": 'write "untrusted" (every call asks) or "trusted" (what it says it reads runs)',
@@ -66,19 +66,19 @@ _FIXES = {
     "startup_timeout_sec": "write seconds, as a number more than 0 and at most 3600",
     "startup_timeout_ms": "write milliseconds, as a number more than 0 and at most 3600000",
 }
-"""What to write where a key has another kind of value than it takes; others take text."""
+"""The fix for a value of the wrong type, by key; other keys take text."""
 
 
 class Trust(StrEnum):
-    UNTRUSTED = "untrusted"  # every call asks, also those of tools that it calls read-only
+    UNTRUSTED = "untrusted"  # every call asks, even of tools that it calls read-only
     TRUSTED = "trusted"  # its read-only tools run immediately
 
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A server that Nod starts. It gets a minimal environment and ``env``.
+    """A server that Nod starts, with a minimal environment and ``env``.
 
-    ``filled`` are the values that stood for variables in its entry: they may be secrets.
+    ``filled`` are the values of the variables in its entry: they may be secrets.
     """
 
     command: str
@@ -90,7 +90,7 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Nod as registered with a server's sign-in; ``id`` empty: it registers itself.
+    """The client that Nod is at a server's sign-in. With an empty ``id`` it registers itself.
 
     ``scopes`` are asked for instead of those that the server names.
     """
@@ -108,17 +108,17 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: OAuthClient = OAuthClient()
     learned: set[str] = field(default_factory=set, repr=False, compare=False)
-    """Tokens of a sign-in, so that `ServerConfig.scrub` knows them."""
+    """The tokens of a sign-in, which `ServerConfig.scrub` hides."""
 
     @property
     def signs_in(self) -> bool:
-        """True if people sign in there; not where the entry has a token already."""
+        """True if people sign in there: the entry has no token of its own."""
         return not any(name.lower() == "authorization" for name in self.headers)
 
 
 @dataclass(frozen=True, slots=True)
 class WhoAmI:
-    """The tool that tells a connection's account: the fields of its name and of its subject."""
+    """The tool that tells a connection's account, and the fields of its answer for name and subject."""
 
     tool: str
     field: str
@@ -127,9 +127,10 @@ class WhoAmI:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """The configuration of one server. ``prefix`` is put before its tools' names.
+    """The configuration of one server. ``prefix`` begins the names of its tools.
 
-    ``timeout`` is in seconds, for each call, ``startup`` for its first word and its list; None: by its kind.
+    ``timeout``: the seconds for each call. ``startup``: those for its start and its list of tools; None uses
+    the default of its kind.
     """
 
     name: str
@@ -152,121 +153,118 @@ class ServerConfig:
         return ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
-        """Return whether a tool, by the name its server gives it, is for the model at all; deny wins."""
-        return any(fnmatchcase(tool_name, p) for p in self.allow) and not any(
-            fnmatchcase(tool_name, p) for p in self.deny
-        )
+        """Tell if the model may see a tool, by the server's own name for it; ``deny`` wins."""
+        if any(fnmatchcase(tool_name, pattern) for pattern in self.deny):
+            return False
+        return any(fnmatchcase(tool_name, pattern) for pattern in self.allow)
 
     def scrub(self, text: str) -> str:
-        """Return the text without this server's secrets, wherever they stand in it."""
-        if isinstance(self.launch, Stdio):
-            inside = self.launch.env
+        """Return the text with this server's secrets replaced by `HIDDEN`."""
+        launch = self.launch
+        if isinstance(launch, Stdio):
+            values, secrets = launch.env.values(), set(launch.filled)
         else:
-            inside = self.launch.headers
-        parts = {part for value in inside.values() for part in (value, *value.split())}
-        if isinstance(self.launch, Stdio):
-            parts |= self.launch.filled
-        else:
-            parts |= {
-                self.launch.url,
-                urlsplit(self.launch.url).query,
-                urlsplit(self.launch.url).password or "",
-                self.launch.client.secret,
-                *self.launch.learned,
-            }
-        for part in sorted(parts, key=len, reverse=True):
-            if len(part) >= _SECRET_LENGTH:
-                text = text.replace(part, HIDDEN)
+            values, address = launch.headers.values(), urlsplit(launch.url)
+            secrets = {launch.url, address.query, address.password or "", launch.client.secret}
+            secrets |= launch.learned
+        for value in values:
+            secrets |= {value, *value.split()}
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= _MIN_SECRET_CHARS:
+                text = text.replace(secret, HIDDEN)
         return redact_text(text)
 
 
 def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
-    """Read the file; variables (`_fill_variables`) are taken from ``environment``.
+    """Read the file of servers. ``environment`` has the values of variables (`_fill_variables`).
 
-    Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.
-    What is disabled is not looked at.
+    Disabled servers are ignored. Raises SettingsError, which names the file and, for every fault, the server,
+    the key and the fix.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"NOD_MCP_CONFIG: {path} cannot be read ({error}); name a JSON file") from None
     try:
-        whole = json.loads(text, object_pairs_hook=_once)
+        document = json.loads(text, object_pairs_hook=_make_object)
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: this is not JSON: {error}") from None
-    servers = whole.get("mcpServers") if isinstance(whole, dict) else None
+    servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
         raise SettingsError(f'{path}: write {{"mcpServers": {{"name": {{"command": …}}}}}}')
     faults: list[str] = []
-    found = []
-    for name, given in servers.items():
-        if isinstance(given, dict) and given.get("disabled") is True:
+    configs = []
+    for name, raw_entry in servers.items():
+        if isinstance(raw_entry, dict) and raw_entry.get("disabled") is True:
             continue
-        wrong = list(_general_faults(name, given))
+        entry_faults = list(_find_entry_faults(name, raw_entry))
         try:
             filled: set[str] = set()
-            entry = _Entry.of(given if isinstance(given, dict) else {}, environment, path.parent, filled)
-            found.append(entry.config(name, frozenset(filled)))
+            entry = _Entry.of(
+                raw_entry if isinstance(raw_entry, dict) else {}, environment, path.parent, filled
+            )
+            configs.append(entry.config(name, frozenset(filled)))
         except ValidationError as error:
-            wrong += dict.fromkeys(map(_in_words, error.errors()))
-        faults += [f"{path}: server {name!r}: {fault}" for fault in wrong]
+            entry_faults += dict.fromkeys(map(_describe_fault, error.errors()))
+        faults += [f"{path}: server {name!r}: {fault}" for fault in entry_faults]
     if faults:
         raise SettingsError("; ".join(faults))
-    return tuple(found)
+    return tuple(configs)
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its pairs; raises ValueError where a key is used twice: only one would count."""
-    whole = dict(pairs)
-    if len(whole) != len(pairs):
+def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dictionary. Raises ValueError if a key is used twice."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} is used twice in one object")
-    return whole
+    return made
 
 
 class _Shape(BaseModel):
-    """A JSON object whose keys are known and whose values are of the right kind."""
+    """A JSON object with known keys and values of the right types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 def _fill_variables(text: str, info: ValidationInfo) -> str:
-    """Return the text with the variables of the environment, as other clients write them.
+    """Return the text with its variables replaced, in the syntax of other clients.
 
-    ``${NAME}`` and ``${env:NAME}``; ``${NAME:-else}`` where it may be unset or empty; ``$${NAME}`` for the
-    text ``${NAME}`` itself. ``${workspaceFolder}`` is the file's folder, ``${userHome}`` that of the account.
+    ``${NAME}`` and ``${env:NAME}`` are variables of the environment. ``${NAME:-else}`` has a default for an
+    unset or empty one, ``$${NAME}`` is the text ``${NAME}`` itself. ``${workspaceFolder}`` is the file's
+    folder, ``${userHome}`` the home folder.
     """
-    around = info.context or {}
+    context = info.context or {}
 
-    def fill(found: re.Match[str]) -> str:
-        if found[1]:
-            return found[0][1:]
-        name, has_default, default = found[2].removeprefix("env:").partition(":-")
-        value = around["environment"].get(name)
-        if name in _PLACES and value is None:
-            return str(around["folder"].resolve() if name == "workspaceFolder" else Path.home())
+    def replace_variable(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0][1:]
+        name, has_default, default = match[2].removeprefix("env:").partition(":-")
+        value = context["environment"].get(name)
+        if name in _FOLDER_VARIABLES and value is None:
+            return str(context["folder"].resolve() if name == "workspaceFolder" else Path.home())
         if name.startswith("input:"):
             raise ValueError(f"Nod asks for no inputs; write ${{NAME}} instead of ${{{name}}} and set NAME")
         if has_default and not value:
             return default
         if value is None:
             raise ValueError(f"the environment variable {name or '(no name)'} is not set; set it")
-        around["filled"].add(value)
+        context["filled"].add(value)
         return str(value)
 
-    return _VARIABLE.sub(fill, text)
+    return _VARIABLE_PATTERN.sub(replace_variable, text)
 
 
-def _folder(text: str, info: ValidationInfo) -> str:
+def _check_folder(text: str, info: ValidationInfo) -> str:
     folder = (info.context or {})["folder"] / Path(text).expanduser()
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")
     return str(folder) if text else ""
 
 
-def _address(url: str) -> str:
-    """Return an http address without a password, which every library on the way would log."""
+def _check_address(url: str) -> str:
+    """Return an http address. A password in it is refused: libraries would log it."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         if not url or (parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc):
@@ -301,8 +299,8 @@ class _Entry(_Shape):
     command: Filled = ""
     args: tuple[Filled, ...] = ()
     env: dict[str, Filled] = {}
-    cwd: Annotated[str, AfterValidator(_fill_variables), AfterValidator(_folder)] = ""
-    url: Annotated[Filled, AfterValidator(_address)] = ""
+    cwd: Annotated[str, AfterValidator(_fill_variables), AfterValidator(_check_folder)] = ""
+    url: Annotated[Filled, AfterValidator(_check_address)] = ""
     headers: dict[str, Filled] = {}
     oauth: _OAuth = _OAuth()
     type: str = ""
@@ -338,18 +336,18 @@ class _Entry(_Shape):
 
     @classmethod
     def of(
-        cls, given: Mapping[str, Any], environment: Mapping[str, str], folder: Path, filled: set[str]
+        cls, raw_entry: Mapping[str, Any], environment: Mapping[str, str], folder: Path, filled: set[str]
     ) -> Self:
-        """Read it with the variables of ``environment``; their values are added to ``filled``.
+        """Read an entry with the variables of ``environment``; their values are added to ``filled``.
 
         Raises ValidationError.
         """
-        known = {key: value for key, value in given.items() if key not in _IGNORED}
-        around = {"environment": environment, "folder": folder, "filled": filled}
-        return cls.model_validate_json(json.dumps(known), context=around)
+        relevant = {key: value for key, value in raw_entry.items() if key not in _IGNORED_KEYS}
+        context = {"environment": environment, "folder": folder, "filled": filled}
+        return cls.model_validate_json(json.dumps(relevant), context=context)
 
     def config(self, name: str, filled: frozenset[str]) -> ServerConfig:
-        """Make it a value; ``filled`` are the values of its variables."""
+        """Return the entry as a value; ``filled`` are the values of its variables."""
         launch: Stdio | Http
         startup = self.startup_timeout_sec
         if startup is None and self.startup_timeout_ms is not None:
@@ -359,10 +357,9 @@ class _Entry(_Shape):
             launch = Stdio(self.command, self.args, self.env, folder, filled)
         else:
             launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
-        if self.prefix is None:
+        prefix = self.prefix
+        if prefix is None:
             prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_"
-        else:
-            prefix = self.prefix
         whoami = WhoAmI(**dict(self.whoami)) if self.whoami else None
         return ServerConfig(
             name,
@@ -378,20 +375,22 @@ class _Entry(_Shape):
         )
 
 
-def _general_faults(name: str, given: Any) -> Iterator[str]:
-    """Yield the faults of an entry other than those of its keys' values."""
-    if not _NAME.fullmatch(name):
+def _find_entry_faults(name: str, raw_entry: Any) -> Iterator[str]:
+    """Yield the faults of an entry itself, not of its keys' values."""
+    if not _NAME_PATTERN.fullmatch(name):
         yield "a name has up to 40 letters, digits, '.', '_' and '-'"
-    if not isinstance(given, dict):
+    if not isinstance(raw_entry, dict):
         yield 'write an object such as {"command": "npx"}'
-    elif bool(given.get("command")) == bool(given.get("url")):
+        return
+    kind = raw_entry.get("type")
+    if bool(raw_entry.get("command")) == bool(raw_entry.get("url")):
         yield 'write either "command" (Nod starts it) or "url" (it runs elsewhere)'
-    elif (kind := given.get("type")) and not given.get(_TYPES.get(str(kind), "")):
+    elif kind and not raw_entry.get(_KEY_OF_TYPE.get(str(kind), "")):
         yield f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"'
 
 
-def _in_words(error: ErrorDetails) -> str:
-    """Return a key's fault and its fix."""
+def _describe_fault(error: ErrorDetails) -> str:
+    """Return a validation error in words: the key, its fault and the fix."""
     if not error["loc"] and error["type"] == "value_error":
         return str(error["ctx"]["error"])
     if not error["loc"]:

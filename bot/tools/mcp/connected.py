@@ -1,7 +1,7 @@
-"""Sessions at MCP servers whose calls are made in someone's name: each connection has one of its own.
+"""Sessions at MCP servers that are called under a person's or a place's account: one for each connection.
 
-What a server offers follows the account that asks, so its list is read and kept for each connection. Sessions
-that no one used for a while are closed, and so are the least used where there are too many.
+A server offers each account its own list of tools, so that list is kept for each connection. Sessions that
+are not used for a while are closed, and so are the least recently used ones if there are too many.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from bot.tools.tool import CallContext
 
 MAX_SESSIONS = 64
 IDLE = timedelta(minutes=10)
-_LOOK_SECONDS = 60.0  # between two looks for idle ones
+_SWEEP_SECONDS = 60.0  # between two sweeps of idle sessions
 
 MakeServer = Callable[[ServerConfig, TokenSource, Ask], Server]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectedServer:
-    """A server under one connection, and what gives the texts to hide in all that it says."""
+    """A server under one connection. ``secrets`` gives the texts to hide in its answers."""
 
     connection: Connection
     server: Server
@@ -40,13 +40,13 @@ class ConnectedServer:
 
 
 @dataclass(slots=True)
-class _Held:
+class _SessionEntry:
     connected: ConnectedServer
     used_at: datetime
 
 
 class ConnectedServers:
-    """The sessions of all connections at the servers that have them. ``forget`` is told of each that ends."""
+    """The sessions of all connections. ``forget`` is called with each server whose session ends."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ConnectedServers:
         sleep: Sleep,
         most: int = MAX_SESSIONS,
     ) -> None:
-        self.configs = {each.name: each for each in configs}
+        self.configs = {config.name: config for config in configs}
         self._database = database
         self._make = make
         self._forget = forget
@@ -68,64 +68,66 @@ class ConnectedServers:
         self._clock = clock
         self._sleep = sleep
         self._most = most
-        self._held: dict[tuple[str, str], _Held] = {}  # by the id and the key of a connection
+        self._sessions: dict[
+            tuple[str, str], _SessionEntry
+        ] = {}  # by a connection's id and key, least used first
         self._ending: set[asyncio.Task[None]] = set()
-        self._watching: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
 
     async def find(self, context: CallContext | None) -> list[ConnectedServer]:
-        """Return the servers as the person or the chat reaches them for whom a call is made."""
-        wanted = {name: config.identity for name, config in self.configs.items()}
-        connections = await find_connections(self._database, wanted, context)
-        return [self._hold(each) for each in connections.values()]
+        """Return the sessions of the person or chat that a call is made for."""
+        identities = {name: config.identity for name, config in self.configs.items()}
+        connections = await find_connections(self._database, identities, context)
+        return [self._open_session(connection) for connection in connections.values()]
 
     def __len__(self) -> int:
         """Return the number of sessions."""
-        return len(self._held)
+        return len(self._sessions)
 
     def list_status(self) -> list[ServerStatus]:
-        """Return each server, with the most tools that one connection has there."""
+        """Return each server, with the number of tools of the connection that has most."""
         return [self._describe(name) for name in self.configs]
 
     def _describe(self, name: str) -> ServerStatus:
-        servers = [each.connected.server for each in self._held.values()]
-        many = max((len(each.known) for each in servers if each.config.name == name), default=0)
-        return ServerStatus(name, f"mcp:{name}", None, many, "", None, signed_out=False)
+        servers = [entry.connected.server for entry in self._sessions.values()]
+        counts = [len(server.known) for server in servers if server.config.name == name]
+        return ServerStatus(name, f"mcp:{name}", None, max(counts, default=0), "", None, signed_out=False)
 
     async def stop(self) -> None:
         """End every session; afterwards none is started again."""
         self.configs = {}
-        if self._watching is not None:
-            self._watching.cancel()
-        for key in list(self._held):
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for key in list(self._sessions):
             self._end(key)
         await asyncio.gather(*self._ending)
 
-    def _hold(self, connection: Connection) -> ConnectedServer:
-        """Return the session of a connection, and start it where there was no session yet."""
+    def _open_session(self, connection: Connection) -> ConnectedServer:
+        """Return the session of a connection; a new one is started."""
         key, now = (connection.id, connection.key), self._clock()
-        held = self._held.pop(key, None) or _Held(self._begin(connection), now)
-        held.used_at = now
-        held.connected = replace(held.connected, connection=connection)
-        self._held[key] = held  # at the end: the least used are first
-        self._end_surplus()
-        if self._watching is None:
-            self._watching = asyncio.create_task(self._watch())
-        return held.connected
+        entry = self._sessions.pop(key, None) or _SessionEntry(self._start_session(connection), now)
+        entry.used_at = now
+        entry.connected = replace(entry.connected, connection=connection)
+        self._sessions[key] = entry  # at the end: the least recently used come first
+        self._end_least_used()
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep())
+        return entry.connected
 
-    def _begin(self, connection: Connection) -> ConnectedServer:
+    def _start_session(self, connection: Connection) -> ConnectedServer:
         connections = get_connections(self._database)
         config = self.configs[connection.server]
         if connections is None or not isinstance(config.launch, Http):
             raise ValueError(f"{config.name} has no connections")
         launch = replace(config.launch, learned=set())
         access = connections.access(connection)
-        source, ask = _Learning(access, launch.learned), self._ask_owner(connection)
-        server = self._make(replace(config, launch=launch), source, ask)
+        tokens, ask = _ScrubbedTokens(access, launch.learned), self._ask_owner(connection)
+        server = self._make(replace(config, launch=launch), tokens, ask)
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
     def _ask_owner(self, connection: Connection) -> Ask:
-        """Return a port that asks the owner of a person's connection alone, and only in private."""
+        """Return an `Ask` that only asks the owner of a person's connection, in private."""
         if not connection.is_personal:
             return self._ask
 
@@ -140,33 +142,33 @@ class ConnectedServers:
 
         return ask
 
-    def _end_surplus(self) -> None:
-        idle = [key for key, held in self._held.items() if not held.connected.server.is_busy]
-        for key in idle[: max(0, len(self._held) - self._most)]:
+    def _end_least_used(self) -> None:
+        idle = [key for key, entry in self._sessions.items() if not entry.connected.server.is_busy]
+        for key in idle[: max(0, len(self._sessions) - self._most)]:
             self._end(key)
 
     def end_idle(self) -> None:
-        """End the sessions that no one used for a while."""
+        """End the sessions that were not used for `IDLE`."""
         since = self._clock() - IDLE
-        for key, held in list(self._held.items()):
-            if held.used_at <= since and not held.connected.server.is_busy:
+        for key, entry in list(self._sessions.items()):
+            if entry.used_at <= since and not entry.connected.server.is_busy:
                 self._end(key)
 
     def _end(self, key: tuple[str, str]) -> None:
-        server = self._held.pop(key).connected.server
+        server = self._sessions.pop(key).connected.server
         self._forget(server)
         task = asyncio.create_task(server.stop())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _watch(self) -> None:
+    async def _sweep(self) -> None:
         while True:
-            await self._sleep(_LOOK_SECONDS)
+            await self._sleep(_SWEEP_SECONDS)
             self.end_idle()
 
 
-class _Learning:
-    """Implements `TokenSource`: that of a connection, whose values the server's own words are freed of."""
+class _ScrubbedTokens:
+    """Implements `TokenSource` for a connection, and notes its tokens so that they are hidden in texts."""
 
     def __init__(self, access: ConnectionAccess, learned: set[str]) -> None:
         self._access = access
@@ -181,9 +183,9 @@ class _Learning:
         return self._access.again
 
     async def token(self, refused: str | None = None) -> str | None:
-        found = await self._access.token(refused)
+        access_token = await self._access.token(refused)
         self._learned.update(encodings_of(self._access.secrets))
-        return found
+        return access_token
 
     def note_challenge(self, challenge: str) -> None:
         self._access.note_challenge(challenge)

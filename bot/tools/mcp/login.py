@@ -1,9 +1,9 @@
 """Signing in at MCP servers: a person opens a page, agrees there, and comes back with a code.
 
-The flow is the SDK's: discovery, registration where no client is configured, PKCE, the exchange. It waits in
-the process where it began, and is kept only once the server has taken the token. The person may come back to
-any process on the database: it leaves what they bring in a row for that one. A restart ends the sign-ins
-under way, and so does `patience`; people begin again.
+The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange. It waits in the
+process where it began, and is stored only once the server has taken the token. The person may come back to
+any process on the database, which passes their code on through a row. A restart or the end of `patience` ends
+a sign-in in progress; people begin again.
 """
 
 import asyncio
@@ -46,35 +46,35 @@ from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_
 log = logger(__name__)
 
 PATIENCE = 600.0  # seconds that a person has
-_MOST = 20  # sign-ins under way; the oldest makes room
-_KEPT = 100  # whose end can still be asked for
-_LOOK_SECONDS = 0.5  # how often a sign-in of another process is looked at
-_BROUGHT = ("code", "iss", "error", "error_description")
+_MAX_LOGINS = 20  # in progress; the oldest makes room
+_MAX_KEPT_LOGINS = 100  # with those whose outcome can still be asked for
+_POLL_SECONDS = 0.5  # between looks at a sign-in of another process
+_RETURN_KEYS = ("code", "iss", "error", "error_description")
 _MAX_BROUGHT_CHARS = 4000
-_LONGEST_LOOK = 30.0  # seconds for that process to end it
+_MAX_REMOTE_SECONDS = 30.0  # for the other process to end it
 
 
 @dataclass(eq=False)
-class _Going:
-    """A sign-in under way, or one whose end can still be asked for."""
+class _Login:
+    """A sign-in in progress, or one whose outcome can still be asked for."""
 
     server: Server
     keys: Keys
     by: str
-    ident: str
+    login_id: str
     page: asyncio.Future[str]
     answer: asyncio.Future[AuthorizationCodeResult]
     task: asyncio.Task[str] = field(init=False)
     state: str = ""
     words: str = ""
-    """What the sign-in server said last, where that is a refusal."""
+    """The last words of the sign-in server, if it refused."""
 
-    def hear(self, words: str) -> None:
-        """Keep what the sign-in server said last."""
+    def note_words(self, words: str) -> None:
+        """Note the last words of the sign-in server."""
         self.words = words
 
     @property
-    def under_way(self) -> bool:
+    def is_active(self) -> bool:
         return not (self.task.done() or self.task.cancelling())
 
     async def outcome(self) -> str:
@@ -87,7 +87,7 @@ class _Going:
 
 @dataclass
 class Logins(SignIns):
-    """All sign-ins under way. ``back`` tells where people come back to, once Nod knows its port."""
+    """All sign-ins in progress. ``back`` returns the address to which people return."""
 
     servers: Iterable[Server]
     database: Database
@@ -95,7 +95,7 @@ class Logins(SignIns):
     back: Callable[[], str]
     patience: float = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _going: dict[str, _Going] = field(default_factory=dict)
+    _logins: dict[str, _Login] = field(default_factory=dict)
 
     async def status(self) -> list[ServerStatus]:
         return [await server.status() for server in self.servers]
@@ -104,7 +104,7 @@ class Logins(SignIns):
         return {server.config.name: server.trouble for server in self.servers}
 
     def check(self, name: str) -> tuple[Server, Keys]:
-        """Return the server of that name, where people can sign in. Raises SignInError."""
+        """Return the server of that name. Raises SignInError if people can't sign in there."""
         for server in self.servers:
             if server.config.name == name and isinstance(server.keys, Keys):
                 return server, server.keys
@@ -113,97 +113,100 @@ class Logins(SignIns):
         raise no_server(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:
-        """Begin a sign-in, and return its name and the page that a person is to open. Raises SignInError."""
+        """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
-        ident = secrets.token_urlsafe(12)
-        going = _Going(*self.check(name), by, ident, loop.create_future(), loop.create_future())
-        under_way = [each.task for each in self._going.values() if each.under_way]
-        if len(under_way) >= _MOST:
-            under_way[0].cancel()
-        if len(self._going) >= _KEPT:
-            self._going.pop(next(iter(self._going))).task.cancel()
-        self._going[ident] = going
-        going.task = asyncio.create_task(self._run(going), name=f"sign in at {name}")
-        going.task.add_done_callback(_note_failure)
-        await asyncio.wait({going.task, going.page}, return_when=asyncio.FIRST_COMPLETED)
-        if not going.page.done():
-            await going.outcome()  # raises what went wrong
-        return ident, going.page.result()
+        login_id = secrets.token_urlsafe(12)
+        login = _Login(*self.check(name), by, login_id, loop.create_future(), loop.create_future())
+        active = [started.task for started in self._logins.values() if started.is_active]
+        if len(active) >= _MAX_LOGINS:
+            active[0].cancel()
+        if len(self._logins) >= _MAX_KEPT_LOGINS:
+            self._logins.pop(next(iter(self._logins))).task.cancel()
+        self._logins[login_id] = login
+        login.task = asyncio.create_task(self._run(login), name=f"sign in at {name}")
+        login.task.add_done_callback(_note_failure)
+        await asyncio.wait({login.task, login.page}, return_when=asyncio.FIRST_COMPLETED)
+        if not login.page.done():
+            await login.outcome()  # raises what went wrong
+        return login_id, login.page.result()
 
     async def ended(self, ident: str) -> str:
         """Wait for the end of a sign-in, and return its text. Raises SignInError."""
-        going = self._going.get(ident)
-        if going is not None:
-            return await going.outcome()
-        return await self._elsewhere(hash_text(ident), UNKNOWN)
+        login = self._logins.get(ident)
+        if login is not None:
+            return await login.outcome()
+        return await self._wait_for_remote(hash_text(ident), UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:
-        """Take what the sign-in server sent the person back with; each state is good for once.
+        """Take the parameters with which a person came back, and return the outcome in words.
 
-        Raises SignInError.
+        Each ``state`` works once. Raises SignInError.
         """
         state = said.get("state", "")
-        going = next((each for each in self._going.values() if state and each.state == state), None)
-        if going is None:
-            brought = {name: said[name][:_MAX_BROUGHT_CHARS] for name in _BROUGHT if name in said}
-            key = await self.database.write(store.come_back, state, brought, self.clock())
+        logins = self._logins.values()
+        login = next((started for started in logins if state and started.state == state), None)
+        if login is None:
+            parameters = {key: said[key][:_MAX_BROUGHT_CHARS] for key in _RETURN_KEYS if key in said}
+            key = await self.database.write(store.come_back, state, parameters, self.clock())
             if key is None:
                 raise SignInError(OVER)
-            return await self._elsewhere(key, OVER)
-        if not going.under_way or going.answer.done():
+            return await self._wait_for_remote(key, OVER)
+        if not login.is_active or login.answer.done():
             raise SignInError(OVER)
-        _answer(going, said)
-        return await going.outcome()
+        _set_answer(login, said)
+        return await login.outcome()
 
-    async def _elsewhere(self, key: str, unknown: str) -> str:
-        """Wait for the end of a sign-in that another process runs. Raises SignInError."""
-        last = self.clock() + timedelta(seconds=_LONGEST_LOOK)
-        while (
-            found := await self.database.read(store.find_sign_in, key)
-        ) is not None and found.ended is None:
-            if self.clock() >= last:
-                break
-            await self.sleep(_LOOK_SECONDS)
-        if found is None or found.ended is None:
+    async def _wait_for_remote(self, key: str, unknown: str) -> str:
+        """Wait for the end of a sign-in that another process runs, and return its text.
+
+        Raises SignInError, with ``unknown`` if there is no such sign-in or it does not end in time.
+        """
+        deadline = self.clock() + timedelta(seconds=_MAX_REMOTE_SECONDS)
+        row = await self.database.read(store.find_sign_in, key)
+        while row is not None and row.ended is None and self.clock() < deadline:
+            await self.sleep(_POLL_SECONDS)
+            row = await self.database.read(store.find_sign_in, key)
+        if row is None or row.ended is None:
             raise SignInError(unknown)
-        if not found.well:
-            raise SignInError(found.ended)
-        self.check(found.server)[0].signed_in()
-        return found.ended
+        if not row.well:
+            raise SignInError(row.ended)
+        server, _ = self.check(row.server)
+        server.signed_in()
+        return row.ended
 
     async def sign_out(self, name: str) -> bool:
-        """Forget the tokens; False where no one was signed in. Raises SignInError."""
+        """Delete the tokens. Return False if no one was signed in. Raises SignInError."""
         self.check(name)
         return await self.database.write(store.forget_sign_in, name)
 
     async def stop(self) -> None:
-        """End those under way."""
-        tasks = [each.task for each in self._going.values()]
+        """End all sign-ins."""
+        tasks = [login.task for login in self._logins.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, going: _Going) -> str:
+    async def _run(self, login: _Login) -> str:
         """Run the sign-in, and store its outcome in its row."""
         try:
-            words = await self._sign_in(going)
+            words = await self._sign_in(login)
         except SignInError as error:
-            await self.database.write(partial(store.end, well=False), going.ident, error.message)
+            await self.database.write(partial(store.end, well=False), login.login_id, error.message)
             raise
-        await self.database.write(partial(store.end, well=True), going.ident, words)
+        await self.database.write(partial(store.end, well=True), login.login_id, words)
         return words
 
-    async def _sign_in(self, going: _Going) -> str:
-        name = going.server.config.name
+    async def _sign_in(self, login: _Login) -> str:
+        name = login.server.config.name
         try:
             async with asyncio.timeout(self.patience):
-                made = await self._run_flow(going)
+                sign_in = await self._run_flow(login)
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(explain_registration(name, self.back(), going.words)) from None
+            raise SignInError(explain_registration(name, self.back(), login.words)) from None
         except (OAuthTokenError, ValidationError):
-            why = f": {going.words}" if going.words else ""
+            why = f": {login.words}" if login.words else ""
             raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
         except OAuthFlowError as error:
             log.warning("a sign-in failed", server=name, why=str(error)[:500])
@@ -211,48 +214,51 @@ class Logins(SignIns):
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge) as error:
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
-        await self.database.write(store.store_sign_in, made)
-        going.server.signed_in()
-        log.info("signed in at an mcp server", server=name, by=going.by)
+        await self.database.write(store.store_sign_in, sign_in)
+        login.server.signed_in()
+        log.info("signed in at an mcp server", server=name, by=login.by)
         return f"You are signed in at {name}."
 
-    async def _run_flow(self, going: _Going) -> SignIn:
-        """Go through the flow. Raises what the SDK raises, and SignInError."""
-        name, keys = going.server.config.name, going.keys
+    async def _run_flow(self, login: _Login) -> SignIn:
+        """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
+        name, keys = login.server.config.name, login.keys
         launch, back = keys.launch, self.back()
         client = launch.client
-        instead, more = " ".join(client.scopes), await keys.scopes() if keys.wanted else ""
-        about, kept = metadata_of(back), Memory(find_configured_client(client, back))
+        configured_scopes = " ".join(client.scopes)
+        more_scopes = await keys.scopes() if keys.wanted else ""
+        metadata, storage = metadata_of(back), Memory(find_configured_client(client, back))
 
         async def redirect(url: str) -> None:
             page = httpx2.URL(url)
             if page.scheme not in ("http", "https"):
                 raise SignInError(f"{name} names no web page to sign in at.")
-            about.scope = union_scopes(instead or about.scope, more)
-            name_proof(kept.client, client, flow.context.oauth_metadata)
-            going.state = page.params["state"]
+            metadata.scope = union_scopes(configured_scopes or metadata.scope, more_scopes)
+            name_proof(storage.client, client, flow.context.oauth_metadata)
+            login.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
-            await self.database.write(store.begin_sign_in, going.ident, going.state, name, now, until)
-            going.page.set_result(str(set_scope(page, about.scope)))
+            await self.database.write(store.begin_sign_in, login.login_id, login.state, name, now, until)
+            login.page.set_result(str(set_scope(page, metadata.scope)))
 
         async def callback() -> AuthorizationCodeResult:
-            while not going.answer.done():
-                pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_LOOK_SECONDS))
-                waits: set[asyncio.Future[Any]] = {pause, going.answer}
+            while not login.answer.done():
+                pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))
+                futures: set[asyncio.Future[Any]] = {pause, login.answer}
                 try:
-                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     pause.cancel()
-                if not await self.database.read(store.is_back, going.ident):
+                if not await self.database.read(store.is_back, login.login_id):
                     continue
-                said = await self.database.write(store.take_back, going.ident)
-                if said is not None and not going.answer.done():
-                    _answer(going, said | {"state": going.state})
-            return spell_issuer(going.answer.result(), flow.context.oauth_metadata)
+                parameters = await self.database.write(store.take_back, login.login_id)
+                if parameters is not None and not login.answer.done():
+                    _set_answer(login, parameters | {"state": login.state})
+            return spell_issuer(login.answer.result(), flow.context.oauth_metadata)
 
-        flow = OAuthClientProvider(launch.url, about, kept, redirect, callback)
-        async with sign_in_client(launch.url, auth=AskingAuth(flow, keys.challenge, going.hear)) as http:
+        flow = OAuthClientProvider(launch.url, metadata, storage, redirect, callback)
+        async with sign_in_client(
+            launch.url, auth=AskingAuth(flow, keys.challenge, login.note_words)
+        ) as http:
             async with http.stream(
                 "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
             ) as response:
@@ -261,10 +267,10 @@ class Logins(SignIns):
                 session = response.headers.get("mcp-session-id")
             if session:
                 await http.delete(launch.url, headers=dict(launch.headers) | {"mcp-session-id": session})
-        tokens, info = kept.tokens, kept.client
-        if tokens is None or info is None:
+        tokens, client_info = storage.tokens, storage.client
+        if tokens is None or client_info is None:
             raise OAuthTokenError("no token came")
-        found = Discovered(
+        discovered = Discovered(
             resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
         )
         keys.wanted = ""
@@ -272,27 +278,27 @@ class Logins(SignIns):
         return SignIn(
             name,
             launch.url,
-            info.model_dump_json(exclude_none=True),
+            client_info.model_dump_json(exclude_none=True),
             tokens.model_dump_json(exclude_none=True),
-            found.model_dump_json(exclude_none=True),
+            discovered.model_dump_json(exclude_none=True),
             find_token_end(tokens.expires_in, now),
-            going.by,
+            login.by,
             now,
         )
 
 
-def _answer(going: _Going, said: Mapping[str, str]) -> None:
-    """Give it what the person came back with."""
-    code = said.get("code")
+def _set_answer(login: _Login, parameters: Mapping[str, str]) -> None:
+    """Pass on the code or the error with which a person came back."""
+    code = parameters.get("code")
     if code:
-        found = AuthorizationCodeResult(code=code, state=said["state"], iss=said.get("iss"))
-        going.answer.set_result(found)
+        result = AuthorizationCodeResult(code=code, state=parameters["state"], iss=parameters.get("iss"))
+        login.answer.set_result(result)
     else:
-        name = going.server.config.name
-        words = words_of(dict(said))
+        name = login.server.config.name
+        words = words_of(dict(parameters))
         why = f": {words}" if words else ""
         error = SignInError(f"You were not let in at {name}{why}. Start the sign-in again.")
-        going.answer.set_exception(error)
+        login.answer.set_exception(error)
 
 
 def _note_failure(task: asyncio.Task[str]) -> None:

@@ -1,8 +1,8 @@
 """Resources and prompts of an MCP server, as tools that change nothing.
 
-Reading runs immediately where nothing of ours can leave with it: at a server that the configuration trusts,
-and for a resource or a prompt that any server listed itself. A name that was made up, and a prompt with
-arguments, may carry anything to a server that is not trusted, so those ask.
+Reading runs immediately if it can carry no data of ours away: at a trusted server, and for a resource or a
+prompt that the server listed itself. A made-up name, or arguments of a prompt, may carry anything to a server
+that is not trusted, so those ask for approval.
 """
 
 import hashlib
@@ -22,32 +22,39 @@ from bot.tools.mcp.tools import content_text, cut, name_of, read_content
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 
-_MOST_LISTED = 500
-_LONGEST = 2000  # characters of an address or a description
+_MAX_LISTED = 500
+_MAX_TEXT_CHARS = 2000  # of an address or a description
 
-Known = Annotated[str, Field(max_length=_LONGEST)]
+Known = Annotated[str, Field(max_length=_MAX_TEXT_CHARS)]
 
 
 class ReadingTools:
-    """The reading tools of one server, by what it said that it has."""
+    """The tools that read one server's resources and prompts, by its capabilities."""
 
     def __init__(self, server: Server, patience: float) -> None:
         self._server = server
         self._config = server.config
         self._timeout = server.config.timeout + LOOK_SECONDS + patience
-        self._listed: set[str] = set()  # addresses that the server itself named
-        self._prompted: set[str] = set()  # names of prompts, likewise
-        made = (self._resources(), self._prompts())
-        self._made = {
-            what: tuple(self._ours(each) for each in those if self._config.offers(each.name))
-            for what, those in zip(READABLE, made, strict=True)
+        self._listed_addresses: set[str] = set()
+        self._listed_prompts: set[str] = set()
+        resources, prompts = READABLE
+        self._tools = {
+            resources: self._adopt_offered(self._make_resource_tools()),
+            prompts: self._adopt_offered(self._make_prompt_tools()),
         }
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools for the server's resources and prompts that the configuration admits."""
-        return tuple(each for what in self._server.readable for each in self._made[what])
+        tools: list[Tool] = []
+        for capability in self._server.readable:
+            tools += self._tools[capability]
+        return tuple(tools)
 
-    def _ours(self, made: Tool) -> Tool:
+    def _adopt_offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        return tuple(self._adopt(each) for each in tools if self._config.offers(each.name))
+
+    def _adopt(self, made: Tool) -> Tool:
+        """Return a tool with the name, version and group of its server."""
         seed = f"{self._config.name} {made.name} {made.version}"
         return replace(
             made,
@@ -57,29 +64,31 @@ class ReadingTools:
             timeout=self._timeout,
         )
 
-    def _resources(self) -> Sequence[Tool]:
+    def _make_resource_tools(self) -> Sequence[Tool]:
         where = self._config.name
 
         @tool(writes=False, summary=f"List the resources of {where}")
         async def list_resources(context: CallContext) -> dict[str, Any]:
             """List what can be read there: files, records, pages. Fill in a template's {parts} yourself."""
-            found = await self._pages(context, Client.list_resources, "resources")
-            self._listed.update(each.uri for each in found)
-            forms = await self._pages(context, Client.list_resource_templates, "resource_templates")
+            resources = await self._read_pages(context, Client.list_resources, "resources")
+            self._listed_addresses.update(each.uri for each in resources)
+            templates = await self._read_pages(context, Client.list_resource_templates, "resource_templates")
             return {
                 "resources": [
-                    _describe(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in found
+                    _describe(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in resources
                 ],
-                "templates": [_describe(each, uri=each.uri_template, kind=each.mime_type) for each in forms],
+                "templates": [
+                    _describe(each, uri=each.uri_template, kind=each.mime_type) for each in templates
+                ],
             }
 
-        def judged(given: Given) -> Risk:
-            return self._judge(known=given.get("uri") in self._listed, what="the address")
+        def classify(values: Given) -> Risk:
+            return self._classify(known=values.get("uri") in self._listed_addresses, what="the address")
 
         @tool(
             writes=False,
-            classify=None if self._is_trusted else judged,
-            summary=lambda given: f"Read {cut(str(given.get('uri', '')))} of {where}",
+            classify=None if self._is_trusted else classify,
+            summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {where}",
         )
         async def read_resource(uri: Known, context: CallContext) -> ToolOutput:
             """Read one resource of this server.
@@ -94,30 +103,24 @@ class ReadingTools:
 
         return list_resources, read_resource
 
-    def _prompts(self) -> Sequence[Tool]:
+    def _make_prompt_tools(self) -> Sequence[Tool]:
         where = self._config.name
 
         @tool(writes=False, summary=f"List the prompts of {where}")
         async def list_prompts(context: CallContext) -> list[dict[str, Any]]:
             """List the prompts this server offers: texts written for tasks it knows."""
-            found = await self._pages(context, Client.list_prompts, "prompts")
-            self._prompted.update(each.name for each in found)
-            return [
-                _describe(
-                    each,
-                    arguments=[_describe(a, required=bool(a.required)) for a in each.arguments or ()] or None,
-                )
-                for each in found
-            ]
+            prompts = await self._read_pages(context, Client.list_prompts, "prompts")
+            self._listed_prompts.update(prompt.name for prompt in prompts)
+            return [_describe_prompt(prompt) for prompt in prompts]
 
-        def judged(given: Given) -> Risk:
-            known = given.get("name") in self._prompted and not given.get("arguments")
-            return self._judge(known=known, what="what it is given")
+        def classify(values: Given) -> Risk:
+            known = values.get("name") in self._listed_prompts and not values.get("arguments")
+            return self._classify(known=known, what="what it is given")
 
         @tool(
             writes=False,
-            classify=None if self._is_trusted else judged,
-            summary=lambda given: f"Read the prompt {cut(str(given.get('name', '')))} of {where}",
+            classify=None if self._is_trusted else classify,
+            summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {where}",
         )
         async def get_prompt(
             name: Known, context: CallContext, arguments: dict[str, str] | None = None
@@ -129,8 +132,8 @@ class ReadingTools:
                 arguments: what it asks for, by name
             """
             result = await self._server.ask(lambda client: client.get_prompt(name, arguments), context)
-            said = [f"{each.role}: {content_text([each.content])}" for each in result.messages]
-            return "\n\n".join(said) or "nothing in it"
+            messages = [f"{each.role}: {content_text([each.content])}" for each in result.messages]
+            return "\n\n".join(messages) or "nothing in it"
 
         return list_prompts, get_prompt
 
@@ -138,31 +141,38 @@ class ReadingTools:
     def _is_trusted(self) -> bool:
         return self._config.trust is Trust.TRUSTED
 
-    def _judge(self, *, known: bool, what: str) -> Risk:
+    def _classify(self, *, known: bool, what: str) -> Risk:
         if known:
             return Risk(Level.READ, "it only reads")
         return Risk(Level.WRITE, f"{what} goes to {self._config.name}, which is not trusted")
 
-    async def _pages(
+    async def _read_pages(
         self, context: CallContext, page: Callable[..., Awaitable[Any]], field: str
     ) -> list[Any]:
         async def ask(cursor: str | None) -> Any:
             return await self._server.ask(partial(page, cursor=cursor), context)
 
-        found, _ = await read_pages(ask, field, _MOST_LISTED)
-        return found
+        items, _ = await read_pages(ask, field, _MAX_LISTED)
+        return items
 
 
-def _describe(each: Any, **parts: Any) -> dict[str, Any]:
-    """Describe a resource or prompt in the server's words, cut to what a list may hold."""
-    about: Mapping[str, Any] = {
-        "name": each.name,
+def _describe_prompt(prompt: types.Prompt) -> dict[str, Any]:
+    arguments = [_describe(each, required=bool(each.required)) for each in prompt.arguments or ()]
+    return _describe(prompt, arguments=arguments or None)
+
+
+def _describe(item: Any, **parts: Any) -> dict[str, Any]:
+    """Return a resource, a prompt or an argument in the server's words; long texts are cut."""
+    fields: Mapping[str, Any] = {
+        "name": item.name,
         **parts,
-        "title": getattr(each, "title", None),
-        "description": each.description,
+        "title": getattr(item, "title", None),
+        "description": item.description,
     }
-    return {
-        name: value[:_LONGEST] if isinstance(value, str) else value
-        for name, value in about.items()
-        if value is not None and value != ""
-    }
+    described = {}
+    for name, value in fields.items():
+        if isinstance(value, str):
+            value = value[:_MAX_TEXT_CHARS]  # noqa: PLW2901 - the same value, cut
+        if value is not None and value != "":
+            described[name] = value
+    return described

@@ -1,8 +1,8 @@
-"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed where it is refused.
+"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if it is refused.
 
-The SDK's own provider holds a lock while a request is under way, forgets what it discovered and when a token
-ends, and asks people in the middle of a call. So requests go through `Bearer`, and the provider does what
-needs no person here (refreshing) and what does in ``bot/tools/mcp/login.py`` (signing in).
+The SDK's own provider holds a lock during a request, forgets what it discovered and when a token ends, and
+asks people in the middle of a call. So requests go through `Bearer` instead, which gets tokens from `Keys`.
+``bot/tools/mcp/login.py`` signs people in.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from bot.tools.mcp.dialects import fit_response
 
 log = logger(__name__)
 
-_SECONDS = 30.0  # for one request to a sign-in server
-_LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer
-_MOST_CHALLENGE = 4000  # characters
-_LEASE = timedelta(seconds=60)
-_LONGEST_SECONDS = 45.0  # for a refresh: less than the lease, so that no two are under way
-_LOOK_SECONDS = 0.5  # how often another process's refreshing is looked at
+_REQUEST_SECONDS = 30.0  # for one request to a sign-in server
+_EXPIRY_MARGIN = timedelta(seconds=30)  # before the end of a token, when it is no longer sent
+_MAX_CHALLENGE_CHARS = 4000
+_REFRESH_LEASE = timedelta(seconds=60)
+_REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that no two run at a time
+_POLL_SECONDS = 0.5  # between looks at another process's refresh
 
 
 class Discovered(BaseModel):
@@ -74,9 +74,9 @@ class SignInRows(Protocol):
 
 
 class Keys:
-    """The tokens of one sign-in at a server. ``wanted`` are scopes that the server asked for since.
+    """The tokens of one sign-in at a server. ``wanted``: scopes that the server has asked for since.
 
-    ``rows`` keep it under ``key``; ``again`` says how to sign in again.
+    ``rows``: the module that stores it, under ``key``. ``again``: tells people how to sign in again.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Keys:
         self._key = key or name
         self.again = again or f"Run: nod mcp login {name}"
         self._lock = asyncio.Lock()
-        self._held: SignIn | None = None
+        self._sign_in: SignIn | None = None
         self._trouble = ""
 
     @property
@@ -111,125 +111,129 @@ class Keys:
         """The reason why a request was refused, and what to do."""
         if self._trouble:
             return self._trouble
-        held = self._held
-        if held is not None and held.is_lost:
+        sign_in = self._sign_in
+        if sign_in is not None and sign_in.is_lost:
             return f"no key of NOD_SECRET_KEY opens its sign-in. {self.again}"
-        if held is None or not held.tokens:
-            done = "no one is signed in there" if held is None else "its sign-in has ended"
-            return f"{done}. {self.again}"
+        if sign_in is None or not sign_in.tokens:
+            state = "no one is signed in there" if sign_in is None else "its sign-in has ended"
+            return f"{state}. {self.again}"
         return f"it does not accept its sign-in. {self.again}"
 
     def note_challenge(self, challenge: str) -> None:
-        """Keep the server's last word on how to sign in there."""
-        self.challenge = challenge[:_MOST_CHALLENGE]
+        """Note the server's last word on how to sign in there."""
+        self.challenge = challenge[:_MAX_CHALLENGE_CHARS]
 
     def note_scope(self, scope: str) -> None:
-        """Keep scopes that the server asked for."""
+        """Note scopes that the server asked for."""
         self.wanted = f"{self.wanted} {scope}".strip()[-1000:]
 
     async def scopes(self) -> str:
         """Return the scopes allowed before, and those that the server has asked for since."""
-        held = await self.look()
-        if held and held.tokens:
-            before = OAuthToken.model_validate_json(held.tokens).scope
-        else:
-            before = None
-        return union_scopes(before, self.wanted) or ""
+        sign_in = await self.look()
+        granted = None
+        if sign_in and sign_in.tokens:
+            granted = OAuthToken.model_validate_json(sign_in.tokens).scope
+        return union_scopes(granted, self.wanted) or ""
 
     async def look(self) -> SignIn | None:
-        """Return the sign-in as it is kept right now."""
+        """Return the sign-in as it is stored right now."""
         if not self._database.there:
-            return None  # to look would make it
+            return None  # a read would create the database
         try:
-            held = await self._database.read(self._rows.find, self._key, self.launch.url)
+            sign_in = await self._database.read(self._rows.find, self._key, self.launch.url)
         except DBAPIError:  # of an older release, which knows no sign-ins
             return None
-        if held is not None and held.tokens:
-            tokens = OAuthToken.model_validate_json(held.tokens)
+        if sign_in is not None and sign_in.tokens:
+            tokens = OAuthToken.model_validate_json(sign_in.tokens)
             self.launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
-        return held
+        return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send; another one than ``refused``. None where no way leads to one.
+        """Return a token to send, other than ``refused``; None if there is none.
 
-        Of the row as it is now: people sign in and out at any process.
+        The row is read each time, since people sign in and out at any process.
         """
         async with self._lock:
-            self._held = held = await self.look()
-            if held is None or not held.tokens:
+            self._sign_in = sign_in = await self.look()
+            if sign_in is None or not sign_in.tokens:
                 self._trouble = ""
                 return None
-            tokens = OAuthToken.model_validate_json(held.tokens)
-            over = held.expires_at is not None and self._clock() >= held.expires_at - _LEEWAY
-            if tokens.access_token != refused and not over:
+            tokens = OAuthToken.model_validate_json(sign_in.tokens)
+            has_expired = (
+                sign_in.expires_at is not None and self._clock() >= sign_in.expires_at - _EXPIRY_MARGIN
+            )
+            if tokens.access_token != refused and not has_expired:
                 self._trouble = ""
                 return tokens.access_token
             if not tokens.refresh_token:
                 if refused:
                     return None
                 return tokens.access_token
-            self._held = await self._refresh(held)
-            if self._held is None or not self._held.tokens or self._held.version == held.version:
+            self._sign_in = await self._refresh(sign_in)
+            if self._sign_in is None or not self._sign_in.tokens or self._sign_in.version == sign_in.version:
                 return None
-            return OAuthToken.model_validate_json(self._held.tokens).access_token
+            return OAuthToken.model_validate_json(self._sign_in.tokens).access_token
 
-    async def _refresh(self, held: SignIn) -> SignIn | None:
-        """Return the sign-in with new tokens, by us or by another process; or as it was, or without any."""
-        while not await self._database.write(self._rows.claim, held, self._clock(), self._clock() + _LEASE):
-            now = await self.look()
-            if now is None or now.version != held.version:
-                return now
-            await self._sleep(_LOOK_SECONDS)
-        tokens, final = await self._ask_for_tokens(held)
+    async def _refresh(self, sign_in: SignIn) -> SignIn | None:
+        """Refresh the tokens, here or by waiting for another process, and return the stored sign-in.
+
+        After a failure it is as before; after a final refusal it has no tokens.
+        """
+        while not await self._database.write(
+            self._rows.claim, sign_in, self._clock(), self._clock() + _REFRESH_LEASE
+        ):
+            current = await self.look()
+            if current is None or current.version != sign_in.version:
+                return current
+            await self._sleep(_POLL_SECONDS)
+        tokens, is_final = await self._ask_for_tokens(sign_in)
         if tokens is not None:
-            until = find_token_end(tokens.expires_in, self._clock())
-            await self._database.write(self._rows.renew, held, tokens.model_dump_json(), until)
+            expires_at = find_token_end(tokens.expires_in, self._clock())
+            await self._database.write(self._rows.renew, sign_in, tokens.model_dump_json(), expires_at)
         else:
-            await self._database.write(self._rows.spoil if final else self._rows.release, held)
+            give_up = self._rows.spoil if is_final else self._rows.release
+            await self._database.write(give_up, sign_in)
         return await self.look()
 
-    async def _ask_for_tokens(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
+    async def _ask_for_tokens(self, sign_in: SignIn) -> tuple[OAuthToken | None, bool]:
         """Request new tokens. Return them, or None and True if the refusal is final."""
         self._trouble = ""
         try:
-            async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(self.launch.url) as client:
-                response = await client.send(_renewal(held))
+            async with asyncio.timeout(_REFRESH_SECONDS), sign_in_client(self.launch.url) as client:
+                response = await client.send(_make_refresh_request(sign_in))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
                     fresh = OAuthToken.model_validate_json(response.content)
-                    before = OAuthToken.model_validate_json(held.tokens)
-                    kept = {"refresh_token": before.refresh_token, "scope": before.scope}
-                    given = fresh.model_dump(exclude_none=True)
-                    return OAuthToken.model_validate(kept | given), False
-                final = response.status_code in (400, 401, 403)
+                    previous = OAuthToken.model_validate_json(sign_in.tokens)
+                    defaults = {"refresh_token": previous.refresh_token, "scope": previous.scope}
+                    received = fresh.model_dump(exclude_none=True)
+                    return OAuthToken.model_validate(defaults | received), False
+                is_final = response.status_code in (400, 401, 403)
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
-            final, why = False, type(error).__name__
-        log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=final)
-        if not final:
+            is_final, why = False, type(error).__name__
+        log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=is_final)
+        if not is_final:
             self._trouble = "its sign-in server gave no new token. Try again later"
-        return None, final
+        return None, is_final
 
 
-def _renewal(held: SignIn) -> httpx2.Request:
+def _make_refresh_request(sign_in: SignIn) -> httpx2.Request:
     """Return the request for new tokens (RFC 6749, section 6; RFC 8707 for the resource)."""
-    found = Discovered.model_validate_json(held.found)
-    client = OAuthClientInformationFull.model_validate_json(held.client)
-    context = make_context(held.url, client, found)
-    tokens = OAuthToken.model_validate_json(held.tokens)
+    discovered = Discovered.model_validate_json(sign_in.found)
+    client = OAuthClientInformationFull.model_validate_json(sign_in.client)
+    context = make_context(sign_in.url, client, discovered)
+    tokens = OAuthToken.model_validate_json(sign_in.tokens)
     form = {
         "grant_type": "refresh_token",
         "refresh_token": tokens.refresh_token or "",
         "client_id": client.client_id or "",
     }
-    if found.resource is not None:
+    if discovered.resource is not None:
         form["resource"] = context.get_resource_url()
     form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-    if found.server:
-        address = str(found.server.token_endpoint)
-    else:
-        address = urljoin(held.url, "/token")
-    return httpx2.Request("POST", address, data=form, headers=headers)
+    endpoint = discovered.server.token_endpoint if discovered.server else urljoin(sign_in.url, "/token")
+    return httpx2.Request("POST", str(endpoint), data=form, headers=headers)
 
 
 def make_context(url: str, client: OAuthClientInformationFull, found: Discovered) -> OAuthContext:
@@ -242,7 +246,7 @@ def make_context(url: str, client: OAuthClientInformationFull, found: Discovered
 
 @dataclass
 class Memory:
-    """The SDK's ``TokenStorage``, for one sign-in: that becomes one row, written when all is known."""
+    """The SDK's ``TokenStorage`` for one sign-in, which becomes a row once it is complete."""
 
     client: OAuthClientInformationFull | None = None
     tokens: OAuthToken | None = None
@@ -261,12 +265,12 @@ class Memory:
 
 
 class Bearer(httpx2.Auth):
-    """Puts the token on each request. What stays refused is answered in words, as a JSON-RPC error."""
+    """Puts the token on each request. A final refusal becomes a JSON-RPC error with its reason."""
 
     def __init__(self, keys: TokenSource | None, url: str) -> None:
-        """``keys`` None: the configuration has its own header, so there is nothing to renew.
+        """``keys`` is None if the configuration has its own header: then there is nothing to refresh.
 
-        The token goes to the origin of ``url`` alone.
+        The token is only sent to the origin of ``url``.
         """
         self._keys = keys
         self._origin = _origin_of(httpx2.URL(url))
@@ -287,12 +291,12 @@ class Bearer(httpx2.Auth):
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"
                 response = yield request
-        why = self._why(response)
-        if why:
-            _say(response, why)
+        refusal = self._explain_refusal(response)
+        if refusal:
+            _replace_by_error(response, refusal)
 
-    def _why(self, response: httpx2.Response) -> str:
-        """Return why it was refused; empty where it was not. HTTP's 401 and 403 say that nothing was done."""
+    def _explain_refusal(self, response: httpx2.Response) -> str:
+        """Return why a request was refused, empty if it was not. After a 401 or 403 nothing was done."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             if self._keys:
                 return self._keys.why
@@ -310,60 +314,62 @@ def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _say(response: httpx2.Response, why: str) -> None:
-    """Replace a response by a JSON-RPC error with our code: the SDK would blur its meaning."""
+def _replace_by_error(response: httpx2.Response, why: str) -> None:
+    """Replace a response by a JSON-RPC error with our code, whose meaning the SDK keeps."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": why}}
     response.headers["Content-Type"] = "application/json"
-    response.stream = _Words(json.dumps(error).encode(), response.stream)
+    response.stream = _ReplacedBody(json.dumps(error).encode(), response.stream)
 
 
-class _Words(httpx2.AsyncByteStream):
-    def __init__(self, words: bytes, instead_of: Any) -> None:
-        self._words = words
-        self._instead_of = instead_of
+class _ReplacedBody(httpx2.AsyncByteStream):
+    def __init__(self, body: bytes, original: Any) -> None:
+        self._body = body
+        self._original = original
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._words
+        yield self._body
 
     async def aclose(self) -> None:
-        await self._instead_of.aclose()
+        await self._original.aclose()
 
 
-def sign_in_client(url: str, **given: Any) -> httpx2.AsyncClient:
-    """Return a client for what an MCP server at ``url`` says about signing in: bounded, and over TLS.
+def sign_in_client(url: str, **options: Any) -> httpx2.AsyncClient:
+    """Return a client for the sign-in of an MCP server at ``url``; its responses are bounded.
 
-    It raises UnsafeAddress for an address without TLS, unless the server is on this machine and so is that.
+    It raises UnsafeAddress for an address without TLS, unless that is the server's own, or both are on this
+    machine.
     """
+    server_url = httpx2.URL(url)
 
-    async def safe(request: httpx2.Request) -> None:
-        here = _is_here(httpx2.URL(url)) and _is_here(request.url)
-        same = (request.url.scheme, request.url.netloc) == (httpx2.URL(url).scheme, httpx2.URL(url).netloc)
-        if request.url.scheme != "https" and not here and not same:
+    async def check_address(request: httpx2.Request) -> None:
+        are_local = _is_local(server_url) and _is_local(request.url)
+        is_same = (request.url.scheme, request.url.netloc) == (server_url.scheme, server_url.netloc)
+        if request.url.scheme != "https" and not are_local and not is_same:
             raise UnsafeAddress(f"{request.url.host} is asked without TLS")
 
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity"},
-        timeout=_SECONDS,
+        timeout=_REQUEST_SECONDS,
         follow_redirects=False,
-        event_hooks={"request": [safe], "response": [bound_response]},
-        **given,
+        event_hooks={"request": [check_address], "response": [bound_response]},
+        **options,
     )
 
 
 class UnsafeAddress(httpx2.RequestError):
-    """A sign-in server is to be asked without TLS."""
+    """A request would go to a sign-in server without TLS."""
 
 
-def _is_here(url: httpx2.URL) -> bool:
+def _is_local(url: httpx2.URL) -> bool:
     return url.host in ("127.0.0.1", "::1", "localhost")
 
 
 def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
     """Return Nod's client metadata for a sign-in server; ``back`` is the address of return."""
-    here = _is_here(httpx2.URL(back))
+    is_local = _is_local(httpx2.URL(back))
     return OAuthClientMetadata(
         redirect_uris=[AnyUrl(back)],
         client_name="Nod",
         scope=scope,
-        application_type="native" if here else "web",
+        application_type="native" if is_local else "web",
     )

@@ -1,7 +1,7 @@
-"""A tool of an MCP server as a `Tool`: its name, its risk, its version, its arguments and its answer.
+"""Adopting the tools of MCP servers: the name, risk, version, arguments and output of each as a `Tool`.
 
-What a server says about its tools is a hint. It may always make a tool more dangerous; that a tool only
-reads, or that its change can be undone, is believed of servers which the configuration trusts.
+A server's annotations of a tool are hints. A hint may always raise the risk. That a tool only reads, or that
+its change can be undone, is only believed of servers that the configuration trusts.
 """
 
 import asyncio
@@ -30,18 +30,19 @@ from bot.tools.schema import fits_strict
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
-_LONGEST_NAME = 64  # of what language models take
-_LONGEST_DESCRIPTION = 4000
-_LONGEST_ERROR = 2000
-_MOST_FILES, _MOST_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
-_MISFIT = "[its answer does not fit the form that the tool names]"
-_SHOWN = 60  # characters of one argument in a summary
+_MAX_NAME_CHARS = 64  # the limit of language models
+_MAX_DESCRIPTION_CHARS = 4000
+_MAX_ERROR_CHARS = 2000
+_MAX_FILES, _MAX_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
+_MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
+_MAX_TITLE_CHARS = 60  # of a title, a name or one argument in a summary
 
 
 def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -> Tool:
-    """Make one of a server's tools ours; blocks for its schema. Raises ValueError if that isn't one.
+    """Return a server's tool (``theirs``) as a `Tool`; blocks for its schema. Raises ValueError if it is bad.
 
-    ``name`` is its name for the model where its own would be that of another.
+    ``name`` is its name for the model, by default `name_of` its own. ``patience``: seconds that a person has
+    to answer a question of the server.
     """
     config = server.config
     why = (theirs.meta or {}).get(MALFORMED)
@@ -49,39 +50,40 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         raise ValueError(why)
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
-    offered = version(config.name, theirs)
+    adopted_version = version(config.name, theirs)
     hints = theirs.annotations
     level = risk(config, hints)
+    description = theirs.description or theirs.title or _format_name(theirs.name)
 
-    def is_unchanged(now: types.Tool | None) -> bool:
-        return now is not None and version(config.name, now) == offered
+    def is_unchanged(current: types.Tool | None) -> bool:
+        return current is not None and version(config.name, current) == adopted_version
 
-    async def run(given: Given, context: CallContext) -> ToolOutput:
-        judge = is_unchanged if level.writes else None
-        result = await server.call(theirs.name, given, context, is_unchanged=judge)
-        fits = await asyncio.to_thread(
-            fits_schema, (theirs.meta or {}).get(OUTPUT), result.structured_content
-        )
+    async def run(values: Given, context: CallContext) -> ToolOutput:
+        check = is_unchanged if level.writes else None
+        result = await server.call(theirs.name, values, context, is_unchanged=check)
+        schema = (theirs.meta or {}).get(OUTPUT)
+        fits = await asyncio.to_thread(fits_schema, schema, result.structured_content)
         return output(config, result, fits=fits)
 
-    def summary(given: Given) -> str:
-        inside = sum_up(without_defaults(given, arguments.defaults), cut)
-        return f"{title(theirs)} on {config.name}" + (f": {inside}" if inside else "")
+    def summarise(values: Given) -> str:
+        heading = f"{title(theirs)} on {config.name}"
+        values_text = sum_up(without_defaults(values, arguments.defaults), cut)
+        return f"{heading}: {values_text}" if values_text else heading
 
     return Tool(
         name=name or name_of(config, theirs.name),
-        description=(theirs.description or theirs.title or _words(theirs.name))[:_LONGEST_DESCRIPTION],
+        description=description[:_MAX_DESCRIPTION_CHARS],
         parameters=parameters,
         strict=fits_strict(parameters),
-        version=offered,
+        version=adopted_version,
         group=server.group,
         reads=not level.writes,
-        idempotent=_repeatable(config, theirs.annotations),
+        idempotent=_is_idempotent(config, theirs.annotations),
         timeout=config.timeout + LOOK_SECONDS + patience,
         validate=arguments.check,
         waits=True,
         classify=lambda _: level,
-        summary=summary,
+        summary=summarise,
         run=run,
         destructive=level.level is Level.DESTRUCTIVE,
         open_world=hints is None or hints.open_world_hint is not False,  # as the protocol has it
@@ -89,65 +91,62 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
 
 
 def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
-    """Return the name for the model of each tool of a list, by the server's own.
+    """Return each tool's name for the model, by the server's own name.
 
-    Where two would have one name (``repo.get``, ``repo/get``), each has a mark of its own behind it, but for
-    the one that is really called so.
+    If two tools would have the same name (``repo.get``, ``repo/get``), each gets a mark, except for a tool
+    whose own name it is.
     """
-    made = {name: name_of(config, name) for name in names}
-    shared = {each for each, count in Counter(made.values()).items() if count > 1}
-    return {
-        name: name_of(config, name, marked=each in shared and not each.endswith(name))
-        for name, each in made.items()
-    }
+    model_names = {name: name_of(config, name) for name in names}
+    shared = {model_name for model_name, count in Counter(model_names.values()).items() if count > 1}
+    for name, model_name in model_names.items():
+        if model_name in shared and not model_name.endswith(name):
+            model_names[name] = name_of(config, name, marked=True)
+    return model_names
 
 
 def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
-    """Return the tool's name for the model: prefixed, in the characters and length that it may have.
+    """Return a tool's name for the model: prefixed, in the characters and length that models take.
 
-    ``marked``: with a mark that tells it from others.
+    ``marked``: with a hash of its own name at its end.
     """
     clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
-    if config.prefix and clean.startswith(config.prefix):
-        whole = clean
-    else:
-        whole = config.prefix + clean
-    if len(whole) <= _LONGEST_NAME and not marked:
-        return whole
-    return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    prefixed = config.prefix + clean.removeprefix(config.prefix)
+    if len(prefixed) <= _MAX_NAME_CHARS and not marked:
+        return prefixed
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{prefixed[: _MAX_NAME_CHARS - 9]}_{mark}"
 
 
 def title(theirs: types.Tool) -> str:
-    """Return the tool's title with its name, which no title can hide; or the name alone."""
-    name = _words(theirs.name)
+    """Return a tool's title, with its name in brackets so that a title can't hide it; or the name alone."""
+    name = _format_name(theirs.name)
     hints = theirs.annotations
-    given = cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))
-    if not given or given.casefold() == name.casefold():
+    hinted_title = hints.title if hints else None
+    own_title = cut("".join(filter(str.isprintable, theirs.title or hinted_title or "")))
+    if not own_title or own_title.casefold() == name.casefold():
         return name
-    return f"{given} ({theirs.name[:_SHOWN]})"
+    return f"{own_title} ({theirs.name[:_MAX_TITLE_CHARS]})"
 
 
 def version(server_name: str, theirs: types.Tool) -> str:
-    """Return a digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
-    if theirs.annotations:
-        hints = theirs.annotations.model_dump(mode="json")
-    else:
-        hints = None
-    known = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
-    shape = canonical([*known, theirs.title] if theirs.title else known)
-    return hashlib.sha256(shape.encode()).hexdigest()[:16]
+    """Return a digest of the tool's description, schema and hints. Raises ValueError if they are not JSON."""
+    hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
+    parts = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
+    if theirs.title:
+        parts.append(theirs.title)
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()[:16]
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
-    """Return the risk by the server's hints, as far as it is trusted. Without hints a tool writes.
+    """Return a tool's risk by the server's hints, as far as it is trusted. Without hints a tool writes.
 
-    The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so no one vouches
-    for a write without that word from a trusted server.
+    By the protocol a tool is destructive unless ``destructiveHint`` is false. So a write is vouched for only
+    if a trusted server says that it is not destructive.
     """
     if hints is not None and hints.destructive_hint:
         return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
-    said_mild = hints is not None and hints.destructive_hint is False
-    vouched = config.trust is Trust.TRUSTED and said_mild
+    is_harmless = hints is not None and hints.destructive_hint is False
+    vouched = config.trust is Trust.TRUSTED and is_harmless
     if hints is not None and hints.read_only_hint:
         if config.trust is Trust.TRUSTED:
             return Risk(Level.READ, f"it only reads, says {config.name}, which is trusted")
@@ -158,7 +157,7 @@ def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
 
 
 def fits_schema(schema: Any, data: Any) -> bool:
-    """Return whether data fits the output schema that its tool names, if it names one; blocks."""
+    """Tell if data fits the output schema of its tool; any data fits a missing schema. Blocks."""
     if not isinstance(schema, dict):
         return True
     if not isinstance(data, dict):
@@ -171,29 +170,32 @@ def fits_schema(schema: Any, data: Any) -> bool:
 
 
 def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = True) -> ToolOutput:
-    """Return a tool's output: data where there is some, else text; what can't be shown is named.
+    """Return a tool's output: its data if there is some, else its text, with notes on unreadable parts.
 
-    Data that does not ``fits`` its schema is given with the text: the tool ran, and this is all that it said.
-    Raises ToolError where the tool says that it failed.
+    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. Raises
+    ToolError if the tool reports a failure.
     """
     texts, notes, files = read_content(result.content)
     text = "\n".join([*texts, *notes])
     if result.is_error:
-        raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
+        raise ToolError(config.scrub(text)[:_MAX_ERROR_CHARS] or f"{config.name} failed and did not say why.")
     data = result.structured_content
     if not fits:
-        texts += [as_text(data)] if data is not None and as_text(data) not in texts else []
-        notes.append(_MISFIT)
+        if data is not None and as_text(data) not in texts:
+            texts.append(as_text(data))
+        notes.append(_MISFIT_TEXT)
         return ToolOutput("\n".join([*texts, *notes]), files=files)
     if data is None:
         return ToolOutput(text or "no output", files=files)
     if isinstance(data, dict) and data.keys() == {"result"}:
-        data = data["result"]  # how the SDK's servers wrap a plain value
-    return ToolOutput("\n".join([as_text(data), *notes]) if notes else data, files=files)
+        data = data["result"]  # the SDK's servers wrap plain values that way
+    if notes:
+        return ToolOutput("\n".join([as_text(data), *notes]), files=files)
+    return ToolOutput(data, files=files)
 
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
-    """Return all readable content, with notes on the rest."""
+    """Return all readable content, with notes on the other parts."""
     texts, notes, _ = read_content(content, "not shown")
     return "\n".join([*texts, *notes])
 
@@ -201,20 +203,22 @@ def content_text(content: Sequence[types.ContentBlock]) -> str:
 def read_content(
     content: Sequence[types.ContentBlock], where: str = "people get it as a file"
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
-    """Return the texts, a note for each other part, and those parts as files while there is room."""
+    """Return the texts, a note for each other part, and those parts as files as long as they fit.
+
+    ``where``: the words of a note about a file that is attached.
+    """
     texts: list[str] = []
     notes: list[str] = []
     files: list[File] = []
-    room = _MOST_FILE_BYTES
+    room = _MAX_FILE_BYTES
 
-    def attach(what: str, kind: str | None, name: str, data: str) -> None:
+    def attach_file(label: str, kind: str | None, name: str, data: str) -> None:
         nonlocal room
         size = len(data) * 3 // 4
-        fits = size <= room and len(files) < _MOST_FILES
-        file = _file(name, data) if fits else None
-        notes.append(
-            f"[{what}, {kind or 'unknown type'}, about {size} bytes, {where if file else 'not shown'}]"
-        )
+        fits = size <= room and len(files) < _MAX_FILES
+        file = _make_file(name, data) if fits else None
+        place = where if file else "not shown"
+        notes.append(f"[{label}, {kind or 'unknown type'}, about {size} bytes, {place}]")
         if file:
             room -= size
             files.append(file)
@@ -223,38 +227,41 @@ def read_content(
         if isinstance(part, types.TextContent):
             texts.append(part.text)
         elif isinstance(part, types.ImageContent | types.AudioContent):
-            attach(part.type, part.mime_type, f"{part.type}-{len(files) + 1}", part.data)
+            attach_file(part.type, part.mime_type, f"{part.type}-{len(files) + 1}", part.data)
         elif isinstance(part, types.ResourceLink):
             notes.append(f"[link to {part.name}: {part.uri}]")
         elif isinstance(part.resource, types.TextResourceContents):
             texts.append(part.resource.text)
         else:
             uri = str(part.resource.uri)
-            attach(f"file {uri}", part.resource.mime_type, uri.rsplit("/", 1)[-1], part.resource.blob)
+            attach_file(f"file {uri}", part.resource.mime_type, uri.rsplit("/", 1)[-1], part.resource.blob)
     return texts, notes, tuple(files)
 
 
-def _file(name: str, data: str) -> File | None:
-    """Return a server's file, named by its bytes; None for what is not base64."""
+def _make_file(name: str, data: str) -> File | None:
+    """Return a server's file, with the ending of its content's type; None for invalid base64."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:
         return None
     kind = type_of(content)
     ending = mimetypes.guess_extension(kind) if kind != UNKNOWN else None
-    return File(name if "." in name or not ending else f"{name}{ending}", "", content, kind)
+    if ending and "." not in name:
+        name = f"{name}{ending}"
+    return File(name, "", content, kind)
 
 
-def _repeatable(config: ServerConfig, hints: types.ToolAnnotations | None) -> bool:
+def _is_idempotent(config: ServerConfig, hints: types.ToolAnnotations | None) -> bool:
     return config.trust is Trust.TRUSTED and hints is not None and bool(hints.idempotent_hint)
 
 
-def _words(name: str) -> str:
+def _format_name(name: str) -> str:
+    """Return a tool's name as words: "create_issue" becomes "Create issue"."""
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", name).split())
     return cut(words[:1].upper() + words[1:])
 
 
 def cut(text: str) -> str:
-    """Return one line of a server's words."""
+    """Return a server's words on one short line."""
     line = " ".join(text.split())
-    return shorten(line, _SHOWN)
+    return shorten(line, _MAX_TITLE_CHARS)

@@ -1,4 +1,7 @@
-"""The tools of all configured MCP servers. A turn takes what is known; it never waits for a dead server."""
+"""The tools of all configured MCP servers.
+
+A turn gets the tools that are known by then; it never waits for a dead server.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -25,33 +28,32 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_FIRST_WAIT_SECONDS = 5.0  # that a turn waits for a server, and for its list; what is slower comes later
-_RUN_WAIT_SECONDS = 20.0  # that what was approved waits for a session
-_MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
+_FIRST_WAIT_SECONDS = 5.0  # that a turn waits for a server and its list; later tools come with a later turn
+_RUN_WAIT_SECONDS = 20.0  # that an approved call waits for a session
+_MAX_SLOW_SCHEMAS = 3  # of one server; after so many its other schemas are not checked
 
 
 @dataclass(slots=True)
-class _Adopted:
-    """The tools adopted from a server's list so far, by the server's own names for them.
+class _AdoptedTools:
+    """The tools adopted so far from one list of a server, by the server's own names.
 
-    Tools of the list before stay until ``work`` has looked at each.
+    Tools of the previous list stay until ``task`` has adopted the new ones.
     """
 
     known: tuple[types.Tool, ...]
     tools: dict[str, Tool]
-    patience: float  # until then, in the loop's time, those who ask wait for it
-    work: asyncio.Task[None] | None = None
-    wanted: bool = True  # not when there is a newer list, or Nod stops
+    wait_until: float  # in the loop's time, for a turn that needs the tools
+    task: asyncio.Task[None] | None = None
+    wanted: bool = True  # False once there is a newer list, or Nod stops
 
 
 class McpToolset(Servers):
-    """All configured servers. `start` starts them, or the first asking for tools; `stop` ends them.
+    """All configured servers. `start` or the first call of `tools` starts them; `stop` ends them.
 
-    ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds after
-    the start the first asking may wait for a server to come up, ``patience`` how long a person has to answer
-    a server's question, ``taken`` the names that other tools have: a server that brings one of them is not
-    listened to, for two tools of one name would stop every turn. ``most``: how many connections have a
-    session at the same time.
+    ``database``: has the sign-ins; without it no one is signed in. ``first_wait``: seconds after the start
+    for which `tools` waits for servers to come up. ``patience``: seconds that a person has to answer a
+    server's question. ``taken``: returns the names of other tools; a server's tool of such a name is left
+    out, since two tools of one name would stop every turn. ``most``: sessions of connections at one time.
     """
 
     def __init__(
@@ -67,90 +69,82 @@ class McpToolset(Servers):
         first_wait: float = _FIRST_WAIT_SECONDS,
         most: int = MAX_SESSIONS,
     ) -> None:
-        self.servers = tuple(
-            Server(
-                config,
-                ask,
-                clock=clock,
-                patience=patience,
-                keys=Keys(config.name, config.launch, database, clock, sleep)
-                if database is not None and isinstance(config.launch, Http) and config.launch.signs_in
-                else None,
-                sleep=sleep,
-            )
-            for config in configs
-            if config.identity is Identity.NOD
-        )
+
+        def make_server(config: ServerConfig, keys: TokenSource | None, ask: Ask) -> Server:
+            return Server(config, ask, clock=clock, patience=patience, keys=keys, sleep=sleep)
+
+        def find_keys(config: ServerConfig) -> Keys | None:
+            if database is None or not isinstance(config.launch, Http) or not config.launch.signs_in:
+                return None
+            return Keys(config.name, config.launch, database, clock, sleep)
+
+        shared = [config for config in configs if config.identity is Identity.NOD]
+        self.servers = tuple(make_server(config, find_keys(config), ask) for config in shared)
         self._patience = patience
         self._taken = taken
         self._first_wait = first_wait
         self._waits_until: float | None = None  # in the loop's time
-        self._adopted: dict[Server, _Adopted] = {}
+        self._adopted: dict[Server, _AdoptedTools] = {}
         self._reading: dict[Server, ReadingTools] = {}
         personal = [config for config in configs if config.identity is not Identity.NOD]
         self.connected: ConnectedServers | None = None
-        """The sessions at servers whose calls are made in someone's name."""
+        """The sessions at servers that are called under a person's or a place's account."""
         if personal and database is not None:
-
-            def make(config: ServerConfig, keys: TokenSource, ask: Ask) -> Server:
-                return Server(config, ask, clock=clock, patience=patience, keys=keys, sleep=sleep)
-
             self.connected = ConnectedServers(
-                personal, database, make, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
+                personal, database, make_server, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
             )
-        self._twins: set[tuple[str, str]] = set()
+        self._logged_duplicates: set[tuple[str, str]] = set()
 
     def start(self) -> None:
-        """Begin to start every server; they come up by and by."""
+        """Begin to start every server; they come up later."""
         if self._waits_until is None:
             self._waits_until = asyncio.get_running_loop().time() + self._first_wait
         for server in self.servers:
             server.start()
 
     async def settle(self, seconds: float) -> None:
-        """Start every server and wait until each is up or has failed, so long at most."""
+        """Start every server, and wait at most ``seconds`` until each is up or has failed."""
         self.start()
-        await self._wait(asyncio.get_running_loop().time() + seconds)
+        await self._wait_for_start(asyncio.get_running_loop().time() + seconds)
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
         """Return the tools that the servers offered last, without denied ones.
 
-        Of servers whose calls are made in someone's name, those of the person or the chat that ``context``
-        is about.
+        Servers under a person's or a place's account are those that ``context`` has connections to.
         """
         self.start()
-        await self._wait(self._waits_until or 0.0)
-        found: dict[str, Tool] = {}
+        await self._wait_for_start(self._waits_until or 0.0)
+        by_name: dict[str, Tool] = {}
         taken = frozenset(self._taken())
         for server in self.servers:
             for tool in await self._tools_of(server):
-                if tool.name in taken or tool.name in found:
-                    self._warn_of_twins(tool.name, server)
+                if tool.name in taken or tool.name in by_name:
+                    self._leave_out_duplicate(tool.name, server)
                 else:
-                    found[tool.name] = tool
+                    by_name[tool.name] = tool
         if self.connected is not None:
             for connected in await self._find_connected(self.connected, context):
                 for tool in await self._tools_of(connected.server):
-                    if tool.name in taken or tool.name in found:
-                        self._warn_of_twins(tool.name, connected.server)
+                    if tool.name in taken or tool.name in by_name:
+                        self._leave_out_duplicate(tool.name, connected.server)
                     else:
-                        found[tool.name] = _bind(tool, connected)
-        return tuple(found.values())
+                        by_name[tool.name] = _bind(tool, connected)
+        return tuple(by_name.values())
 
     async def _find_connected(
         self, connected: ConnectedServers, context: CallContext | None
     ) -> Sequence[ConnectedServer]:
-        """Return the sessions for whom a call is made, those that just began after a short wait."""
-        found = await connected.find(context)
-        proposed = context is not None and context.connected_as
-        seconds = _RUN_WAIT_SECONDS if proposed else self._first_wait
-        late = [each.server for each in found if not each.server.tried.is_set()]
-        if late:
-            waits = [asyncio.create_task(server.tried.wait()) for server in late]
-            _, pending = await asyncio.wait(waits, timeout=seconds)
+        """Return the sessions for the person or place of a call. New ones get a short time to come up."""
+        sessions = await connected.find(context)
+        is_approved_call = context is not None and context.connected_as
+        seconds = _RUN_WAIT_SECONDS if is_approved_call else self._first_wait
+        starting = [session.server for session in sessions if not session.server.tried.is_set()]
+        if starting:
+            tasks = [asyncio.create_task(server.tried.wait()) for server in starting]
+            _, pending = await asyncio.wait(tasks, timeout=seconds)
             for task in pending:
                 task.cancel()
-        return found
+        return sessions
 
     def _forget(self, server: Server) -> None:
         """Forget the tools of a session that ends."""
@@ -160,8 +154,8 @@ class McpToolset(Servers):
         self._reading.pop(server, None)
 
     async def status(self) -> list[ServerStatus]:
-        found = [await server.status() for server in self.servers]
-        return [*found, *(self.connected.list_status() if self.connected else ())]
+        shared = [await server.status() for server in self.servers]
+        return [*shared, *(self.connected.list_status() if self.connected else ())]
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
         return Logins(self.servers, database, clock, back)
@@ -174,73 +168,71 @@ class McpToolset(Servers):
         if self.connected is not None:
             await self.connected.stop()
 
-    async def _wait(self, until: float) -> None:
-        """Wait until each server was tried, or until then in the loop's time."""
-        late = [server for server in self.servers if not server.tried.is_set()]
-        if not late or asyncio.get_running_loop().time() >= until:
+    async def _wait_for_start(self, until: float) -> None:
+        """Wait until each server has come up or failed; ``until`` is the last moment, in the loop's time."""
+        untried = [server for server in self.servers if not server.tried.is_set()]
+        if not untried or asyncio.get_running_loop().time() >= until:
             return
         try:
             async with asyncio.timeout_at(until):
-                for server in late:
+                for server in untried:
                     await server.tried.wait()
         except TimeoutError:
-            names = [server.config.name for server in late if not server.tried.is_set()]
+            names = [server.config.name for server in untried if not server.tried.is_set()]
             log.warning("mcp servers are slow to start", servers=names)
 
-    def _warn_of_twins(self, tool_name: str, server: Server) -> None:
-        """Log two tools of one name, once for each, not in every turn."""
-        if (tool_name, server.config.name) not in self._twins:
-            self._twins.add((tool_name, server.config.name))
+    def _leave_out_duplicate(self, tool_name: str, server: Server) -> None:
+        """Leave out a tool whose name another one has. It is logged once, not in every turn."""
+        if (tool_name, server.config.name) not in self._logged_duplicates:
+            self._logged_duplicates.add((tool_name, server.config.name))
             log.warning(
                 "two tools have one name; change a prefix", tool=tool_name, left_out=server.config.name
             )
         server.left_out[tool_name] = "another tool has this name; change the prefix"
 
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
-        """Return the tools of a server that are adopted by now.
+        """Return the tools of a server that are adopted by now, and those that read its resources.
 
-        The server's schemas are checked in a thread, and a turn does not wait long for it.
+        Schemas are checked in a thread, and a turn waits only a short time for that.
         """
         known = server.known
         adopted = self._adopted.get(server)
         if adopted is None or adopted.known is not known:
-            offered = {theirs.name for theirs in known}
-            before = adopted.tools if adopted else {}
+            previous = adopted.tools if adopted else {}
             if adopted:
                 adopted.wanted = False
-            patience = asyncio.get_running_loop().time() + self._first_wait
-            kept = {name: tool for name, tool in before.items() if name in offered}
+            listed_names = {theirs.name for theirs in known}
+            still_listed = {name: tool for name, tool in previous.items() if name in listed_names}
             server.left_out = {}
-            adopted = _Adopted(known, kept, patience)
-            adopted.work = asyncio.create_task(asyncio.to_thread(_adopt, server, adopted, self._patience))
+            wait_until = asyncio.get_running_loop().time() + self._first_wait
+            adopted = _AdoptedTools(known, still_listed, wait_until)
+            adopted.task = asyncio.create_task(asyncio.to_thread(_adopt, server, adopted, self._patience))
             self._adopted[server] = adopted
-        if adopted.work is not None and not adopted.work.done():
-            left = adopted.patience - asyncio.get_running_loop().time()
-            await asyncio.wait({adopted.work}, timeout=max(0.0, left))
-        tools = dict(adopted.tools)  # the thread may add to them
-        found = tuple(tools[theirs.name] for theirs in known if theirs.name in tools)
-        names = {tool.name for tool in found}
-        return (
-            *found,
-            *(each for each in self._list_reading_tools(server) if each.name not in names),
-        )
+        if adopted.task is not None and not adopted.task.done():
+            seconds = adopted.wait_until - asyncio.get_running_loop().time()
+            await asyncio.wait({adopted.task}, timeout=max(0.0, seconds))
+        by_name = dict(adopted.tools)  # a copy: the thread may add to it
+        tools = [by_name[theirs.name] for theirs in known if theirs.name in by_name]
+        names = {tool.name for tool in tools}
+        tools += [tool for tool in self._list_reading_tools(server) if tool.name not in names]
+        return tuple(tools)
 
     def _list_reading_tools(self, server: Server) -> Sequence[Tool]:
-        """Return the tools that read what a server has besides tools."""
+        """Return the tools that read a server's resources and prompts."""
         if server not in self._reading:
             self._reading[server] = ReadingTools(server, self._patience)
         return self._reading[server].tools()
 
 
 def _bind(tool: Tool, connected: ConnectedServer) -> Tool:
-    """Return the tool of a session as it runs in that name."""
+    """Return a tool of a session, bound to its connection."""
     run = tool.run and hide_secrets(tool.run, connected.secrets)
     return replace(tool, connection=connected.connection, run=run)
 
 
-def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
+def _adopt(server: Server, adopted: _AdoptedTools, patience: float) -> None:
     """Adopt all tools that can be offered, small schemas first. The others are left out and logged."""
-    slow = 0
+    slow_schemas = 0
     offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
     names = names_of(server.config, offered)
     for theirs in sorted(adopted.known, key=lambda theirs: len(str(theirs.input_schema))):
@@ -249,12 +241,13 @@ def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
         if not server.config.offers(theirs.name):
             continue
         try:
-            if slow >= _MOST_SLOW:
+            if slow_schemas >= _MAX_SLOW_SCHEMAS:
                 raise ValueError("too many schemas of this server take too long to check")
             adopted.tools[theirs.name] = adopt(server, theirs, patience, names[theirs.name])
-        except Exception as error:  # noqa: BLE001 - a stranger's list; the rest of it is still offered
+        except Exception as error:  # noqa: BLE001 - any fault of a server's tool; its other tools are still offered
             adopted.tools.pop(theirs.name, None)
-            slow += isinstance(error, TooSlow)
+            if isinstance(error, TooSlow):
+                slow_schemas += 1
             why = server.config.scrub(str(error))
             server.left_out[theirs.name] = why
             log.warning("an mcp tool is left out", server=server.config.name, tool=theirs.name, why=why)

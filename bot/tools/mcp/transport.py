@@ -1,8 +1,8 @@
 """The transport to an MCP server: a child process or an HTTP address, opened and closed by its owner.
 
 A process speaks lines of JSON-RPC over its standard input and output, as with the SDK's ``stdio_client``, but
-what comes is bounded before it is parsed (``bot/tools/intake.py``). The end is the protocol's: close its
-input, wait, then end the process and all it started.
+its messages are bounded before they are parsed (``bot/tools/intake.py``). It is ended as the protocol says:
+close its input, wait, then end the process and all it started.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 """
 
@@ -41,31 +41,31 @@ from bot.tools.mcp.signin import Bearer
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
-_LONGEST_LINE = 2000
-_GRACE_SECONDS = 2.0  # for a process to end by itself
-_FLUSH_SECONDS = 0.5  # for what is on its way to it
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
-_LOOK_SECONDS = 0.01
-_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+_MAX_STDERR_CHARS = 2000
+_EXIT_SECONDS = 2.0  # for a process to exit by itself
+_FLUSH_SECONDS = 0.5  # for messages on their way to it
+_ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
+_POLL_SECONDS = 0.01
+_CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
-Heard = Callable[[str], None]
+OnStderrLine = Callable[[str], None]
 
 
 @asynccontextmanager
 async def open_streams(
-    config: ServerConfig, line: ServerLine, heard: Heard, keys: TokenSource | None
-) -> AsyncIterator[tuple["Watched", Any]]:
-    """Yield the read and the write stream.
+    config: ServerConfig, line: ServerLine, on_stderr: OnStderrLine, keys: TokenSource | None
+) -> AsyncIterator[tuple["WatchedStream", Any]]:
+    """Yield the read and the write stream of a connection.
 
-    ``line`` is told when it is lost; ``heard`` gets the server's stderr; ``keys`` have the sign-in there.
-    Raises OSError when the command cannot be started.
+    ``line`` is lost when the connection breaks; ``on_stderr`` gets each line of the server's stderr; ``keys``
+    give the tokens of a sign-in. Raises OSError if the command cannot be started.
     """
     async with AsyncExitStack() as stack:
         launch = config.launch
         address = None
         if isinstance(launch, Stdio):
-            read, write = await stack.enter_async_context(_start_server(launch, heard))
+            read, write = await stack.enter_async_context(_start_server(launch, on_stderr))
         else:
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
@@ -77,21 +77,21 @@ async def open_streams(
             await stack.enter_async_context(client)
             lines = streamable_http_client(launch.url, http_client=client)
             read, write = await stack.enter_async_context(lines)
-        yield Watched(read, line, address), write
+        yield WatchedStream(read, line, address), write
 
 
-class Watched:
-    """A read stream (the SDK's ``ReadStream``) that tells when nothing more will come.
+class WatchedStream:
+    """A read stream (the SDK's ``ReadStream``) that ends its line when it closes or loses its session.
 
-    The SDK's client does not say when a line that is not in use goes dead. Answers are fitted to MCP's form
-    (``bot/tools/mcp/answers.py``).
+    The SDK's client does not report that while no call is in progress. Answers are fitted to MCP's form on
+    the way (``bot/tools/mcp/answers.py``).
     """
 
     def __init__(self, stream: Any, line: ServerLine, address: AddressTransport | None) -> None:
         self._stream = stream
         self._line = line
         self._address = address
-        self._version = LATEST_MODERN_VERSION  # until the handshake of an older one names it
+        self._version = LATEST_MODERN_VERSION  # until the handshake names an older one
 
     @property
     def last_context(self) -> Any:
@@ -100,7 +100,7 @@ class Watched:
     async def receive(self) -> Any:
         try:
             received = await self._stream.receive()
-        except _GONE:
+        except _CLOSED_ERRORS:
             self._line.end()
             raise
         message = getattr(received, "message", None)
@@ -141,9 +141,9 @@ class Watched:
 
 
 @asynccontextmanager
-async def _start_server(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any, Any]]:
-    """Start it; the read and the write stream. Raises OSError when it cannot be started."""
-    with anyio.CancelScope(shield=True):  # a start cancelled half way leaves a process that no one waits for
+async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator[tuple[Any, Any]]:
+    """Start a process, and yield its read and write streams. Raises OSError if it cannot be started."""
+    with anyio.CancelScope(shield=True):  # a cancelled start would leave a process that no one waits for
         process = await anyio.open_process(
             [launch.command, *launch.args],
             env=get_default_environment() | dict(launch.env),
@@ -155,9 +155,9 @@ async def _start_server(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any,
     write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_listen, process, to_us)
-        tasks.start_soon(_overhear, process, heard)
-        tasks.start_soon(_talk, process, from_us, to_us, flushed)
+        tasks.start_soon(_read_stdout, process, to_us)
+        tasks.start_soon(_read_stderr, process, on_stderr)
+        tasks.start_soon(_write_stdin, process, from_us, to_us, flushed)
         try:
             yield read, write
         finally:
@@ -166,52 +166,52 @@ async def _start_server(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any,
                 write.close()
                 with anyio.move_on_after(_FLUSH_SECONDS):
                     await flushed.wait()
-                await _end(process)
+                await _end_process(process)
             tasks.cancel_scope.cancel()
 
 
-async def _listen(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
-    """Hand on each message. What comes after one beyond the bounds is not read: the server is taken for gone.
+async def _read_stdout(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
+    """Pass on each message. After one that is too large nothing more is passed on: the line ends.
 
-    Once no one listens its output is still taken, or a full pipe would keep it from ending.
+    The output is read to its end even then, since a full pipe would keep the process from exiting.
     """
     assert process.stdout is not None  # noqa: S101 - it was started with pipes
     lines = Lines()
-    with suppress(*_GONE):
+    with suppress(*_CLOSED_ERRORS):
         async with to_us:
             try:
                 async for chunk in process.stdout:
                     for line in lines.cut(chunk):
-                        await to_us.send(_message(await bound_message(line)))
+                        await to_us.send(_parse_message(await bound_message(line)))
             except TooLarge as error:
-                told = _refusal(error)
-                if told:
-                    await to_us.send(told)
-    with suppress(*_GONE):
+                refusal = _make_refusal(error)
+                if refusal:
+                    await to_us.send(refusal)
+    with suppress(*_CLOSED_ERRORS):
         async for _ in process.stdout:
             pass
 
 
-async def _overhear(process: Process, heard: Heard) -> None:
-    """Hand on each line of its stderr, without control characters."""
+async def _read_stderr(process: Process, on_stderr: OnStderrLine) -> None:
+    """Pass on each line of a process's stderr, without control characters."""
     assert process.stderr is not None  # noqa: S101 - it was started with pipes
-    rest = b""
-    with suppress(*_GONE):
+    incomplete = b""
+    with suppress(*_CLOSED_ERRORS):
         async for chunk in process.stderr:
-            *lines, rest = (rest + chunk).split(b"\n")
-            rest = rest[-_LONGEST_LINE:]
+            *lines, incomplete = (incomplete + chunk).split(b"\n")
+            incomplete = incomplete[-_MAX_STDERR_CHARS:]
             for line in lines:
-                _tell(line, heard)
-    _tell(rest, heard)
+                _report_line(line, on_stderr)
+    _report_line(incomplete, on_stderr)
 
 
-def _tell(line: bytes, heard: Heard) -> None:
+def _report_line(line: bytes, on_stderr: OnStderrLine) -> None:
     text = "".join(filter(str.isprintable, line.decode(errors="replace"))).strip()
     if text:
-        heard(text[:_LONGEST_LINE])
+        on_stderr(text[:_MAX_STDERR_CHARS])
 
 
-def _message(line: bytes) -> Read:
+def _parse_message(line: bytes) -> Read:
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
@@ -221,19 +221,19 @@ def _message(line: bytes) -> Read:
         return SessionMessage(fitted)
 
 
-def _refusal(error: TooLarge) -> SessionMessage | None:
-    """Return the answer to the question that the message says it answers.
+def _make_refusal(error: TooLarge) -> SessionMessage | None:
+    """Return an error in place of an answer that is too large.
 
-    None where it does not begin with that.
+    None if the beginning of the message does not name the request that it answers.
     """
-    found = _ID.search(error.head)
-    if found is None:
+    match = _ID_PATTERN.search(error.head)
+    if match is None:
         return None
     data = types.ErrorData(code=BROKEN, message=str(error))
-    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=data))
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(match[1]), error=data))
 
 
-async def _talk(
+async def _write_stdin(
     process: Process,
     from_us: MemoryObjectReceiveStream[SessionMessage],
     to_us: MemoryObjectSendStream[Read],
@@ -242,29 +242,29 @@ async def _talk(
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
     try:
         async with from_us:
-            async for each in from_us:
-                line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for message in from_us:
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(line.encode() + b"\n")
-    except _GONE:
-        await to_us.aclose()  # who waits for an answer is told that none will come
+    except _CLOSED_ERRORS:
+        await to_us.aclose()  # calls that wait for an answer fail
     finally:
         flushed.set()
 
 
-async def _end(process: Process) -> None:
+async def _end_process(process: Process) -> None:
     """End a process. Every wait in here is bounded."""
-    with suppress(*_GONE):
+    with suppress(*_CLOSED_ERRORS):
         await process.stdin.aclose()  # type: ignore[union-attr]
     if not await _has_ended(process):
-        await terminate_posix_process_tree(process, _GRACE_SECONDS)
+        await terminate_posix_process_tree(process, _EXIT_SECONDS)
         await _has_ended(process)
-    with suppress(*_GONE):
+    with suppress(*_CLOSED_ERRORS):
         await process.stdout.aclose()  # type: ignore[union-attr]
 
 
 async def _has_ended(process: Process) -> bool:
-    """Wait for the process to end within the grace, and tell if it did. Its pipes may stay open."""
-    with anyio.move_on_after(_GRACE_SECONDS):
+    """Wait `_EXIT_SECONDS` for the process to exit, and tell if it did. Its pipes may stay open."""
+    with anyio.move_on_after(_EXIT_SECONDS):
         while process.returncode is None:  # noqa: ASYNC110 - `wait` would also wait for the pipes
-            await anyio.sleep(_LOOK_SECONDS)
+            await anyio.sleep(_POLL_SECONDS)
     return process.returncode is not None
