@@ -1,8 +1,9 @@
-"""A card as one text message: its content, its order, and what is cut. Pure.
+"""Cards as text messages: their layout, and the cutting of long ones. Pure.
 
-For platforms whose cards are text with a few styles, as Telegram's and Discord's are; how a platform writes a
-style is its `TextBuilder`. A card whose change does not fit is cut with a mark, and View all shows the rest
-before it can be approved. A long reason is only shortened.
+For platforms whose cards are text with a few styles, such as Telegram and Discord. A platform's `TextBuilder`
+writes the styles and counts the size. A card whose change does not fit is cut with a mark, and View all shows
+the rest before it can be approved. A long reason is only shortened.
+The parts of a card are written by methods that return a text and whether something of it was cut.
 """
 
 import sys
@@ -24,20 +25,20 @@ from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
-_CUT = "… cut here: View all shows the rest, then it can be approved."
+_CUT_TEXT = "… cut here: View all shows the rest, then it can be approved."
 _VALUE_UNITS = 700  # of one value of the change; longer ones are cut
 _VALUE_LINES = 20
 _LINE_UNITS = 200  # of a name, a link
 _REASON_UNITS = 300
-_NOTE_UNITS = 120  # of one vote or note, of what a teammate says
-_NOTES = 4  # of each, the newest
+_NOTE_UNITS = 120  # of one vote or note, of a teammate's words
+_MAX_NOTES = 4  # of notes and of votes, the newest
 _TITLE_UNITS = 400
-_BETWEEN = 100  # kept for the mark of a cut and the empty lines
-_SHORT = 60  # a value that stands in the line of its own field
-_TEAMMATES = 10  # the newest
+_RESERVED_UNITS = 100  # for the mark of a cut and the empty lines
+_INLINE_CHARS = 60  # a longer value has lines of its own
+_MAX_TEAMMATES = 10  # the newest
 
-_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
-_STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
+_TONE_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
+_STANDING_SIGNS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
 
 T = TypeVar("T")
 
@@ -48,25 +49,25 @@ def row_sign(row: BatchRow) -> str:
         return "⚠️ " if row.harms else ""
     if row.runs:
         return "⏳ "
-    return f"{_SIGNS[row.card.tone]} "
+    return f"{_TONE_SIGNS[row.card.tone]} "
 
 
 def is_short(field: PreviewField) -> bool:
-    """Return whether its values stand in one line."""
-    values = [v for v in (field.old_value, field.new_value) if v is not None]
-    return all(len(v) <= _SHORT and "\n" not in v for v in values)
+    """Tell if the values of a field fit into the line of its name."""
+    values = [value for value in (field.old_value, field.new_value) if value is not None]
+    return all(len(value) <= _INLINE_CHARS and "\n" not in value for value in values)
 
 
 class TextBuilder(Protocol[T]):
-    """Writes text so that nothing in it is markup, except the styles asked for.
+    """A writer of styled text in which nothing is markup but the requested styles.
 
-    ``folds``: it has a style ``fold`` for what is long, of which people see the beginning and open the rest.
+    ``folds``: it has a style ``fold`` for long text, of which people see the beginning and can open the rest.
     """
 
     folds: bool = False
 
     def write(self, text: str, *styles: str) -> T:
-        """Put the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` in a block."""
+        """Return the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` as a block."""
 
     def moment(self, at: datetime, *, relative: bool = False) -> T:
         """Return a time as each reader's own app shows it."""
@@ -85,7 +86,7 @@ class TextBuilder(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextParts(Generic[T]):
-    """A card as text. ``cut``: something of what would run is not in it; ``left_out``: something else."""
+    """A card as text. ``cut``: a part of the change is missing; ``left_out``: another part is."""
 
     made: T
     cut: bool
@@ -94,56 +95,60 @@ class CardTextParts(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextRenderer(Generic[T]):
-    """Lays out cards and teams as text; ``room`` is the size of one message."""
+    """Lays out cards and teams as text; ``room`` is the size of one message, as `TextBuilder.size` counts."""
 
     builder: TextBuilder[T]
     room: tuple[int, ...]
 
     def card(self, card: Card) -> CardTextParts[T]:
-        """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
-        title, title_cut = self._write_title(_SIGNS[card.tone], card.headline, _TITLE_UNITS)
-        about, about_cut = self._lines(self._about(card))
-        foot, foot_cut = self._lines(self._foot(card))
-        around = zip(*map(self.builder.size, (title, about, foot)), strict=True)
-        taken = (sum(sizes) for sizes in around)
-        left = tuple(room - used for room, used in zip(self.room, taken, strict=True))
-        body, body_cut = self._body(card, (left[0] - _BETWEEN, *(each - 1 for each in left[1:])))
-        head = self.builder.joined([title, about]) if self._units(about) else title
-        cut = title_cut or body_cut
-        marked = [self.builder.write(_CUT, "italic")] if cut else []
-        shown = (
-            card.pending or card.carried_out or card.batch is not None
-        )  # the card of a decided proposal is folded
-        parts = [head, body, *marked, foot] if shown else [head, foot]
+        """Lay out a card, pending or resolved, so that it fits one message."""
+        title, title_cut = self._write_title(_TONE_SIGNS[card.tone], card.headline, _TITLE_UNITS)
+        intro, intro_cut = self._join_lines(self._write_intro(card))
+        foot, foot_cut = self._join_lines(self._write_foot(card))
+        body, body_cut = self._write_body(card, self._room_beside(title, intro, foot))
+        head = self.builder.joined([title, intro]) if self._units(intro) else title
+        parts = [head]
+        is_cut = title_cut or body_cut
+        if card.pending or card.carried_out or card.batch is not None:  # others are folded
+            parts.append(body)
+            if is_cut:
+                parts.append(self.builder.write(_CUT_TEXT, "italic"))
+        parts.append(foot)
         made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
-        return CardTextParts(made, cut, about_cut or foot_cut)
+        return CardTextParts(made, is_cut, intro_cut or foot_cut)
+
+    def _room_beside(self, *parts: T) -> tuple[int, ...]:
+        """Return the size that these parts of a card leave for its body."""
+        used = [sum(sizes) for sizes in zip(*map(self.builder.size, parts), strict=True)]
+        units, *others = (room - size for room, size in zip(self.room, used, strict=True))
+        return (units - _RESERVED_UNITS, *(count - 1 for count in others))
 
     def team(self, board: TeamStatus, command: str) -> T:
         """Return a team, a line or two for each teammate; ``command`` lists those that are left out."""
         lines = [self._write_title("👥", board.title)[0]]
-        lines += map(self._teammate, board.teammates[-_TEAMMATES:])
-        more = len(board.teammates) - _TEAMMATES
-        if more > 0:
-            lines.append(self.builder.write(f"and {more} more: {command}"))
+        lines += map(self._write_teammate, board.teammates[-_MAX_TEAMMATES:])
+        left_out = len(board.teammates) - _MAX_TEAMMATES
+        if left_out > 0:
+            lines.append(self.builder.write(f"and {left_out} more: {command}"))
         return self.builder.joined(lines)
 
-    def _teammate(self, each: Teammate) -> T:
-        name, _ = self._write_title(_STANDINGS[each.standing], each.name, _SHORT)
-        if each.plan_state:
-            stands = f": {each.state}; {each.plan_state}"
-        else:
-            stands = f": {each.state}"
-        head = self.builder.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
-        said = redact_text(each.about)
-        if said:
-            return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]])
+    def _write_teammate(self, teammate: Teammate) -> T:
+        name, _ = self._write_title(_STANDING_SIGNS[teammate.standing], teammate.name, _INLINE_CHARS)
+        state = f": {teammate.state}"
+        if teammate.plan_state:
+            state = f"{state}; {teammate.plan_state}"
+        head = self.builder.joined([name, self._short(state, units=_NOTE_UNITS)[0]], "")
+        activity = redact_text(teammate.about)
+        if activity:
+            return self.builder.joined([head, self._short(f"    {activity}", units=_NOTE_UNITS)[0]])
         return head
 
     def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
-        said, cut = self._short(title, "bold", units=units)
-        return self.builder.joined([self.builder.write(f"{sign} "), said], ""), cut
+        short, cut = self._short(title, "bold", units=units)
+        return self.builder.joined([self.builder.write(f"{sign} "), short], ""), cut
 
-    def _about(self, card: Card) -> Iterator[tuple[T, bool]]:
+    def _write_intro(self, card: Card) -> Iterator[tuple[T, bool]]:
+        """Yield the lines between the title and the change: the warning and the reason."""
         if not card.pending:
             return
         if card.kind.is_answer and card.risk_reason:
@@ -153,156 +158,169 @@ class CardTextRenderer(Generic[T]):
         if card.why:
             yield self._write_labelled("Why", card.why, _REASON_UNITS)
 
-    def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
+    def _write_foot(self, card: Card) -> Iterator[tuple[T, bool]]:
+        """Yield the lines below the change: who asked, who may decide, the outcome, notes and the result."""
         if card.pending:
-            yield self._write_date(
-                card.asked, " · expires ", self.builder.moment(card.expires, relative=True)
-            )
+            expires = self.builder.moment(card.expires, relative=True)
+            yield self._write_date(card.asked, " · expires ", expires)
             if not card.asker_decides:
-                yield self._deciders(card)
+                yield self._write_deciders(card)
             if card.undo_note:
                 yield self._short(card.undo_note, units=_LINE_UNITS)
         else:
-            runs = card.running_since is not None
+            ended = None
             if card.ended_at:
-                ended = self.builder.moment(card.ended_at, relative=runs)
-            else:
-                ended = None
+                ended = self.builder.moment(card.ended_at, relative=card.running_since is not None)
             yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
         if card.acts_as:  # as code, in which no platform makes a link of an address
             yield self._short(card.acts_as, "code", units=_LINE_UNITS)
-        for line in card.annotations:
-            yield self._write_annotation(line)
-        for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
-            short, cut = self._short(point, units=_NOTE_UNITS)
+        for annotation in card.annotations:
+            yield self._write_annotation(annotation)
+        for note in (*card.notes[-_MAX_NOTES:], *card.tally[-_MAX_NOTES:]):
+            short, cut = self._short(note, units=_NOTE_UNITS)
             yield self.builder.joined([self.builder.write("• "), short], ""), cut
         if card.result:
             # in a block of its own, so that no line of it looks like one of the card's
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
-    def _write_annotation(self, line: Annotation) -> tuple[T, bool]:
+    def _write_annotation(self, annotation: Annotation) -> tuple[T, bool]:
         """Return a line of a feature. Its text is code, in which no platform makes a link of an address."""
-        text, cut = self._short(line.text, "code", units=_LINE_UNITS)
-        return (self._after(line.name, text) if line.name else text), cut
+        text, cut = self._short(annotation.text, "code", units=_LINE_UNITS)
+        if annotation.name:
+            text = self._after(annotation.name, text)
+        return text, cut
 
     def _write_date(
         self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS
     ) -> tuple[T, bool]:
-        said, cut = self._short(text, units=units)
-        return said if at is None else self.builder.joined([said, self.builder.write(between), at], ""), cut
+        written, cut = self._short(text, units=units)
+        if at is not None:
+            written = self.builder.joined([written, self.builder.write(between), at], "")
+        return written, cut
 
-    def _deciders(self, card: Card) -> tuple[T, bool]:
+    def _write_deciders(self, card: Card) -> tuple[T, bool]:
         """Write the people who may decide, those of the platform as mentions."""
-        each = (
-            self.builder.mention(p) if isinstance(p, Actor) else self.builder.write(p)
-            for p in card.circle.parts
-        )
-        words = self.builder.joined(each, "")
+        parts = [
+            self.builder.mention(part) if isinstance(part, Actor) else self.builder.write(part)
+            for part in card.circle.parts
+        ]
+        words = self.builder.joined(parts, "")
         if self._units(words) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
         return self._after("Can decide", words), False
 
-    def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
-        """Return the change field by field as far as it fits, and whether some of it was left out."""
-        made, any_cut = self.builder.write(""), False
-        draws: list[Callable[[int], tuple[T, bool]]] = [partial(self._step, each) for each in card.outline]
-        draws = draws or [partial(self._field, each) for each in card.shown_fields]
-        rows = enumerate(card.batch.rows, card.batch.first) if card.batch else ()
-        draws += [partial(self._row, number, row) for number, row in rows]
-        for draw in draws:
-            for most in (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,):
-                part, cut = draw(most)
-                longer = self.builder.joined([made, part]) if self._units(made) else part
-                fits = all(size <= left for size, left in zip(self.builder.size(longer), room, strict=True))
+    def _write_body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
+        """Return the change part by part as far as it fits into ``room``, and whether any of it was cut.
+
+        If the platform can fold long text, each part may first take all of the room.
+        """
+        body, some_cut = self.builder.write(""), False
+        limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
+        for write_part in self._list_writers(card):
+            for max_units in limits:
+                part, cut = write_part(max_units)
+                longer = self.builder.joined([body, part]) if self._units(body) else part
+                sizes = zip(self.builder.size(longer), room, strict=True)
+                fits = all(size <= limit for size, limit in sizes)
                 if fits:
                     break
             if not fits:
-                return made, True
-            made, any_cut = longer, any_cut or cut
-        return made, any_cut
+                return body, True
+            body, some_cut = longer, some_cut or cut
+        return body, some_cut
 
-    def _step(self, each: PlanLine, _: int) -> tuple[T, bool]:
-        """Return a line of a plan: a numbered step with its tools, or what stands around the steps."""
-        said, cut = self._short(each.text, units=_VALUE_UNITS)
-        if each.label:
-            said = self._after(each.label, said)
-        number = [self.builder.write(f"{each.number}. ")] if each.number else []
-        tools = (
-            part
-            for name in each.tools
-            for part in (self.builder.write(" "), self.builder.write(name, "code"))
-        )
-        mark, mark_cut = self._short(f" ({each.mark})", "italic", units=_VALUE_UNITS)
-        parts = [*number, said, *tools, *([mark] if each.mark else [])]
-        return self.builder.joined(parts, ""), cut or mark_cut
+    def _list_writers(self, card: Card) -> list[Callable[[int], tuple[T, bool]]]:
+        """Return a function for each part of the change, which writes it within so many units."""
+        writers: list[Callable[[int], tuple[T, bool]]] = []
+        if card.outline:
+            writers += [partial(self._write_step, plan_line) for plan_line in card.outline]
+        else:
+            writers += [partial(self._write_field, field) for field in card.shown_fields]
+        if card.batch:
+            rows = enumerate(card.batch.rows, card.batch.first)
+            writers += [partial(self._write_row, number, row) for number, row in rows]
+        return writers
 
-    def _row(self, number: int, row: BatchRow, most: int) -> tuple[T, bool]:
-        """Return a row of a batch: what it is about, and how it differs from the others or how it ended."""
-        sign = row_sign(row)
-        about, cut = self._short(row.about, units=_VALUE_UNITS)
-        head = self.builder.joined([self.builder.write(f"{number}. {sign}"), about], "")
+    def _write_step(self, plan_line: PlanLine, _: int) -> tuple[T, bool]:
+        """Write a line of a plan: a numbered step with its tools, or text around the steps."""
+        words, cut = self._short(plan_line.text, units=_VALUE_UNITS)
+        if plan_line.label:
+            words = self._after(plan_line.label, words)
+        parts = [words]
+        if plan_line.number:
+            parts.insert(0, self.builder.write(f"{plan_line.number}. "))
+        for name in plan_line.tools:
+            parts += [self.builder.write(" "), self.builder.write(name, "code")]
+        if plan_line.mark:
+            mark, mark_cut = self._short(f" ({plan_line.mark})", "italic", units=_VALUE_UNITS)
+            parts.append(mark)
+            cut = cut or mark_cut
+        return self.builder.joined(parts, ""), cut
+
+    def _write_row(self, number: int, row: BatchRow, max_units: int) -> tuple[T, bool]:
+        """Write a row of a batch: its subject, and its differences from other rows or its outcome."""
+        subject, some_cut = self._short(row.about, units=_VALUE_UNITS)
+        head = self.builder.joined([self.builder.write(f"{number}. {row_sign(row)}"), subject], "")
         if not row.card.pending:
-            return self._write_end(head, row.fault), cut
-        fields = [self._field(each, most) for each in row.fields]
-        lines = not all(is_short(each) for each in row.fields)
-        parts = [
-            head,
-            *(made for made, _ in fields),
-            *(self._short(n, "italic", units=_NOTE_UNITS)[0] for n in row.notes),
-        ]
-        return self.builder.joined(parts, "\n" if lines else " · "), cut or any(cut for _, cut in fields)
+            return self._write_end(head, row.fault), some_cut
+        parts = [head]
+        for field in row.fields:
+            part, cut = self._write_field(field, max_units)
+            parts.append(part)
+            some_cut = some_cut or cut
+        parts += [self._short(note, "italic", units=_NOTE_UNITS)[0] for note in row.notes]
+        between = " · " if all(is_short(field) for field in row.fields) else "\n"
+        return self.builder.joined(parts, between), some_cut
 
     def _write_end(self, head: T, fault: str) -> T:
-        said = self._short(f": {fault}", units=_NOTE_UNITS)[0]
-        if fault:
-            return self.builder.joined([head, said], "")
-        return head
+        if not fault:
+            return head
+        return self.builder.joined([head, self._short(f": {fault}", units=_NOTE_UNITS)[0]], "")
 
-    def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
-        """Return a field of the change, each value of it within so many units."""
-        name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
-        old, new = each.old_value, each.new_value
-        if (compared := diff(old, new)) is not None:
-            old, new = None, compared
-        same = old is None or old == new
+    def _write_field(self, field: PreviewField, max_units: int) -> tuple[T, bool]:
+        """Write a field of the change, each of its values within ``max_units``."""
+        name, name_cut = self._short(field.field, "bold", units=_LINE_UNITS)
+        old, new = field.old_value, field.new_value
+        difference = diff(old, new)
+        if difference is not None:
+            old, new = None, difference
+        is_single = old is None or old == new
         if is_short(PreviewField("", old, new)):
-            shown = [self._value(new, "code")]
-            if not same:
+            values = [self._write_value(new, "code")]
+            if not is_single:
                 if new is None:
-                    shown = [self.builder.write(f"({REMOVED})")]
-                shown = [self._value(old, "code"), self.builder.write(" → "), *shown]
-            return self.builder.joined([name, self.builder.write(": "), *shown], ""), name_cut
-        if same:
-            asides = [("", new)]
+                    values = [self.builder.write(f"({REMOVED})")]
+                values = [self._write_value(old, "code"), self.builder.write(" → "), *values]
+            return self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut
+        if is_single:
+            labelled = [("", new)]
         elif new is None:
-            asides = [(f" ({REMOVED})", old)]
+            labelled = [(f" ({REMOVED})", old)]
         else:
-            asides = [(" now", old), (" will be", new)]
-        blocks = [(aside, *self._block(value, most)) for aside, value in asides]
-        lines = [
-            line
-            for aside, block, _ in blocks
-            for line in (self.builder.joined([name, self.builder.write(f"{aside}:")], ""), block)
-        ]
-        return self.builder.joined(lines), name_cut or any(cut for *_, cut in blocks)
+            labelled = [(" now", old), (" will be", new)]
+        lines: list[T] = []
+        some_cut = name_cut
+        for label, value in labelled:
+            block, cut = self._write_block(value, max_units)
+            lines += [self.builder.joined([name, self.builder.write(f"{label}:")], ""), block]
+            some_cut = some_cut or cut
+        return self.builder.joined(lines), some_cut
 
-    def _block(self, value: str | None, most: int) -> tuple[T, bool]:
-        """Return a value in lines of its own, within so many units.
-
-        In few lines, where it can't be folded.
-        """
+    def _write_block(self, value: str | None, max_units: int) -> tuple[T, bool]:
+        """Write a value in lines of its own, within ``max_units``; in few lines if it can't be folded."""
         if not value:
-            return self._value(value, "pre"), False
+            return self._write_value(value, "pre"), False
         lines = value.split("\n")
-        long = len(lines) > _VALUE_LINES
-        if self.builder.folds and most > _VALUE_UNITS and (long or len(value) > _VALUE_UNITS):
-            return self._short(value, "fold", units=most)
-        if not long:
+        has_many_lines = len(lines) > _VALUE_LINES
+        is_long = has_many_lines or len(value) > _VALUE_UNITS
+        if self.builder.folds and max_units > _VALUE_UNITS and is_long:
+            return self._short(value, "fold", units=max_units)
+        if not has_many_lines:
             return self._short(value, "pre", units=_VALUE_UNITS)
         first = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
         return self.builder.write(f"{first}\n…", "pre"), True
 
-    def _value(self, value: str | None, style: str) -> T:
+    def _write_value(self, value: str | None, style: str) -> T:
         if not value:
             return self.builder.write("(nothing)" if value is None else "(empty)")
         return self.builder.write(value if value.strip() else repr(value), style)
@@ -312,9 +330,8 @@ class CardTextRenderer(Generic[T]):
         return self._after(label, short), cut
 
     def _after(self, label: str, words: T) -> T:
-        return self.builder.joined(
-            [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words], ""
-        )
+        parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words]
+        return self.builder.joined(parts, "")
 
     def _short(self, text: str, *styles: str, units: int) -> tuple[T, bool]:
         """Write a text of at most ``units``, with an ellipsis if it is cut, and tell if it was."""
@@ -326,15 +343,15 @@ class CardTextRenderer(Generic[T]):
     def _units(self, made: T) -> int:
         return self.builder.size(made)[0]
 
-    def _lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
-        found = [*lines]
-        return self.builder.joined(part for part, _ in found), any(cut for _, cut in found)
+    def _join_lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
+        written = list(lines)
+        return self.builder.joined(line for line, _ in written), any(cut for _, cut in written)
 
 
 class PlainTextBuilder(TextBuilder[str]):
     """Writes text without styles, for channels and shells that have none."""
 
-    folds = True  # no length is too long
+    folds = True  # so that nothing is cut
 
     def write(self, text: str, *_: str) -> str:
         return make_visible(text, escape_point)

@@ -1,6 +1,6 @@
-"""Discord as a channel: interactions come to `INTERACTIONS` on Nod's own server, the rest goes by REST.
+"""The Discord channel: interactions come in by HTTP at `INTERACTIONS`, everything else goes out by REST.
 
-There is no gateway, so Nod reads what people tell it by a command, and nothing else. Sources are named in
+There is no gateway, so Nod only reads the text of commands. Sources are named in
 ``inbound.py``, ``limits.py`` and ``transport.py``.
 """
 
@@ -57,21 +57,22 @@ from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
-_BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
-_STRANGER = (
+_BROKEN_TEXT = "Something went wrong on my side. Nothing was decided. Try again."
+_STRANGER_TEXT = (
     "I'm not enabled for this server or your account. An admin can name the server in DISCORD_SERVERS."
 )
-_UNSURE = "I can't check who you are right now. Try again."
-_SLOW = "That took too long. Press again."
-_ASKING = "- `/nod ask TEXT`: ask me something"
-_PING = 1
-_FILES = ("https://cdn.discordapp.com", "https://media.discordapp.net")
+_UNSURE_TEXT = "I can't check who you are right now. Try again."
+_SLOW_TEXT = "That took too long. Press again."
+_ASK_HELP_TEXT = "- `/nod ask TEXT`: ask me something"
+_PING_TYPE = 1
+_NEW_MESSAGE, _DEFERRED_MESSAGE, _DEFERRED_UPDATE, _UPDATE, _MODAL = 4, 5, 6, 7, 9  # types of responses
+_FILE_ORIGINS = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
 log = logger(__name__)
 
 
 class DiscordChannel(Platform):
-    """Discord, both ways. Raises SettingsError when a setting is missing or wrong."""
+    """The `Channel` for Discord. Raises SettingsError if a setting is missing or wrong."""
 
     name = NAME
 
@@ -94,7 +95,7 @@ class DiscordChannel(Platform):
         self._background = Background("discord answer not sent")
         self._inbox: Inbox | None = None
         self._lookup: Lookup | None = None
-        self._received: float | None = None
+        self._received: float | None = None  # time of the last signed request, by ``elapsed``
 
     async def start(
         self,
@@ -125,7 +126,7 @@ class DiscordChannel(Platform):
         return None
 
     async def stop(self) -> None:
-        """Finish what was taken in, then disconnect."""
+        """Finish the interactions in progress, then disconnect."""
         self._inbox = None
         await self._connection.close()
         await self._background.close(ACKNOWLEDGE)
@@ -141,101 +142,112 @@ class DiscordChannel(Platform):
         return heard(self._received, self._elapsed(), told=True)
 
     async def _receive(self, request: Request) -> Response:
-        """Answer one interaction in time; what takes longer is told afterwards."""
+        """Answer one interaction in time. Slower work is followed up afterwards."""
         body = await request.body()
         if not is_signed(self._settings.discord_public_key, body, request.headers, self._clock()):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         self._received = self._elapsed()
         try:
-            raw = json.loads(body)
-            if raw["type"] == _PING:
+            payload = json.loads(body)
+            if payload["type"] == _PING_TYPE:
                 return JSONResponse({"type": 1})
-            call = Interaction.parse(raw)
+            interaction = Interaction.parse(payload)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         if self._inbox is None or self._lookup is None:
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
-        task = self._background.start(self._handle(call, self._inbox, self._lookup))
+        task = self._background.start(self._handle(interaction, self._inbox, self._lookup))
         await asyncio.wait({task}, timeout=ACKNOWLEDGE)
-        return JSONResponse(self._answer(call, task))
+        return JSONResponse(self._make_answer(interaction, task))
 
-    def _answer(self, call: Interaction, task: "asyncio.Task[Display]") -> Json:
-        """Return the answer to an interaction, by type; what takes or says more follows it."""
-        shown, pressed = task.result() if task.done() else None, call.kind != COMMAND
-        pieces = _pieces(shown, call) if shown else []
-        if shown is None or shown.file or len(pieces) > 1:
-            self._background.start(self._follow(call, task, original=not pressed))
-            if pressed:
-                return {"type": 6}
-            return {"type": 5, "data": {"flags": EPHEMERAL}}
-        if shown.window:
-            return {"type": 9, "data": shown.window}
-        if not pieces:
-            return {"type": 6}
-        data = _message(replace(shown, words=pieces[0]))
-        return {"type": 7 if shown.replaces and call.kind == COMPONENT else 4, "data": data}
+    def _make_answer(self, interaction: Interaction, task: "asyncio.Task[Display]") -> Json:
+        """Return the immediate answer to an interaction; a slow or long response follows it."""
+        display = task.result() if task.done() else None
+        is_command = interaction.kind == COMMAND
+        texts = _split_response(display, interaction) if display else []
+        if display is None or display.file or len(texts) > 1:
+            self._background.start(self._follow_up(interaction, task, is_awaited=is_command))
+            if is_command:
+                return {"type": _DEFERRED_MESSAGE, "data": {"flags": EPHEMERAL}}
+            return {"type": _DEFERRED_UPDATE}
+        if display.window:
+            return {"type": _MODAL, "data": display.window}
+        if not texts:
+            return {"type": _DEFERRED_UPDATE}
+        data = _make_message(replace(display, words=texts[0]))
+        updates = display.replaces and interaction.kind == COMPONENT
+        return {"type": _UPDATE if updates else _NEW_MESSAGE, "data": data}
 
-    async def _handle(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
+    async def _handle(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         try:
-            refusal = await self._refusal(call)
+            refusal = await self._find_refusal(interaction)
             if refusal:
                 return Display(refusal)
-            if call.kind != COMMAND:
-                return await DiscordPresses(inbox, lookup).handle(call)
-            return await self._command(call, inbox, lookup)
+            if interaction.kind != COMMAND:
+                return await DiscordPresses(inbox, lookup).handle(interaction)
+            return await self._take_command(interaction, inbox, lookup)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             log.warning("discord interaction not readable", why=repr(error))
         except Exception:
             log.exception("discord interaction failed")
-        return Display(_BROKEN)
+        return Display(_BROKEN_TEXT)
 
-    async def _refusal(self, call: Interaction) -> str:
-        """Return a refusal for people who neither write in a configured server nor are members of one."""
-        if not call.place.person:
-            if call.place.server in self._settings.discord_servers:
+    async def _find_refusal(self, interaction: Interaction) -> str:
+        """Return a refusal, empty for people who write in a configured server or are members of one."""
+        if not interaction.place.person:
+            if interaction.place.server in self._settings.discord_servers:
                 return ""
-            return _STRANGER
+            return _STRANGER_TEXT
         try:
-            standing = await self.standing(call.actor, call.place.address)
+            standing = await self.standing(interaction.actor, interaction.place.address)
         except ChannelError as error:
             if isinstance(error, NotDeliverable):
-                return _STRANGER
-            return _UNSURE
+                return _STRANGER_TEXT
+            return _UNSURE_TEXT
         if standing is Membership.MEMBER:
             return ""
-        return _STRANGER
+        return _STRANGER_TEXT
 
-    async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
-        marked, known = call.marked
-        name, words = call.make_message(await find_names(self._rest, call.place.server, marked, known))
-        first, _, rest = words.partition(" ")
-        at, private = call.place.address, bool(call.place.person)
-        if name != "nod" or first.lower() != ASKING:
-            reply = await inbox(Command(call.actor, name, words, at, private, names=call.names))
-            asking = [_ASKING, lookup.notice] if (name, words) == ("nod", "help") else []
-            return Display("\n".join(filter(None, [*asking, reply.text])) or "Done.")
-        if not rest.strip() and not call.files:
+    async def _take_command(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
+        marked, known_names = interaction.marked
+        names = await find_names(self._rest, interaction.place.server, marked, known_names)
+        name, words = interaction.make_message(names)
+        first_word, _, request = words.partition(" ")
+        actor, address = interaction.actor, interaction.place.address
+        private = bool(interaction.place.person)
+        if name != "nod" or first_word.lower() != ASKING:
+            reply = await inbox(Command(actor, name, words, address, private, names=interaction.names))
+            is_help = (name, words) == ("nod", "help")
+            help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
+            return Display("\n".join(filter(None, [*help_lines, reply.text])) or "Done.")
+        request, files = request.strip(), interaction.files
+        if not request and not files:
             return Display("Write what you want after `ask`.")
-        words, files = rest.strip(), call.files
-        reply = await inbox(Message(at, call.actor, words, call.id, private, names=call.names, files=files))
+        reply = await inbox(
+            Message(address, actor, request, interaction.id, private, names=interaction.names, files=files)
+        )
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
-        named = "".join(f"\n`{literal(format_name(each.name))}`" for each in files)
-        said = neutralise(f"**{literal(call.actor.label)}:** {words}{named}")
-        return Display(fit(said, CONTENT), public=True)
+        file_names = "".join(f"\n`{literal(format_name(file.name))}`" for file in files)
+        echo = neutralise(f"**{literal(actor.label)}:** {request}{file_names}")
+        return Display(fit(echo, CONTENT), public=True)
 
-    async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
-        """Tell what took longer, or more than one message; ``original``: an answer is waiting for it."""
-        shown = await task
-        if shown.window:
-            shown = replace(shown, words=_SLOW)
-        pieces = _pieces(shown, call) or (["Done."] if original else [])
-        file = {"file": ("everything.txt", shown.file)} if shown.file else {}
-        for piece in pieces:
-            last = piece is pieces[-1]
-            message = _message(replace(shown, words=piece, rows=shown.rows if last else (), public=False))
-            first = piece is pieces[0] and (original or shown.replaces)
-            await self._rest.answer(call.token, message, original=first, **(file if last else {}))
+    async def _follow_up(
+        self, interaction: Interaction, task: "asyncio.Task[Display]", *, is_awaited: bool
+    ) -> None:
+        """Send a slow or long response. ``is_awaited``: Discord shows that an answer is still coming."""
+        display = await task
+        if display.window:
+            display = replace(display, words=_SLOW_TEXT)
+        texts = _split_response(display, interaction) or (["Done."] if is_awaited else [])
+        file = {"file": ("everything.txt", display.file)} if display.file else {}
+        for number, text in enumerate(texts):
+            is_last = number == len(texts) - 1
+            rows = display.rows if is_last else ()
+            message = _make_message(replace(display, words=text, rows=rows, public=False))
+            replaces = number == 0 and (is_awaited or display.replaces)
+            attached = file if is_last else {}
+            await self._rest.answer(interaction.token, message, original=replaces, **attached)
 
     def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - as in `Channel`
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
@@ -248,7 +260,7 @@ class DiscordChannel(Platform):
 
         In direct messages, the highest that it has in any of the configured servers.
         """
-        place, found = DiscordPlace.of(address), None
+        place, membership = DiscordPlace.of(address), None
         if not actor.key.isdecimal():
             return None
         fault: ChannelError | None = None
@@ -256,32 +268,36 @@ class DiscordChannel(Platform):
             try:
                 member = await self._rest.member(server, actor.key)
                 if member is not None:
-                    found = Membership.GUEST if is_guest(member) else Membership.MEMBER
+                    membership = Membership.GUEST if is_guest(member) else Membership.MEMBER
             except ChannelError as error:
                 fault = error
-            if found is Membership.MEMBER:
-                return found
-        if fault is not None and found is None:
+            if membership is Membership.MEMBER:
+                return membership
+        if fault is not None and membership is None:
             raise fault
-        return found
+        return membership
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)
         posts = in_few(split(markdown), markdown)
-        await post_each(posts, after, lambda each: self._rest.post_text(place, each))
+        await post_each(posts, after, lambda post: self._rest.post_text(place, post))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         api = urlsplit(str(self._settings.discord_api_url))
-        return await download(ref, most, {*_FILES, f"{api.scheme}://{api.netloc}"})
+        return await download(ref, most, {*_FILE_ORIGINS, f"{api.scheme}://{api.netloc}"})
 
     async def post_card(self, address: Address, card: Card) -> str:
-        """Post a card once, also where the answer to it was lost: then it is brought up to date."""
+        """Post a card once, even if Discord's answer to an earlier attempt was lost.
+
+        By the nonce Discord returns that earlier message, which is brought up to date.
+        """
         message = render(card).message
         nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
-        kept = await self._rest.post(DiscordPlace.of(address), message, nonce)
-        if [each.get("description") for each in kept["embeds"]] != [message["embeds"][0]["description"]]:
-            await self._rest.edit(ref_of(kept), message)
-        return ref_of(kept)
+        posted = await self._rest.post(DiscordPlace.of(address), message, nonce)
+        shown = [embed.get("description") for embed in posted["embeds"]]
+        if shown != [message["embeds"][0]["description"]]:
+            await self._rest.edit(ref_of(posted), message)
+        return ref_of(posted)
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows
         await self._rest.edit(ref, render(card).message)
@@ -289,14 +305,16 @@ class DiscordChannel(Platform):
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a server, name those who may decide."""
         place, (channel, _, message) = DiscordPlace.of(address), ref.partition("/")
-        named = [each.key for each in people if each.channel == NAME and not place.person]
-        mentions = " ".join(f"<@{person}>" for person in named)
-        first, *more = split(markdown, CONTENT - len(mentions) - 1) or [""]
+        user_ids = []
+        if not place.person:
+            user_ids = [actor.key for actor in people if actor.channel == NAME]
+        mentions = " ".join(f"<@{user_id}>" for user_id in user_ids)
+        first, *further = split(markdown, CONTENT - len(mentions) - 1) or [""]
         reference = {"channel_id": channel, "message_id": message}
         reply = {"content": f"{mentions} {first}".strip(), "flags": PLAIN, "message_reference": reference}
-        await self._rest.post(place, reply | {"allowed_mentions": {"users": named}})
-        for piece in more:
-            await self._rest.post(place, {"content": piece, "flags": PLAIN})
+        await self._rest.post(place, reply | {"allowed_mentions": {"users": user_ids}})
+        for text in further:
+            await self._rest.post(place, {"content": text, "flags": PLAIN})
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         await self._rest.post(DiscordPlace.of(address), {}, file=(name, content))
@@ -312,20 +330,20 @@ class DiscordChannel(Platform):
         """Do nothing: Discord has no list of proposals."""
 
 
-def _pieces(shown: Display, call: Interaction) -> list[str]:
-    """Split a text into messages; an answer to a command shows mentioned people by name."""
-    pieces = split(shown.words)
-    if shown.public or call.kind != COMMAND:
-        return pieces
-    return [with_mentions(each, call.place.server) for each in pieces]
+def _split_response(display: Display, interaction: Interaction) -> list[str]:
+    """Split a response into messages; an answer to a command shows mentioned people by name."""
+    texts = split(display.words)
+    if display.public or interaction.kind != COMMAND:
+        return texts
+    return [with_mentions(text, interaction.place.server) for text in texts]
 
 
-def _message(shown: Display) -> Json:
-    """Return the message for the one who acted, or for all where it is ``public``."""
-    flags = PLAIN if shown.public else EPHEMERAL | PLAIN
+def _make_message(display: Display) -> Json:
+    """Return the message with a response; only the person who acted sees it, unless it is ``public``."""
+    flags = PLAIN if display.public else EPHEMERAL | PLAIN
     return {
-        "content": shown.words,
-        "components": list(shown.rows),
+        "content": display.words,
+        "components": list(display.rows),
         "flags": flags,
         "allowed_mentions": {"parse": []},
     }

@@ -16,13 +16,13 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
-_LONG = 80  # characters from which a text gets several lines
-_ALLOWS = "This approves the change now. Matching calls then run without asking, each shown here as done."
+_LINE_CHARS = 80  # a longer text gets an input of several lines
+_GRANT_TEXT = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
 Json = dict[str, Any]
 
 
-def _window(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
+def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
     data = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
     return {
         "custom_id": data.pack(CUSTOM_ID),
@@ -31,116 +31,129 @@ def _window(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Jso
     }
 
 
-def _label(label: str, component: Json, hint: str = "") -> Json:
+def _make_label(label: str, component: Json, hint: str = "") -> Json:
     shown = {"type": 18, "label": cut(label, LABEL), "component": component}
     if hint:
         return shown | {"description": cut(hint, HINT)}
     return shown
 
 
-def _text(ident: str, value: str = "", *, needed: bool, long: bool = True) -> Json:
-    shown = {
+def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: bool = True) -> Json:
+    component = {
         "type": 4,
-        "custom_id": ident,
+        "custom_id": custom_id,
         "style": 2 if long else 1,
-        "required": needed,
+        "required": required,
         "max_length": INPUT,
     }
     if value:
-        return shown | {"value": value}
-    return shown
+        return component | {"value": value}
+    return component
 
 
-def _menu(
-    ident: str, options: Iterable[tuple[str, str, bool]], *, needed: bool = True, many: bool = False
+def _make_menu(
+    custom_id: str, options: Iterable[tuple[str, str, bool]], *, required: bool = True, many: bool = False
 ) -> Json:
-    """Return a menu of labels, values, and whether each is chosen."""
-    shown = [{"label": cut(label, OPTION), "value": value, "default": on} for label, value, on in options]
-    most = len(shown) if many else 1
-    least = {"min_values": int(needed), "required": needed}
-    return {"type": 3, "custom_id": ident, "options": shown, "max_values": most} | least
+    """Return a menu; ``options`` are labels, values, and whether each is chosen."""
+    entries = [
+        {"label": cut(label, OPTION), "value": value, "default": is_chosen}
+        for label, value, is_chosen in options
+    ]
+    max_values = len(entries) if many else 1
+    minimum = {"min_values": int(required), "required": required}
+    return {"type": 3, "custom_id": custom_id, "options": entries, "max_values": max_values} | minimum
 
 
 def reason(card: Card, verb: Verb) -> Json:
     """Ask for a reason, or for what should change."""
-    pressed = card.button(verb)
-    label, hint = (pressed.asks.question, pressed.asks.hint) if pressed.asks else (pressed.label, "")
-    return _window(card, verb, [_label(label, _text(REASON, needed=pressed.needs is Needs.WORDS), hint)])
+    button = card.button(verb)
+    label, hint = (button.asks.question, button.asks.hint) if button.asks else (button.label, "")
+    text_input = _make_text_input(REASON, required=button.needs is Needs.WORDS)
+    return _make_modal(card, verb, [_make_label(label, text_input, hint)])
 
 
 def ask_grant(
     card: Card, ladder: Sequence[tuple[GrantScope, str]], reaches: Sequence[tuple[GrantAudience, str]]
 ) -> Json:
-    """Ask what may run without asking, whose, and how long; in full above the menus."""
+    """Return the modal of a grant: what may run without asking, for whom and how long.
+
+    The rungs of the ladder stand in full above the menus, which cut them.
+    """
     menus = (
         ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
-        ("Whose requests, and where", REACH, [(words, whose) for whose, words in reaches]),
-        ("How long", LASTING, [(each.words, each) for each in GrantDuration]),
+        ("Whose requests, and where", REACH, [(words, audience) for audience, words in reaches]),
+        ("How long", LASTING, [(duration.words, duration) for duration in GrantDuration]),
     )
-    said = fit("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
-    shown: list[Json] = [{"type": 10, "content": said}]
-    for label, ident, options in menus:
-        shown.append(
-            _label(label, _menu(ident, ((words, v, not at) for at, (words, v) in enumerate(options))))
-        )
-    return _window(card, Verb.SIMILAR, shown)
+    lines = [_GRANT_TEXT, *(f"- {literal(words)}" for _, words in ladder)]
+    shown: list[Json] = [{"type": 10, "content": fit("\n".join(lines), INPUT)}]
+    for label, custom_id, options in menus:
+        entries = [(words, value, position == 0) for position, (words, value) in enumerate(options)]
+        shown.append(_make_label(label, _make_menu(custom_id, entries)))
+    return _make_modal(card, Verb.SIMILAR, shown)
 
 
 def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
-    """Return the fields that a window can hold, by window."""
-    held = [each for each in fields if width(clean(each.as_text)) <= INPUT]
-    return [held[at : at + WINDOW_PARTS] for at in range(0, len(held), WINDOW_PARTS)]
+    """Split the fields into those of each modal; a field with too long a value is left out."""
+    fitting = [field for field in fields if width(clean(field.as_text)) <= INPUT]
+    return [fitting[start : start + WINDOW_PARTS] for start in range(0, len(fitting), WINDOW_PARTS)]
 
 
 def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
-    """Return one window of the form, filled with the arguments as they are."""
-    shown = (
-        _label(each.label, _write_field(str(at), each), each.description) for at, each in enumerate(fields)
-    )
-    return _window(card, Verb.EDIT, shown, page)
+    """Return one page of the edit form, filled with the current arguments."""
+    shown = [
+        _make_label(field.label, _make_input(str(position), field), field.description)
+        for position, field in enumerate(fields)
+    ]
+    return _make_modal(card, Verb.EDIT, shown, page)
 
 
-def _write_field(ident: str, field: Field) -> Json:
-    needed = field.required and not field.nullable and not field.may_be_empty
-    many = field.shape is Shape.CHOICES
-    options = _options(field)
+def _make_input(custom_id: str, field: Field) -> Json:
+    """Return the menu or the text input of a field."""
+    required = field.required and not field.nullable and not field.may_be_empty
+    is_multiple = field.shape is Shape.CHOICES
+    options = _list_options(field)
     if options:
-        on = field.value if many and isinstance(field.value, list) else [field.value]
-        labels = zip(option_labels(options, OPTION), options, strict=True)
-        shown = (
-            (label, str(at), field.value is not None and each in on)
-            for at, (label, each) in enumerate(labels)
-        )
-        return _menu(ident, shown, needed=needed, many=many)
+        is_list = is_multiple and isinstance(field.value, list)
+        chosen = field.value if is_list else [field.value]
+        entries = []
+        for position, label in enumerate(option_labels(options, OPTION)):
+            is_chosen = field.value is not None and options[position] in chosen
+            entries.append((label, str(position), is_chosen))
+        return _make_menu(custom_id, entries, required=required, many=is_multiple)
     value = clean(field.as_text)
-    several = (
-        field.multiline or field.shape in (Shape.LINES, Shape.DATA) or len(value) > _LONG or "\n" in value
-    )
-    return _text(ident, value, needed=needed, long=several)
+    has_lines = field.multiline or field.shape in (Shape.LINES, Shape.DATA) or "\n" in value
+    return _make_text_input(custom_id, value, required=required, long=has_lines or len(value) > _LINE_CHARS)
 
 
-def _options(field: Field) -> Sequence[Any]:
-    found = field.choices or (field.options if field.shape is Shape.CHOICES else ())
-    if len(found) <= OPTIONS:
-        return found
+def _list_options(field: Field) -> Sequence[Any]:
+    """Return the options of a field's menu; none if it has none, or too many."""
+    options = field.choices or (field.options if field.shape is Shape.CHOICES else ())
+    if len(options) <= OPTIONS:
+        return options
     return ()
 
 
 def read_form(
     fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Turn what was sent, by the position of its field, into arguments and faults, by the field's name."""
-    given = {field.name: sent[str(at)] for at, field in enumerate(fields)}
-    return fill_in(fields, arguments, lambda field: _value(field, given[field.name]))
+    """Return the arguments and the faults of a submitted form, by the name of the field.
+
+    ``sent``: the inputs, by the position of their field.
+    """
+    inputs = {field.name: sent[str(position)] for position, field in enumerate(fields)}
+    return fill_in(fields, arguments, lambda field: _read_value(field, inputs[field.name]))
 
 
-def _value(field: Field, given: Any) -> Any:
-    if given == clean(field.as_text):
-        return field.value  # no one touched it
-    if not isinstance(given, list):
-        nothing = not given.strip() and (field.nullable or not field.may_be_empty)
-        if nothing:
+def _read_value(field: Field, entered: Any) -> Any:
+    """Return the value of a field from its input: a text, or the positions of chosen options."""
+    if entered == clean(field.as_text):
+        return field.value  # it was not edited
+    if not isinstance(entered, list):
+        is_empty = not entered.strip()
+        if is_empty and (field.nullable or not field.may_be_empty):
             return None
-        return field.read(given)
-    chosen = [_options(field)[int(each)] for each in given]
-    return field.check_value(chosen if field.shape is Shape.CHOICES else next(iter(chosen), None))
+        return field.read(entered)
+    chosen = [_list_options(field)[int(position)] for position in entered]
+    if field.shape is Shape.CHOICES:
+        return field.check_value(chosen)
+    return field.check_value(chosen[0] if chosen else None)

@@ -1,4 +1,4 @@
-"""Incoming HTTP requests of Discord: signed interactions, read strictly, and people's commands.
+"""Interactions that Discord sends by HTTP: their signatures, strict parsing, and Nod's commands.
 
 Sources, below https://docs.discord.com/developers: interactions/overview (signatures) and
 interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes for what follows).
@@ -18,8 +18,8 @@ from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
-_SKEW = timedelta(minutes=5)
-_IN_SERVER, _WITH_NOD = 0, 1  # interaction contexts
+_MAX_SKEW = timedelta(minutes=5)
+_SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
 EPHEMERAL = 1 << 6
 COMMAND, COMPONENT, WINDOW = 2, 3, 5  # interaction types
 ASK = "Ask Nod"
@@ -28,15 +28,15 @@ COMMANDS = [
     {
         "name": name,
         "type": 1,
-        "description": about,
+        "description": description,
         "options": [
             {"type": 3, "name": "words", "description": hint, "required": True, "max_length": 6000},
-            *({"type": 11, "name": each, "description": "A file for Nod to read"} for each in files),
+            *({"type": 11, "name": option, "description": "A file for Nod to read"} for option in files),
         ],
         "integration_types": [0],
-        "contexts": [_IN_SERVER, _WITH_NOD],
+        "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT],
     }
-    for name, about, hint, files in (
+    for name, description, hint, files in (
         (
             "nod",
             "Ask Nod to do something",
@@ -45,29 +45,29 @@ COMMANDS = [
         ),
         ("approvals", "Rules, grants and the audit log, for admins", "help lists them all", ()),
     )
-] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_IN_SERVER, _WITH_NOD]}]
+] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT]}]
 
 
 def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
-    """Tell if a body has Discord's signature, at most ``_SKEW`` old.
+    """Tell if a body has Discord's signature, at most ``_MAX_SKEW`` old.
 
     ``key`` is the application's public key.
     """
-    stamp = headers.get("x-signature-timestamp", "")
+    timestamp = headers.get("x-signature-timestamp", "")
     try:
-        at = datetime.fromtimestamp(int(stamp), now.tzinfo)
+        signed_at = datetime.fromtimestamp(int(timestamp), now.tzinfo)
         signature = bytes.fromhex(headers.get("x-signature-ed25519", ""))
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, stamp.encode() + body)
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, timestamp.encode() + body)
     except (ValueError, OverflowError, OSError, InvalidSignature):
         return False
-    return abs(now - at) <= _SKEW
+    return abs(now - signed_at) <= _MAX_SKEW
 
 
 def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [each.get("message") or {} for each in message.get("message_snapshots") or ()]
+    return [snapshot.get("message") or {} for snapshot in message.get("message_snapshots") or ()]
 
 
-def _texts(message: Mapping[str, Any]) -> Iterator[str]:
+def _list_texts(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
     yield str(message.get("content") or "")
     for embed in message.get("embeds") or ():
@@ -75,14 +75,17 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
         link = f"({embed['url']})" if embed.get("url") else ""
         yield " ".join(filter(None, (str(embed.get("title") or ""), link)))
         yield str(embed.get("description") or "")
-        yield from (f"{each['name']}: {each['value']}" for each in embed.get("fields") or ())
+        for field in embed.get("fields") or ():
+            yield f"{field['name']}: {field['value']}"
         yield str((embed.get("footer") or {}).get("text") or "")
     poll = message.get("poll") or {}
-    for each in (poll.get("question"), *(answer.get("poll_media") for answer in poll.get("answers") or ())):
-        yield str((each or {}).get("text") or "")
-    yield from (f"(a sticker: {each['name']})" for each in message.get("sticker_items") or ())
+    answers = [answer.get("poll_media") for answer in poll.get("answers") or ()]
+    for poll_text in (poll.get("question"), *answers):
+        yield str((poll_text or {}).get("text") or "")
+    for sticker in message.get("sticker_items") or ():
+        yield f"(a sticker: {sticker['name']})"
     for part in (*(message.get("components") or ()), *_list_forwarded(message)):
-        yield from _texts(part)
+        yield from _list_texts(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,37 +114,39 @@ class Interaction:
             place = DiscordPlace(str(server), channel)
         else:
             place = DiscordPlace("", "", actor.key)
-        called = one_line(str((body.get("channel") or {}).get("name") or ""))
-        names = {str(place.address): f"#{called}"} if server and called else {}
-        private = not message or (message.get("flags") or 0) & EPHEMERAL
-        ref = None if message is None or private else ref_of(message, channel)
+        channel_name = one_line(str((body.get("channel") or {}).get("name") or ""))
+        names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
+        is_private = not message or (message.get("flags") or 0) & EPHEMERAL
+        ref = None if message is None or is_private else ref_of(message, channel)
         data = body["data"]
         return cls(str(body["id"]), int(body["type"]), str(body["token"]), actor, place, data, ref, names)
 
     @property
-    def _about(self) -> Mapping[str, Any]:
+    def _target_message(self) -> Mapping[str, Any]:
         """The message that a message command was used on; empty for other commands."""
         if self.data["name"] != ASK:
             return {}
-        about: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
-        return about
+        target: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
+        return target
 
     @property
     def marked(self) -> tuple[str, Names]:
         """The text as written, with Discord's mention syntax, and the names of those mentioned."""
-        about = self._about
-        if about:
-            return "\n".join(filter(None, _texts(about))), names_in(about)
-        options = self.data.get("options") or ()
-        return next((str(o["value"]) for o in options if o["name"] == "words"), "").strip(), {}
+        target = self._target_message
+        if target:
+            return "\n".join(filter(None, _list_texts(target))), names_in(target)
+        for option in self.data.get("options") or ():
+            if option["name"] == "words":
+                return str(option["value"]).strip(), {}
+        return "", {}
 
     def make_message(self, names: Names) -> tuple[str, str]:
         """Return the command and its text; a question about a message quotes it."""
         name, (words, _) = str(self.data["name"]), self.marked
-        about = self._about
-        if about:
-            author, words = actor_of(about["author"]).label, as_words(words, names)
-            return "nod", f"ask {in_reply_to(author, words or '(no words)', 'Help with this message.')}"
+        target = self._target_message
+        if target:
+            author, quoted = actor_of(target["author"]).label, as_words(words, names) or "(no words)"
+            return "nod", f"ask {in_reply_to(author, quoted, 'Help with this message.')}"
         if name == "nod" and words[:3].lower() == ASKING and not words[3:4].strip():
             return name, as_words(words, names)
         return name, as_accounts(words, self.place.server, names)
@@ -150,20 +155,23 @@ class Interaction:
     def files(self) -> tuple[Upload, ...]:
         """The files attached to the command's options, or to the message that it was used on."""
         resolved = self.data.get("resolved") or {}
-        messages = (resolved.get("messages") or {}).values()
-        found = [
-            *(resolved.get("attachments") or {}).values(),
-            *(
-                a
-                for m in messages
-                for part in (m, *_list_forwarded(m))
-                for a in part.get("attachments") or ()
-            ),
-        ]
-        return tuple(Upload(str(f["filename"]), ref=str(f["url"]), size=int(f["size"])) for f in found)
+        attachments = list((resolved.get("attachments") or {}).values())
+        for message in (resolved.get("messages") or {}).values():
+            for part in (message, *_list_forwarded(message)):
+                attachments += part.get("attachments") or ()
+        return tuple(
+            Upload(str(each["filename"]), ref=str(each["url"]), size=int(each["size"]))
+            for each in attachments
+        )
 
     @property
     def filled(self) -> dict[str, Any]:
         """The values that a person entered in a modal, by custom_id: a text, or a list of values."""
-        inner = [part.get("component") or {} for part in self.data["components"]]
-        return {str(c["custom_id"]): c["values"] if "values" in c else str(c["value"]) for c in inner if c}
+        values: dict[str, Any] = {}
+        for part in self.data["components"]:
+            component = part.get("component")
+            if component:
+                is_list = "values" in component
+                value = component["values"] if is_list else str(component["value"])
+                values[str(component["custom_id"])] = value
+        return values

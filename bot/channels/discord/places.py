@@ -18,7 +18,7 @@ from bot.errors import CopyGone, NotDeliverable
 
 INTERACTIONS = "/discord/interactions"
 NAME = "discord"
-_GUEST = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
+_GUEST_FLAG = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
 CONTENT = 2000  # of one message
 EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
 ROWS = 5  # of components in a message
@@ -50,7 +50,7 @@ class DiscordPlace:
 
     @classmethod
     def of(cls, address: Address) -> Self:
-        """Read an address of ours; raises NotDeliverable for any other text."""
+        """Parse an address. Raises NotDeliverable if it is not of Discord."""
         server, _, channel = address.key.partition("/")
         if not server.isdecimal() or (channel and not channel.isdecimal()):
             raise NotDeliverable(f"{address} is no place in Discord; write discord:SERVER/CHANNEL.")
@@ -60,14 +60,14 @@ class DiscordPlace:
 
 
 def is_guest(member: Mapping[str, Any]) -> bool:
-    """Return whether a server let them in as a guest."""
-    return bool((member.get("flags") or 0) & _GUEST)
+    """Tell if a member was let in as a guest."""
+    return bool((member.get("flags") or 0) & _GUEST_FLAG)
 
 
 def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -> Actor:
-    """Return a person, by the name that the server shows.
+    """Return a person, with the name that the server shows.
 
-    ``member``: what they are there, where that is told.
+    ``member``: Discord's record of them in the server, if it gave one.
     """
     member = member or {}
     standing = None
@@ -82,7 +82,7 @@ def ref_of(message: Mapping[str, Any], channel: str = "") -> str:
 
 
 def path_of(ref: str) -> str:
-    """Return the address of a message in the API; raises CopyGone for what is no reference of ours."""
+    """Return the API's path of a message. Raises CopyGone for any other text than a reference of ours."""
     channel, _, message = ref.partition("/")
     if not (channel.isdecimal() and message.isdecimal()):
         raise CopyGone(f"{ref!r} is no message in Discord.")

@@ -30,21 +30,21 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.value_text import label_of
 from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
 
-_UNREADABLE = "This button no longer works."
-_NOT_HERE = "There is nothing here for you to decide."
-_NOT_OPEN = "It is no longer open, or you may not decide it."
-_NO_LADDER = "Calls like this can't be allowed in advance, or not by you."
-_CHANGED = "One of these has changed. Choose again on the card."
-_OF_ROWS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
-_OF_A_ROW = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
-_FEW = 1500  # units of a text that is shown in place; a longer one is a file
+_UNREADABLE_TEXT = "This button no longer works."
+_NOT_HERE_TEXT = "There is nothing here for you to decide."
+_NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
+_NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
+_CHANGED_TEXT = "One of these has changed. Choose again on the card."
+_CHOOSING_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
+_ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
+_INLINE_UNITS = 1500  # a longer text is sent as a file
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
     """The response to the person who acted. ``replaces``: it replaces the message with the pressed button."""
 
-    words: str = ""  # CommonMark; empty: nothing to tell
+    words: str = ""  # CommonMark; empty for no message
     rows: Sequence[Mapping[str, Any]] = ()
     file: str = ""
     window: Mapping[str, Any] | None = None
@@ -59,129 +59,146 @@ class DiscordPresses:
     inbox: Inbox
     lookup: Lookup
 
-    async def handle(self, call: Interaction) -> Display:
+    async def handle(self, interaction: Interaction) -> Display:
         """Handle a press or a submitted modal.
 
         Raises KeyError or ValueError for a modal that Nod did not make.
         """
-        pressed = str(call.data.get("custom_id"))
-        words = read_choice(pressed)
-        if words:
-            return await self._say(call, words)
-        data = ButtonMark.parse(pressed)
-        if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
-            return Display(_UNREADABLE)
-        at = call.place.address
-        together = data.way in _OF_ROWS or data.verb in GROUP
-        card = await self.lookup.card(data.id, call.actor, at, call.ref, together=together)
+        custom_id = str(interaction.data.get("custom_id"))
+        choice = read_choice(custom_id)
+        if choice:
+            return await self._submit_choice(interaction, choice)
+        data = ButtonMark.parse(custom_id)
+        is_modal, is_form = interaction.kind == WINDOW, data is not None and data.way is Way.SENT
+        if data is None or is_modal != is_form:
+            return Display(_UNREADABLE_TEXT)
+        address = interaction.place.address
+        together = data.way in _CHOOSING_WAYS or data.verb in GROUP
+        card = await self.lookup.card(data.id, interaction.actor, address, interaction.ref, together=together)
         if card is None:
-            return Display(_NOT_HERE)
-        press = Press(call.actor, data.verb, data.id, data.round, address=at, ref=call.ref, names=call.names)
+            return Display(_NOT_HERE_TEXT)
+        press = Press(
+            interaction.actor,
+            data.verb,
+            data.id,
+            data.round,
+            address=address,
+            ref=interaction.ref,
+            names=interaction.names,
+        )
         if data.way is Way.SENT:
-            return await self._take_form(press, card, data.page, call.filled)
-        if data.way in _OF_ROWS:
+            return await self._take_form(press, card, data.page, interaction.filled)
+        if data.way in _CHOOSING_WAYS:
             return await self._choose(press, card, data)
         if data.way is Way.CONTEXT:
-            led = await self.lookup.context(data.id, call.actor, at)
-            if led is None:
+            context = await self.lookup.context(data.id, interaction.actor, address)
+            if context is None:
                 return Display(NOT_YOURS)
-            return _display_text(led, CONTEXT)
-        return await self._first(press, card, data) or await self._press(press, data.way)
+            return _display_text(context, CONTEXT)
+        next_step = await self._prepare(press, card, data)
+        return next_step or await self._submit(press, data.way)
 
-    async def _say(self, call: Interaction, words: str) -> Display:
+    async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show everybody who chose."""
-        at, private = call.place.address, bool(call.place.person)
-        message = make_said(words, call.ref or call.id, call.actor, at, private=private, names=call.names)
-        told = refusal(await self.inbox(message))
-        echo = f"**{literal(call.actor.label)}:** {literal(words)}"
-        return Display(told or echo, public=not told)
+        address, private = interaction.place.address, bool(interaction.place.person)
+        event_id = interaction.ref or interaction.id
+        message = make_said(
+            choice, event_id, interaction.actor, address, private=private, names=interaction.names
+        )
+        refused = refusal(await self.inbox(message))
+        echo = f"**{literal(interaction.actor.label)}:** {literal(choice)}"
+        return Display(refused or echo, public=not refused)
 
-    async def _press(self, press: Press, way: Way = Way.PRESS) -> Display:
-        """Submit the press, and return the response; empty where the card shows it."""
+    async def _submit(self, press: Press, way: Way = Way.PRESS) -> Display:
+        """Submit the press, and return the response; empty if the card shows it."""
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
-        told = reply.on_cards and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
-        return Display("" if told else reply.text)
+        is_shown = reply.on_cards and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
+        return Display("" if is_shown else reply.text)
 
-    async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return the step before the press: a modal, or the full content of the card; None for none."""
-        verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
+    async def _prepare(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
+        """Return the step before the press counts: a modal, or the full card; None if it counts now."""
+        verb, needs = data.verb, card.button(data.verb).needs
+        is_unread = data.way is not Way.READ
         if data.way in (Way.VIEW, Way.ROW):
-            verbs = _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
-            return await self._everything(press, [card], card, GROUP if card.batch else verbs)
-        each = Verb.UNDO if verb is Verb.UNDO_ALL else verb
-        may = await self.lookup.may_press(data.id, press.actor, press.address, each)
-        sure = card.button(verb).sure if unread and may else None
-        words = f"{sure.question} {sure.more}" if sure else ""
-        if sure and each is Verb.UNDO:
-            return Display(
-                literal(words), lay_out_rows([[make_labelled_button(card, verb, Way.READ, sure.yes)]])
-            )
-        if unread and needs is Needs.CONFIRM and (may or verb not in APPROVING):
-            return await self._everything(press, [card], card, {verb}, words)
-        if unread and verb in APPROVING and (hidden := await self._find_hidden(press, card)):
-            return await self._everything(press, hidden, card, {verb})
+            verbs = _ROW_VERBS if data.way is Way.ROW else APPROVING - GROUP
+            return await self._show_everything(press, [card], card, GROUP if card.batch else verbs)
+        single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
+        may_press = await self.lookup.may_press(data.id, press.actor, press.address, single_verb)
+        question = card.button(verb).sure if is_unread and may_press else None
+        words = f"{question.question} {question.more}" if question else ""
+        if question and single_verb is Verb.UNDO:
+            confirm = make_labelled_button(card, verb, Way.READ, question.yes)
+            return Display(literal(words), lay_out_rows([[confirm]]))
+        if is_unread and needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
+            return await self._show_everything(press, [card], card, {verb}, words)
+        hidden = await self._find_hidden(press, card) if is_unread and verb in APPROVING else []
+        if hidden:
+            return await self._show_everything(press, hidden, card, {verb})
         if needs is Needs.WORDS or data.way is Way.WHY:
-            if not may:
-                return Display(_NOT_OPEN)
+            if not may_press:
+                return Display(_NOT_OPEN_TEXT)
             return Display(window=forms.reason(card, verb))
         if needs is Needs.LADDER:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
-            reaches = await self.lookup.reaches(data.id, press.actor, press.address)
-            able = ladder and reaches
-            if able:
-                return Display(window=forms.ask_grant(card, ladder, reaches))
-            return Display(_NO_LADDER)
+            audiences = await self.lookup.reaches(data.id, press.actor, press.address)
+            if not (ladder and audiences):
+                return Display(_NO_GRANT_TEXT)
+            return Display(window=forms.ask_grant(card, ladder, audiences))
         if needs is Needs.FORM:
-            return await self._form(press, card, data)
+            return await self._open_form(press, card, data)
         return None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards of a press if any of them does not show everything."""
-        about = [card]
+        """Return the cards of a press if one of them does not show everything, else none."""
+        cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
-            found = [await self.lookup.card(each, press.actor, press.address) for each in card.group.members]
-            about = [each for each in found if each]
-        if any(each.pending and not render(each).whole for each in about):
-            return about
+            members = card.group.members
+            found = [await self.lookup.card(member, press.actor, press.address) for member in members]
+            cards = [member_card for member_card in found if member_card]
+        if any(shown.pending and not render(shown).whole for shown in cards):
+            return cards
         return []
 
-    async def _everything(
+    async def _show_everything(
         self,
         press: Press,
         cards: Sequence[Card],
-        under: Card,
+        pressed_card: Card,
         verbs: Collection[Verb],
-        first: str = "",
+        note: str = "",
     ) -> Display:
-        """Return the full content of these cards with the next buttons, below the note ``first``."""
-        said = "\n\n".join(filter(None, (first, *map(everything, cards))))
-        may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
-        offered = [verb for verb in under.verbs if may and verb in verbs]
-        asks = not first and under.button(Verb.RETRY).sure  # as on a card
-        ways = {verb: Way.PRESS if asks and verb is Verb.RETRY else Way.READ for verb in offered}
-        rows = lay_out_rows([[make_labelled_button(under, verb, way) for verb, way in ways.items()]])
-        return _display_text(said, first or "Everything it does:", rows)
+        """Return the full content of these cards, below ``note``, with those of ``verbs`` as buttons."""
+        text = "\n\n".join(filter(None, (note, *map(everything, cards))))
+        may_press = await self.lookup.may_press(pressed_card.proposal_id, press.actor, press.address)
+        buttons = []
+        if may_press or not pressed_card.pending:
+            asks_first = not note and pressed_card.button(Verb.RETRY).sure  # as on a card
+            for verb in pressed_card.verbs:
+                if verb in verbs:
+                    way = Way.PRESS if asks_first and verb is Verb.RETRY else Way.READ
+                    buttons.append(make_labelled_button(pressed_card, verb, way))
+        return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
-        """Show the rows of a batch to pick from, or decide those that are picked."""
+        """Show the rows of a batch to pick from, or decide the picked ones."""
         if card.batch is None or not (card.pending or data.way is Way.LOOK):
-            return Display(_NOT_OPEN)
+            return Display(_NOT_OPEN_TEXT)
         if data.round != card.round:
-            return Display(_CHANGED, replaces=data.way is not Way.CHOOSE)
+            return Display(_CHANGED_TEXT, replaces=data.way is not Way.CHOOSE)
         try:
             picked = Picked.parse(data.picked) if data.picked else Picked.all_of(card)
         except ValueError:
-            return Display(_UNREADABLE)
+            return Display(_UNREADABLE_TEXT)
         if data.way is not Way.DECIDE:
             toggles = data.way is Way.TOGGLE
             page = data.page // PAGE if toggles else data.page
             if toggles:
                 picked = picked.toggle(data.page)
             rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
-            part, _, _ = page_of(card, page)
-            return Display(fit(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
+            shown_card, _, _ = page_of(card, page)
+            return Display(fit(OUTLINER.card(shown_card).made, CONTENT), rows, replaces=bool(data.picked))
         declines = data.verb is Verb.APPROVE_ALL
         if not (data.page or render(card).whole):
             approve, others = picked.split_rows(card)
@@ -192,56 +209,62 @@ class DiscordPresses:
         reply = await self.inbox(choice)
         return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
 
-    async def _arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:
-        asked = self.lookup.arguments(press.proposal_id, press.actor, press.address)
-        return await asked if card.pending else None
+    async def _load_arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:
+        if not card.pending:
+            return None
+        return await self.lookup.arguments(press.proposal_id, press.actor, press.address)
 
-    async def _form(self, press: Press, card: Card, data: ButtonMark) -> Display:
-        arguments = await self._arguments(press, card)
+    async def _open_form(self, press: Press, card: Card, data: ButtonMark) -> Display:
+        arguments = await self._load_arguments(press, card)
         if arguments is None:
-            return Display(_NOT_OPEN)
+            return Display(_NOT_OPEN_TEXT)
         pages = forms.pages(fields_of(card.schema, arguments))
         if len(pages) == 1 or data.way is Way.FILL:
             return Display(window=forms.form(card, data.page, pages[data.page]))
-        names = (cut(", ".join(field.label for field in page), BUTTON) for page in pages)
-        parts = [
-            make_labelled_button(card, Verb.EDIT, Way.FILL, name, page) for page, name in enumerate(names)
-        ]
-        asked = f"Which part? {leaves_out(card.schema, arguments)}".strip()
-        return Display(asked if parts else "It has nothing to edit here.", lay_out_rows(in_rows(parts)))
+        if not pages:
+            return Display("It has nothing to edit here.")
+        buttons = []
+        for number, fields in enumerate(pages):
+            label = cut(", ".join(field.label for field in fields), BUTTON)
+            buttons.append(make_labelled_button(card, Verb.EDIT, Way.FILL, label, number))
+        question = f"Which part? {leaves_out(card.schema, arguments)}".strip()
+        return Display(question, lay_out_rows(in_rows(buttons)))
 
-    async def _take_form(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+    async def _take_form(self, press: Press, card: Card, page: int, values: Mapping[str, Any]) -> Display:
+        """Take a submitted modal; ``values`` are its inputs by custom_id."""
         if press.verb is Verb.EDIT:
-            return await self._keep_edit(press, card, page, sent)
+            return await self._take_edit(press, card, page, values)
         if press.verb is not Verb.SIMILAR:
-            return await self._press(replace(press, reason=str(sent[forms.REASON]).strip() or None))
-        rung, whose, lasting = (sent[name][0] for name in (forms.RUNG, forms.REACH, forms.LASTING))
-        chosen = replace(
-            press, rung=GrantScope(rung), reach=GrantAudience(whose), lasting=GrantDuration(lasting)
-        )
-        return await self._press(chosen)
+            reason = str(values[forms.REASON]).strip()
+            return await self._submit(replace(press, reason=reason or None))
+        scope, audience = GrantScope(values[forms.RUNG][0]), GrantAudience(values[forms.REACH][0])
+        duration = GrantDuration(values[forms.LASTING][0])
+        return await self._submit(replace(press, rung=scope, reach=audience, lasting=duration))
 
-    async def _keep_edit(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+    async def _take_edit(self, press: Press, card: Card, page: int, values: Mapping[str, Any]) -> Display:
         """Store a submitted edit, and return the new card for this person to decide."""
-        original = await self._arguments(press, card)
+        original = await self._load_arguments(press, card)
         if card.round != press.round or original is None:
-            return await self._press(press)
+            return await self._submit(press)
         fields = forms.pages(fields_of(card.schema, original))[page]
-        arguments, faults = forms.read_form(fields, sent, original)
+        arguments, faults = forms.read_form(fields, values, original)
         reply = Reply(Answer.INVALID, "", fields=faults)
         if not faults:
             reply = await self.inbox(replace(press, arguments=arguments))
         if reply.answer is not Answer.ACCEPTED:
-            said = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()] or [reply.text]
-            return Display(fit("\n".join(["Nothing was changed.", *said]), CONTENT))
-        now = await self.lookup.card(press.proposal_id, press.actor, press.address)
-        if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:
+            fault_lines = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
+            lines = ["Nothing was changed.", *(fault_lines or [reply.text])]
+            return Display(fit("\n".join(lines), CONTENT))
+        new_card = await self.lookup.card(press.proposal_id, press.actor, press.address)
+        if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).whole:
             return Display(reply.text)
-        label = "" if now.kind.is_answer else "Approve as edited"
-        return Display(reply.text, lay_out_rows([[make_labelled_button(now, Verb.APPROVE, Way.READ, label)]]))
+        label = "" if new_card.kind.is_answer else "Approve as edited"
+        approve = make_labelled_button(new_card, Verb.APPROVE, Way.READ, label)
+        return Display(reply.text, lay_out_rows([[approve]]))
 
 
 def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
-    if width(text) <= _FEW:
+    """Return a response with a text: in place, or as a file below ``head`` if it is long."""
+    if width(text) <= _INLINE_UNITS:
         return Display(fence(text), rows)
     return Display(head, rows, text)

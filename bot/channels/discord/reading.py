@@ -1,8 +1,8 @@
-"""The words that people write in Discord: its marks for people, places, times, commands and emoji.
+"""Reading text of Discord: its marks for people, places, times, commands and emoji.
 
 The marks: https://docs.discord.com/developers/reference#message-formatting. In code Discord shows them as
-they are written, and so does Nod. A command's words come without the names of those whom they mention, so
-Discord is asked for them.
+they are written, and so does Nod. A command comes without the names of the people that it mentions, so Nod
+asks Discord for them.
 """
 
 import asyncio
@@ -17,70 +17,71 @@ from bot.channels.discord.transport import DiscordRest
 from bot.domain.text import one_line
 from bot.errors import ChannelError
 
-MAX_NAMES = 20  # that are looked up for one message; the others are said to be unknown
+MAX_NAMES = 20  # looked up for one message; others are named as unknown
 _WAIT_SECONDS = 1.0
-_CODE = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
-_PERSON, _ROLE, _CHANNEL = (
+_CODE_PART = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
+_PERSON_PART, _ROLE_PART, _CHANNEL_PART = (
     r"<@!?(?P<person>\d{1,20})>",
     r"<@&(?P<role>\d{1,20})>",
     r"<#(?P<channel>\d{1,20})>",
 )
-_TIME = r"<t:(?P<time>-?\d{1,13})(?::[tTdDfFsSR])?>"
-_COMMAND = r"</(?P<command>[^:<>\n]{1,100}):\d{1,20}>"
-_EMOJI = r"<a?:(?P<emoji>\w{1,32}):\d{1,20}>"
-_GUIDE = r"<id:(?P<guide>[\w-]{1,32})(?::\d{1,20})?>"
-_MARK = re.compile(f"{_CODE}|{_PERSON}|{_ROLE}|{_CHANNEL}|{_TIME}|{_COMMAND}|{_EMOJI}|{_GUIDE}", re.DOTALL)
-_GUIDES = {
+_TIME_PART = r"<t:(?P<time>-?\d{1,13})(?::[tTdDfFsSR])?>"
+_COMMAND_PART = r"</(?P<command>[^:<>\n]{1,100}):\d{1,20}>"
+_EMOJI_PART = r"<a?:(?P<emoji>\w{1,32}):\d{1,20}>"
+_GUIDE_PART = r"<id:(?P<guide>[\w-]{1,32})(?::\d{1,20})?>"
+_MARK_PATTERN = re.compile(
+    f"{_CODE_PART}|{_PERSON_PART}|{_ROLE_PART}|{_CHANNEL_PART}|{_TIME_PART}|{_COMMAND_PART}|{_EMOJI_PART}|{_GUIDE_PART}",
+    re.DOTALL,
+)
+_GUIDE_NAMES = {
     "customize": "Channels & Roles",
     "browse": "Browse Channels",
     "guide": "Server Guide",
     "linked-roles": "Linked Roles",
 }
-_UNKNOWN = {"person": "@unknown person", "role": "@unknown role", "channel": "#unknown channel"}
-_OWN = re.compile(
+_UNKNOWN_NAMES = {"person": "@unknown person", "role": "@unknown role", "channel": "#unknown channel"}
+_ADDRESS_PATTERN = re.compile(
     rf"```.*?```|`[^`\n]*`|(?<![\w:/]){NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
     re.DOTALL,
 )
 
 Names = Mapping[tuple[str, str], str]
-"""The names of people, roles and channels, by the sort of mark and the id."""
+"""The names of people, roles and channels, by the kind of mark and the id."""
 
 
 def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Return the names that a message brings along, of its own mentions and of those in what it forwards."""
-    found = {}
+    """Return the names that a message contains for its mentions, and for those in forwarded messages."""
+    names = {}
     for user in message.get("mentions") or ():
-        called = (user.get("member") or {}).get("nick") or user.get("global_name") or user.get("username")
-        found["person", str(user["id"])] = f"@{one_line(str(called or 'unknown person'))}"
+        name = (user.get("member") or {}).get("nick") or user.get("global_name") or user.get("username")
+        names["person", str(user["id"])] = f"@{one_line(str(name or 'unknown person'))}"
     for channel in message.get("mention_channels") or ():
-        found["channel", str(channel["id"])] = f"#{one_line(str(channel['name']))}"
-    for each in message.get("message_snapshots") or ():
-        found |= names_in(each.get("message") or {})
-    return found
+        names["channel", str(channel["id"])] = f"#{one_line(str(channel['name']))}"
+    for snapshot in message.get("message_snapshots") or ():
+        names |= names_in(snapshot.get("message") or {})
+    return names
 
 
 async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -> Names:
-    """Ask Discord what those are called that a text mentions; who can't be found is left out."""
-    wanted = dict.fromkeys(
-        (kind, ident)
-        for found in _MARK.finditer(words)
-        for kind in _UNKNOWN
-        if (ident := found[kind]) and (kind, ident) not in known
-    )
-    asked = [*wanted][:MAX_NAMES]
-    if not asked:
+    """Return ``known`` and the names that Discord gives for other mentions in a text."""
+    wanted: dict[tuple[str, str], None] = {}
+    for match in _MARK_PATTERN.finditer(words):
+        for kind in _UNKNOWN_NAMES:
+            if match[kind] and (kind, match[kind]) not in known:
+                wanted[kind, match[kind]] = None
+    mentions = list(wanted)[:MAX_NAMES]
+    if not mentions:
         return known
-    if any(kind == "role" for kind, _ in asked):
-        roles = await _roles(rest, server)
-    else:
-        roles = {}
-    others = [each for each in asked if each[0] != "role"]
-    told = await asyncio.gather(*(_name(rest, server, *each) for each in others))
-    found = {each: name for each, name in zip(others, told, strict=True) if name}
-    return {**known, **roles, **found}
+    roles: dict[tuple[str, str], str] = {}
+    if any(kind == "role" for kind, _ in mentions):
+        roles = await _fetch_roles(rest, server)
+    others = [mention for mention in mentions if mention[0] != "role"]
+    fetched = await asyncio.gather(*(_fetch_name(rest, server, *mention) for mention in others))
+    names = {mention: name for mention, name in zip(others, fetched, strict=True) if name}
+    return {**known, **roles, **names}
 
 
-async def _name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
+async def _fetch_name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
     with suppress(ChannelError, KeyError, TypeError, AttributeError):
         if kind == "channel":
             channel = await rest.call("GET", f"/channels/{ident}", patience=_WAIT_SECONDS)
@@ -91,61 +92,63 @@ async def _name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
     return ""
 
 
-async def _roles(rest: DiscordRest, server: str) -> dict[tuple[str, str], str]:
+async def _fetch_roles(rest: DiscordRest, server: str) -> dict[tuple[str, str], str]:
     with suppress(ChannelError, KeyError, TypeError):
         if server:
-            found = await rest.call("GET", f"/guilds/{server}/roles", patience=_WAIT_SECONDS)
-            return {("role", str(each["id"])): f"@{one_line(str(each['name']))}" for each in found}
+            roles = await rest.call("GET", f"/guilds/{server}/roles", patience=_WAIT_SECONDS)
+            return {("role", str(role["id"])): f"@{one_line(str(role['name']))}" for role in roles}
     return {}
 
 
 def as_words(words: str, names: Names) -> str:
-    """Return a text with what its marks say to people, as Discord shows them."""
+    """Return a text with its marks as words, as Discord shows them to people."""
 
-    def word(found: re.Match[str]) -> str:
-        if found["time"]:
-            return _moment(int(found["time"]), found[0])
-        if found["command"]:
-            return f"/{found['command']}"
-        if found["emoji"]:
-            return f":{found['emoji']}:"
-        if found["guide"]:
-            return f"#{_GUIDES.get(found['guide'], found['guide'])}"
-        for kind, unknown in _UNKNOWN.items():
-            if found[kind]:
-                return names.get((kind, found[kind]), unknown)
-        return found[0]
+    def write_mark(match: re.Match[str]) -> str:
+        if match["time"]:
+            return _format_time(int(match["time"]), match[0])
+        if match["command"]:
+            return f"/{match['command']}"
+        if match["emoji"]:
+            return f":{match['emoji']}:"
+        if match["guide"]:
+            return f"#{_GUIDE_NAMES.get(match['guide'], match['guide'])}"
+        for kind, unknown in _UNKNOWN_NAMES.items():
+            if match[kind]:
+                return names.get((kind, match[kind]), unknown)
+        return match[0]
 
-    return _MARK.sub(word, words)
+    return _MARK_PATTERN.sub(write_mark, words)
 
 
 def as_accounts(words: str, server: str, names: Names) -> str:
-    """Return the words of an admin command: people and channels as Nod names them, the rest as words."""
+    """Return the text of an admin command with people and channels as addresses, other marks as words."""
 
-    def account(found: re.Match[str]) -> str:
-        if found["person"]:
-            return f"{NAME}:{found['person']}"
-        if found["channel"]:
-            return f"{NAME}:{server}/{found['channel']}"
-        return as_words(found[0], names)
+    def write_mark(match: re.Match[str]) -> str:
+        if match["person"]:
+            return f"{NAME}:{match['person']}"
+        if match["channel"]:
+            return f"{NAME}:{server}/{match['channel']}"
+        return as_words(match[0], names)
 
-    return _MARK.sub(account, words)
+    return _MARK_PATTERN.sub(write_mark, words)
 
 
 def with_mentions(markdown: str, server: str) -> str:
-    """Turn accounts and channels of a server in Nod's own words into what Discord shows by name."""
+    """Replace addresses of people and of a server's channels by mentions, which Discord shows by name."""
 
-    def shown(found: re.Match[str]) -> str:
-        if found["person"]:
-            return f"<@{found['person']}>"
-        return f"<#{found['channel']}>" if found["channel"] and found["server"] == server else found[0]
+    def write_mention(match: re.Match[str]) -> str:
+        if match["person"]:
+            return f"<@{match['person']}>"
+        if match["channel"] and match["server"] == server:
+            return f"<#{match['channel']}>"
+        return match[0]
 
-    return _OWN.sub(shown, markdown)
+    return _ADDRESS_PATTERN.sub(write_mention, markdown)
 
 
-def _moment(stamp: int, written: str) -> str:
+def _format_time(timestamp: int, written: str) -> str:
     try:
-        at = datetime.fromtimestamp(stamp, UTC)
+        moment = datetime.fromtimestamp(timestamp, UTC)
     except (ValueError, OverflowError, OSError):
         return written
-    return f"{at.day} {at:%b %Y, %H:%M} UTC"
+    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"

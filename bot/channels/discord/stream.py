@@ -1,7 +1,7 @@
 """One turn in Discord: a message that grows by edits while the model writes.
 
-An edit goes out after a pause, and only while Discord's own count says that more are allowed, so that a
-channel keeps room for cards.
+An edit goes out after a pause, and only if Discord's rate limit leaves room for more, so that cards can be
+posted in between.
 """
 
 from contextlib import suppress
@@ -16,8 +16,8 @@ from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
-_PACE = timedelta(seconds=1.5)
-_MARK = " ▍"  # the text is still being written
+_EDIT_PACE = timedelta(seconds=1.5)
+_WRITING_MARK = " ▍"  # the text is still being written
 
 log = logger(__name__)
 
@@ -30,49 +30,49 @@ class DiscordStream(StreamedMessage):
         self._rest = rest
         self._clock = clock
         self._place = place
-        self._shown = ""  # the message that grows
-        self._last: datetime | None = None
+        self._ref = ""  # the message that grows, empty before it is posted
+        self._sent_at: datetime | None = None
 
     async def preview(self, text: str, doing: str) -> None:
-        below = _MARK if text.strip() else ""
+        suffix = _WRITING_MARK if text.strip() else ""
         if doing:
-            below = f"\n\n*⏳ {literal(doing)}*"
-        pieces = split(f"{text}{below}")
+            suffix = f"\n\n*⏳ {literal(doing)}*"
+        pieces = split(f"{text}{suffix}")
         now = self._clock()
-        if not pieces or (self._last is not None and now - self._last < _PACE):
+        if not pieces or (self._sent_at is not None and now - self._sent_at < _EDIT_PACE):
             return
-        if not await self._rest.spare(self._place, "PATCH" if self._shown else "POST"):
+        if not await self._rest.spare(self._place, "PATCH" if self._ref else "POST"):
             return
-        self._last = now
+        self._sent_at = now
         message = {"content": pieces[-1], "flags": PLAIN}
-        if self._shown:
-            await self._rest.edit(self._shown, message, patience=0)
+        if self._ref:
+            await self._rest.edit(self._ref, message, patience=0)
         else:
-            self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
+            self._ref = ref_of(await self._rest.post(self._place, message, patience=0))
 
     async def finish(self, text: str, note: str) -> None:
         if note:
             text = f"{text}\n\n{note}"
-        pieces, there = split(text), 0
+        pieces, already_posted = split(text), 0
         posts = in_few(pieces, text, note)
         buttons = saying(self.choices)
-        left = self._shown
-        if left:
+        ref = self._ref
+        if ref:
             try:
                 if pieces:
                     rows = buttons if len(posts) == 1 else []
                     message = {"content": pieces[0], "flags": PLAIN, "components": rows}
-                    await self._rest.edit(left, message)
+                    await self._rest.edit(ref, message)
                 else:
-                    await self._rest.delete(left)
-                there, left = 1, ""
-            except ChannelError as error:  # post it all again, and remove what is left of it
+                    await self._rest.delete(ref)
+                already_posted, ref = 1, ""
+            except ChannelError as error:  # post all of it again, and remove the preview
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
 
-        async def post(each: str | FullText) -> None:
-            await self._rest.post_text(self._place, each, buttons if each is posts[-1] else ())
+        async def send_post(post: str | FullText) -> None:
+            await self._rest.post_text(self._place, post, buttons if post is posts[-1] else ())
 
-        await post_each(posts, there, post)
-        if left:
+        await post_each(posts, already_posted, send_post)
+        if ref:
             with suppress(ChannelError):
-                await self._rest.delete(left)
+                await self._rest.delete(ref)

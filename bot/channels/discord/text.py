@@ -1,4 +1,4 @@
-"""Text for Discord: hostile until it went through here.
+"""Text for Discord. All text is hostile until one of these functions has escaped it.
 
 Discord reads a part of CommonMark, and mentions, times and emoji in ``<…>``:
 https://docs.discord.com/developers/reference (message formatting).
@@ -16,29 +16,29 @@ from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 
-_SPECIAL = re.compile(r"<(?=[@#:/]|a:|t:|id:)")
-_MARKUP = re.compile(r"([\\*_~`|>#\[\]<:@-])")
+_SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")
+_MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")
 _FENCE = "```"
-_STYLES = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
+_STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 
 
 def literal(text: str) -> str:
-    """Escape a text so that nothing in it is markup. Parts keep their own direction.
+    """Escape a text so that nothing in it is markup; Discord drops the backslashes.
 
-    Discord drops the backslashes.
+    Parts keep their own direction of writing.
     """
-    return _MARKUP.sub(r"\\\1", set_apart(clean(text)))
+    return _MARKUP_PATTERN.sub(r"\\\1", set_apart(clean(text)))
 
 
 def neutralise(markdown: str) -> str:
     """Neutralise mentions and times in CommonMark."""
-    return neutralise_mentions(markdown, _SPECIAL)
+    return neutralise_mentions(markdown, _SPECIAL_PATTERN)
 
 
 def fence(text: str) -> str:
-    """Put text into a code block, or escape it where it would end the block.
+    """Put a text into a code block, or escape it if it would end the block.
 
-    What is written from right to left is a quote: there each line can have its own direction.
+    Text from right to left becomes a quote: there each line can have its own direction.
     """
     if runs_right_to_left(text):
         return "\n".join(f"> {literal(line)}" for line in clean(text).split("\n"))
@@ -48,21 +48,22 @@ def fence(text: str) -> str:
 
 
 def width(text: str) -> int:
+    """Return the length of a text in UTF-16 units, by which Discord's limits are counted here."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut(text: str, limit: int) -> str:
-    """Give a label, which has no markup, within ``limit`` units, ending in a mark where it was cut."""
+    """Return a label, which has no markup, within ``limit`` units; a cut one ends in an ellipsis."""
     text = clean(text)
     marks = width(set_apart(text)) - width(text)
     return set_apart(fit(text, max(limit - marks, 1)))
 
 
-def fit(written: str, limit: int) -> str:
-    """Give what is ready for Discord within ``limit`` units, ending in a mark where it was cut."""
-    if width(written) <= limit:
-        return written
-    return f"{prefix(written, limit - 1, width)}…"
+def fit(escaped: str, limit: int) -> str:
+    """Return an escaped text within ``limit`` units; a cut one ends in an ellipsis."""
+    if width(escaped) <= limit:
+        return escaped
+    return f"{prefix(escaped, limit - 1, width)}…"
 
 
 def split(markdown: str, limit: int = CONTENT) -> list[str]:
@@ -76,11 +77,11 @@ class DiscordTextBuilder(TextBuilder[str]):
         if "pre" in styles:
             return fence(text)
         if "code" in styles:
-            made = _MARKUP.sub(r"\\\1", isolate(clean(text)))
+            made = _MARKUP_PATTERN.sub(r"\\\1", isolate(clean(text)))
         else:
             made = literal(text)
         for style in styles if made.strip() else ():
-            made = _STYLES[style].format(made)
+            made = _STYLE_FORMATS[style].format(made)
         return made
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:
@@ -100,8 +101,10 @@ class DiscordTextBuilder(TextBuilder[str]):
 
     def cut(self, text: str, units: int) -> str:
         head = prefix(clean(text), units, width)
-        while (written := width(literal(head))) > units:
-            head = head[: len(head) * units // written]
+        size = width(literal(head))
+        while size > units:
+            head = head[: len(head) * units // size]
+            size = width(literal(head))
         return head
 
 
