@@ -387,7 +387,7 @@ class SlackChannel(Platform):
         place = SlackPlace.of(address)
         client = await self._workspaces.client(place.team)
         try:
-            async with within(_GROUP_PATIENCE):
+            async with within(_LOOKUP_SECONDS):
                 with translate_errors():
                     found = await client.conversations_info(channel=await posting.channel_of(client, place))
         except TimeoutError:

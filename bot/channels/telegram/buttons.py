@@ -1,7 +1,7 @@
 """The data of a button: its action, the proposal's opaque id and the round it was shown in.
 
-Telegram takes 1 to 64 bytes and the library does not check it, so it is checked here when built. What comes
-back is parsed strictly: a client may send whatever it likes.
+Telegram takes 1 to 64 bytes. The library does not check that, so it is checked here when a button is built.
+Data that comes back is parsed strictly: a client may send anything.
 """
 
 import re
@@ -16,14 +16,14 @@ from bot.channels.telegram.limits import CALLBACK_BYTES
 from bot.domain.chat import make_choice_buttons
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
-_SHAPE = re.compile(
+_DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
     r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
 )
 
 
 def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
-    """Return a button for each, one below the other; None without any."""
+    """Return a button for each choice, one below the other; None without any."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     if rows:
         return InlineKeyboardMarkup(rows)
@@ -36,25 +36,27 @@ def make_disabled_button(label: str) -> InlineKeyboardButton:
 
 
 def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
-    """Return the keyboard without what an older Bot API server refuses.
-
-    Itself where there is no such thing.
-    """
-    rows = [[b for b in row if not (b.api_kwargs or b.copy_text)] for row in markup.inline_keyboard]
-    kept = sum(map(len, rows)) == sum(map(len, markup.inline_keyboard))
-    if kept:
+    """Return the keyboard without buttons that an older Bot API server refuses; itself if it has none."""
+    rows = []
+    has_new = False
+    for row in markup.inline_keyboard:
+        old = [button for button in row if not (button.api_kwargs or button.copy_text)]
+        has_new = has_new or len(old) < len(row)
+        if old:
+            rows.append(old)
+    if not has_new:
         return markup
-    return InlineKeyboardMarkup([row for row in rows if row])
+    return InlineKeyboardMarkup(rows)
 
 
 class ButtonAction(StrEnum):
-    """The actions of buttons that are no plain verb, and short codes of verbs."""
+    """The codes of buttons: short ones of verbs, and steps that are no verb."""
 
     CONFIRM_APPROVE = "su"  # approve what can't be undone: the answer to the question that Approve asks
-    CANCEL = "ke"  # the other answer
+    CANCEL = "ke"  # the answer no
     CONFIRM_UNDO = "us"  # undo it: the answer to the question that Undo asks
     UNDO = "un"
-    FOR_REAL = "fr"
+    FOR_REAL = "fr"  # run a tried call for real
     CONFIRM_FOR_REAL = "fs"  # the answer to the question that it asks
     CONFIRM_UNDO_ALL = "uz"  # the answer to the question that Undo all asks
     APPROVE = "ap"
@@ -110,7 +112,7 @@ VERBS = {
     ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
     ButtonAction.REVISE: Verb.REVISE,
 }
-"""The buttons that are verbs as they stand. A verb that is not here carries its own name."""
+"""The verb that a button presses. Verbs without a code here carry their own name."""
 
 SURE: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
@@ -119,7 +121,7 @@ SURE: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.FOR_REAL: ButtonAction.CONFIRM_FOR_REAL,
     Verb.UNDO_ALL: ButtonAction.CONFIRM_UNDO_ALL,
 }
-"""What asks once more, and the answer that does it."""
+"""The actions that ask for confirmation, and the action of the answer yes."""
 
 _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
 _VERB_ACTIONS: dict[Verb, ButtonAction] = {
@@ -182,23 +184,25 @@ class ButtonData:
 
     @property
     def verb(self) -> Verb | None:
-        """The verb it presses; None for a step of a dialogue or of a grant."""
+        """The verb that the button presses; None for a step of a dialogue or of a grant."""
         if isinstance(self.action, Verb):
             return self.action
         return VERBS.get(self.action)
 
     @property
     def asks(self) -> bool:
-        """True if it belongs to a dialogue in which the person types."""
-        return self.action in DIALOGUE_ACTIONS or (
-            self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
-        )
+        """True if the button belongs to a dialogue in which the person types."""
+        if self.action in DIALOGUE_ACTIONS:
+            return True
+        return self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS
 
     def pack(self) -> str:
-        """Write the data of a button; raises ValueError when it is too long or would not read back."""
+        """Return the data as text. Raises ValueError if it is too long or would not parse again."""
         packed = f"{self.action}.{self.id}.{self.round}"
         if self.index is not None:
-            packed += f".{self.index}" + (f".{self.picked}" if self.picked else "")
+            packed += f".{self.index}"
+            if self.picked:
+                packed += f".{self.picked}"
         if len(packed.encode()) > CALLBACK_BYTES or self.parse(packed) != self:
             raise ValueError(f"{packed!r} does not fit a button")
         return packed
@@ -206,7 +210,7 @@ class ButtonData:
     @classmethod
     def parse(cls, data: str) -> Self | None:
         """Parse what `pack` writes; None for anything else."""
-        match = _SHAPE.fullmatch(data)
+        match = _DATA_PATTERN.fullmatch(data)
         action = _find_action(match[1]) if match else None
         if match is None or action is None:
             return None

@@ -1,8 +1,7 @@
-"""A card as Telegram shows it: text with entities and an inline keyboard. Pure.
+"""Rendering of a `Card` for Telegram: text with entities and an inline keyboard. Pure.
 
-A card whose changes do not fit one message is cut with a marker, and VIEW_ALL stands where Approve would:
-all of it is shown by `whole`, and Approve is under its last message. The text is laid out in
-``bot/channels/card_text.py``.
+A card whose changes do not fit one message is cut with a mark and has VIEW_ALL in place of Approve: that
+posts the full content (`whole`) with Approve below it. ``bot/channels/card_text.py`` lays out the text.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ from bot.domain.verbs import (
     with_reason,
 )
 
-_STYLES = {
+_BUTTON_STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
     Look.DANGER: KeyboardButtonStyle.DANGER,
     Look.PLAIN: KeyboardButtonStyle.PRIMARY,
@@ -60,7 +59,7 @@ _BATCH_VERBS = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 @dataclass(frozen=True, slots=True)
 class TelegramCard:
-    """A message with a card; ``cut`` says that something of what would run is not in the text."""
+    """A message with a card; ``cut``: a part of the change is not in the text."""
 
     rich: Rich
     keyboard: InlineKeyboardMarkup | None
@@ -68,14 +67,14 @@ class TelegramCard:
 
 
 def render_card(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
-    """Lay out the pending or the resolved twin; fits one message whatever the card holds.
+    """Render a card, pending or resolved, as one message.
 
-    ``unseen``: how many others of its group are cut and have not been viewed where this card stands.
+    ``unseen``: the number of other cards of its group that are cut and were not viewed in this chat.
     ``more``: with the buttons that are rarely wanted.
     """
-    laid = OUTLINER.card(card)
-    buttons = keyboard(card, cut=laid.cut, left_out=laid.left_out, unseen=unseen, more=more)
-    return TelegramCard(trim(laid.made), buttons, laid.cut)
+    parts = OUTLINER.card(card)
+    buttons = keyboard(card, cut=parts.cut, left_out=parts.left_out, unseen=unseen, more=more)
+    return TelegramCard(trim(parts.made), buttons, parts.cut)
 
 
 def keyboard(
@@ -87,52 +86,65 @@ def keyboard(
     unseen: int = 0,
     more: bool = False,
 ) -> InlineKeyboardMarkup | None:
-    """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand.
+    """Return the buttons of a card. Verbs whose input Telegram has no screen for get none.
 
-    ``left_out``: View all is worth a press, but nothing of what would run is missing. ``more``: what is
-    rarely wanted stands there, too, and not behind a button.
-    What asks for something that Telegram has no screen for is not offered.
+    ``cut``: a part of the change is missing, so nothing approves it. ``viewed``: these are the buttons below
+    the full content, which may approve. ``left_out``: another part is missing, so View all is offered.
+    ``more``: with the buttons that are rarely wanted, in place of a button that opens them.
     """
     if card.batch:
-        return _make_batch_keyboard(
-            card, card.batch, hidden=cut and not viewed, left_out=left_out, viewed=viewed
-        )
+        hidden = cut and not viewed
+        return _make_batch_keyboard(card, card.batch, hidden=hidden, left_out=left_out, viewed=viewed)
     hidden = cut and card.pending and not viewed
     offered = _list_verbs(card, hidden=hidden)
-    rows: list[list[InlineKeyboardButton]] = []
+    verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS[:-1]]
+    rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
     if hidden:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
-    rows += [[_make_verb_button(card, a) for a in row if a in offered] for row in _VERB_ROWS[:-1]]
-    if hidden and Verb.APPROVE in card.verbs:
-        rows[1].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
-    rare = _make_rare_rows(card, offered)
-    if any(rare) and not more and not viewed:
-        rare = []
-        rows[1 + hidden].append(
-            _make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None)
-        )  # next to Edit
-    rows += [*rare, *_make_copy_rows(card)] if more else rare
-    rows[:0] = [[_make_verb_button(card, a)] for a in CHOICES if a in offered]
+        if Verb.APPROVE in card.verbs:
+            verb_rows[0].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
+    rare_rows = _make_rare_rows(card, offered)
+    opens_menu = any(rare_rows) and not more and not viewed
+    if opens_menu:
+        verb_rows[1].append(_make_action_button(card, ButtonAction.MORE, _MORE_LABEL, style=None))
+        rare_rows = []
+    rows += [*verb_rows, *rare_rows]
+    if more:
+        rows += _make_copy_rows(card)
     if left_out and card.pending and not cut and not viewed:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL, style=None)])
-    group = [
-        _make_verb_button(card, a)
-        for a in _GROUP_VERBS
-        if a in offered and not (unseen and a is Verb.APPROVE_ALL)
-    ]
-    if unseen and Verb.APPROVE_ALL in card.verbs:
-        group.insert(
-            0, _make_action_button(card, ButtonAction.VIEW_GROUP, f"View what is cut ({unseen + hidden})")
-        )
-    rows.append(group)
+    rows.append(_make_group_row(card, offered, unseen, hidden=hidden))
     if not card.pending and not viewed:
-        linked = bool(card.result_url and web_link(card.result_url))
-        opening = [InlineKeyboardButton("Open", url=card.result_url)] if linked else []
-        rows.append([*opening, _make_action_button(card, ButtonAction.VIEW, DETAILS, style=None)])
+        rows.append(_make_details_row(card))
     rows = [row for row in rows if row]
     if rows:
         return InlineKeyboardMarkup(rows)
     return None
+
+
+def _make_verb_row(card: Card, verbs: Sequence[Verb], offered: Sequence[Verb]) -> list[InlineKeyboardButton]:
+    return [_make_verb_button(card, verb) for verb in verbs if verb in offered]
+
+
+def _make_group_row(
+    card: Card, offered: Sequence[Verb], unseen: int, *, hidden: bool
+) -> list[InlineKeyboardButton]:
+    """Return the buttons for all cards of a group; Approve all only if no card of it is unseen."""
+    verbs = [verb for verb in _GROUP_VERBS if verb in offered]
+    if unseen and Verb.APPROVE_ALL in verbs:
+        verbs.remove(Verb.APPROVE_ALL)
+    row = [_make_verb_button(card, verb) for verb in verbs]
+    if unseen and Verb.APPROVE_ALL in card.verbs:
+        label = f"View what is cut ({unseen + hidden})"
+        row.insert(0, _make_action_button(card, ButtonAction.VIEW_GROUP, label))
+    return row
+
+
+def _make_details_row(card: Card) -> list[InlineKeyboardButton]:
+    row = [_make_action_button(card, ButtonAction.VIEW, DETAILS, style=None)]
+    if card.result_url and web_link(card.result_url):
+        row.insert(0, InlineKeyboardButton("Open", url=card.result_url))
+    return row
 
 
 def make_menu(card: Card) -> InlineKeyboardMarkup:
@@ -143,54 +155,49 @@ def make_menu(card: Card) -> InlineKeyboardMarkup:
 
 
 def _list_verbs(card: Card, *, hidden: bool) -> list[Verb]:
-    return [a for a in card.verbs if action_of(a) and not (hidden and a in _APPROVING_VERBS)]
+    """Return the verbs that get a button; ``hidden``: without those that approve."""
+    verbs = [verb for verb in card.verbs if action_of(verb)]
+    if hidden:
+        return [verb for verb in verbs if verb not in _APPROVING_VERBS]
+    return verbs
 
 
 def _make_rare_rows(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyboardButton]]:
-    further = tuple(a for a in offered if a not in _VERBS_IN_ROWS and a not in _GROUP_VERBS)
-    rare = [[_make_verb_button(card, a) for a in row if a in offered] for row in (_VERB_ROWS[-1], further)]
+    further = [verb for verb in offered if verb not in _VERBS_IN_ROWS and verb not in _GROUP_VERBS]
+    rows = [_make_verb_row(card, _VERB_ROWS[-1], offered), _make_verb_row(card, further, offered)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
-        rare.append(
-            [
-                _make_action_button(
-                    card, ButtonAction.REASON, with_reason(card.button(Verb.DECLINE)), style=None
-                )
-            ]
-        )
-    return rare + _make_context_rows(card)
+        label = with_reason(card.button(Verb.DECLINE))
+        rows.append([_make_action_button(card, ButtonAction.REASON, label, style=None)])
+    return rows + _make_context_rows(card)
 
 
 def _make_copy_rows(card: Card) -> list[list[InlineKeyboardButton]]:
-    copies = InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))
-    return [[copies]] if card.pending else []
+    if not card.pending:
+        return []
+    return [[InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))]]
 
 
 def _make_batch_keyboard(
     card: Card, batch: Batch, *, hidden: bool, left_out: bool, viewed: bool
 ) -> InlineKeyboardMarkup | None:
     """Return the buttons of a batch."""
-    approves = Verb.APPROVE_ALL in card.verbs
-    rows = [
-        [_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)]
-        if hidden or (left_out and not viewed)
-        else [],
-        [
-            make_disabled_button(card.button(Verb.APPROVE_ALL).label)
-            if hidden
-            else _make_verb_button(card, Verb.APPROVE_ALL)
-        ]
-        if approves
-        else [],
-        [_make_action_button(card, ButtonAction.PICK, CHOOSE)] if card.pending and not viewed else [],
-        [_make_action_button(card, ButtonAction.LIST_ROWS, EACH_ROW, None)]
-        if not card.pending and batch.offers
-        else [],
-        [_make_verb_button(card, verb) for verb in _BATCH_VERBS if verb in card.verbs],
-        *([] if viewed else _make_context_rows(card)),
-    ]
-    found = [row for row in rows if row]
-    if found:
-        return InlineKeyboardMarkup(found)
+    rows: list[list[InlineKeyboardButton]] = []
+    if hidden or (left_out and not viewed):
+        rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
+    if Verb.APPROVE_ALL in card.verbs and hidden:
+        rows.append([make_disabled_button(card.button(Verb.APPROVE_ALL).label)])
+    elif Verb.APPROVE_ALL in card.verbs:
+        rows.append([_make_verb_button(card, Verb.APPROVE_ALL)])
+    if card.pending and not viewed:
+        rows.append([_make_action_button(card, ButtonAction.PICK, CHOOSE)])
+    if not card.pending and batch.offers:
+        rows.append([_make_action_button(card, ButtonAction.LIST_ROWS, EACH_ROW, None)])
+    rows.append([_make_verb_button(card, verb) for verb in _BATCH_VERBS if verb in card.verbs])
+    if not viewed:
+        rows += _make_context_rows(card)
+    rows = [row for row in rows if row]
+    if rows:
+        return InlineKeyboardMarkup(rows)
     return None
 
 
@@ -201,70 +208,69 @@ def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
 
 
 def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:
-    """Return a page of a batch's rows with a button for each: to approve it or not.
+    """Return a page of a batch's rows with a button for each, which picks it or not.
 
-    Where it ``looks``, to open it. What is picked is in every button, so nothing of it can be lost or be
-    another's.
+    ``looks``: the buttons open the rows. Every button carries what is picked, so that can't be lost.
     """
-    part, rows, pages = page_of(card, page)
+    page_card, page_rows, pages = page_of(card, page)
     packed = picked.pack()
 
-    def button(
-        does: ButtonAction, text: str, index: int = page, style: str | None = None
+    def make_button(
+        action: ButtonAction, text: str, index: int = page, style: str | None = None
     ) -> InlineKeyboardButton:
-        data = ButtonData(does, card.proposal_id, card.round, index, packed).pack()
+        data = ButtonData(action, card.proposal_id, card.round, index, packed).pack()
         return InlineKeyboardButton(text, callback_data=data, style=style)
 
-    numbers = [
-        InlineKeyboardButton(
-            f"{'⚠️' if row.harms else '🔎'} {place + 1}",
-            callback_data=ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round).pack(),
-        )
-        if looks or row.harms
-        else button(ButtonAction.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
-        for place, row in rows
-        if row.card.pending or (looks and row.offers)
+    numbers = []
+    for place, row in page_rows:
+        if not (row.card.pending or (looks and row.offers)):
+            continue
+        if looks or row.harms:
+            label = f"{'⚠️' if row.harms else '🔎'} {place + 1}"
+            data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
+            numbers.append(InlineKeyboardButton(label, callback_data=data.pack()))
+        else:
+            label = f"{'✅' if place in picked.places else '⬜'} {place + 1}"
+            numbers.append(make_button(ButtonAction.TOGGLE, label, place))
+    rows = [
+        numbers[start : start + _MAX_BUTTONS_IN_ROW] for start in range(0, len(numbers), _MAX_BUTTONS_IN_ROW)
     ]
-    laid = [numbers[at : at + _MAX_BUTTONS_IN_ROW] for at in range(0, len(numbers), _MAX_BUTTONS_IN_ROW)]
-    turns = [(page - 1, "←"), (page + 1, "→")]
-    shows = ButtonAction.LIST_ROWS if looks else ButtonAction.PICK
-    laid.append([button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in turns if 0 <= to < pages])
+    turn = ButtonAction.LIST_ROWS if looks else ButtonAction.PICK
+    turns = []
+    for target, sign in ((page - 1, "←"), (page + 1, "→")):
+        if 0 <= target < pages:
+            turns.append(make_button(turn, f"{sign} {target + 1} of {pages}", target))
+    rows.append(turns)
     approve, others = picked.split_rows(card)
     if approve or others:
-        laid.append(
-            [
-                button(
-                    ButtonAction.DECIDE,
-                    format_split_label(len(approve), len(others)),
-                    style=_STYLES[Look.PRIMARY],
-                )
-            ]
-        )
+        label = format_split_label(len(approve), len(others))
+        rows.append([make_button(ButtonAction.DECIDE, label, style=_BUTTON_STYLES[Look.PRIMARY])])
     if approve and others:
-        some = f"Approve {len(approve)}, leave {len(others)} open"
-        laid.append([button(ButtonAction.DECIDE_SOME, some, style=_STYLES[Look.PLAIN])])
-    if looks:
-        other = button(ButtonAction.PICK, "Pick rows")
-    else:
-        other = button(ButtonAction.LIST_ROWS, "Look at one row")
-    laid.append([*([other] if card.pending else []), button(ButtonAction.BACK_TO_BATCH, "Back")])
-    shown = OUTLINER.card(part)
-    return TelegramCard(trim(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
+        label = f"Approve {len(approve)}, leave {len(others)} open"
+        rows.append([make_button(ButtonAction.DECIDE_SOME, label, style=_BUTTON_STYLES[Look.PLAIN])])
+    last_row = [make_button(ButtonAction.BACK_TO_BATCH, "Back")]
+    if card.pending and looks:
+        last_row.insert(0, make_button(ButtonAction.PICK, "Pick rows"))
+    elif card.pending:
+        last_row.insert(0, make_button(ButtonAction.LIST_ROWS, "Look at one row"))
+    rows.append(last_row)
+    parts = OUTLINER.card(page_card)
+    return TelegramCard(trim(parts.made), InlineKeyboardMarkup([row for row in rows if row]), parts.cut)
 
 
-def question(card: Card, does: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
-    """Return the two answers to the question before what can't be undone, before Undo, or before Retry."""
-    sure = card.button(does if isinstance(does, Verb) else VERBS[does]).sure
+def question(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
+    """Return the yes and no of the question that a press asks before it counts; None if it asks none."""
+    verb = action if isinstance(action, Verb) else VERBS[action]
+    sure = card.button(verb).sure
     if sure is None:
         return None
-    answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (ButtonAction.CANCEL, sure.no, None))
-    return InlineKeyboardMarkup(
-        [[_make_action_button(card, does, label, style) for does, label, style in answers]]
-    )
+    yes = _make_action_button(card, SURE[action], sure.yes, KeyboardButtonStyle.DANGER)
+    no = _make_action_button(card, ButtonAction.CANCEL, sure.no, None)
+    return InlineKeyboardMarkup([[yes, no]])
 
 
 def whole(card: Card) -> list[Rich] | None:
-    """Give `everything` as messages; None when it is so long that it should be a file."""
+    """Return the full content of a card as messages; None if it is so long that it should be a file."""
     pieces = split(style(everything(card), "pre"), TEXT_UNITS)
     if len(pieces) <= MOST_POSTS:
         return pieces
@@ -272,15 +278,18 @@ def whole(card: Card) -> list[Rich] | None:
 
 
 def _make_action_button(
-    card: Card, does: ButtonAction, text: str, style: KeyboardButtonStyle | None = KeyboardButtonStyle.PRIMARY
+    card: Card,
+    action: ButtonAction,
+    text: str,
+    style: KeyboardButtonStyle | None = KeyboardButtonStyle.PRIMARY,
 ) -> InlineKeyboardButton:
-    data = ButtonData(does, card.proposal_id, card.round).pack()
+    data = ButtonData(action, card.proposal_id, card.round).pack()
     return InlineKeyboardButton(text, callback_data=data, style=style)
 
 
-def _make_verb_button(card: Card, action: Verb) -> InlineKeyboardButton:
-    drawn = card.button(action)
-    style = None if drawn.rare else _STYLES[drawn.look]
-    shown = card.group.round if action in _GROUP_VERBS and card.group else card.round
-    data = ButtonData(action_of(action) or action, card.proposal_id, shown).pack()
-    return InlineKeyboardButton(drawn.label, callback_data=data, style=style)
+def _make_verb_button(card: Card, verb: Verb) -> InlineKeyboardButton:
+    button = card.button(verb)
+    style = None if button.rare else _BUTTON_STYLES[button.look]
+    round_ = card.group.round if verb in _GROUP_VERBS and card.group else card.round
+    data = ButtonData(action_of(verb) or verb, card.proposal_id, round_).pack()
+    return InlineKeyboardButton(button.label, callback_data=data, style=style)

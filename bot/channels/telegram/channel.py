@@ -1,4 +1,4 @@
-"""Telegram as a channel: python-telegram-bot inside Nod's own event loop.
+"""The Telegram channel: python-telegram-bot inside Nod's own event loop.
 
 Long polling by default; with a public URL Telegram posts each update to `WEBHOOK` on the bot's own server.
 Either way an update is in the database before it is acknowledged (``mailbox.py``).
@@ -71,16 +71,16 @@ _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's 
 _SECRET_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
 
-_CLOUD_ORIGIN = "https://api.telegram.org"  # a Bot API server of one's own may take http
-_BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
+_CLOUD_ORIGIN = "https://api.telegram.org"  # another Bot API server may take http
+_BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _MAX_CONNECTIONS = 256  # as many as PTB itself would open
 _MAX_NAMED_ADMINS = 10
-_MAX_REMEMBERED_ENDS = 1000  # cards of which it is remembered that their end is shown
-_LEASE_SECONDS = 2.0  # between looks whether it is this process that polls
+_MAX_REMEMBERED_ENDS = 1000  # cards whose resolved form is known to be shown
+_LEASE_SECONDS = 2.0  # between attempts to become the process that polls
 _RETRY_SECONDS = 1.0  # seconds between tries to handle what the database did not take
 _MAX_DELAYED_PRESSES = 512
-_PRESS_DELAYED = "I can't reach my database. Your press counts once I can."
+_PRESS_DELAYED_TEXT = "I can't reach my database. Your press counts once I can."
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
@@ -88,7 +88,7 @@ log = logger(__name__)
 
 
 class TelegramChannel(Platform):
-    """Telegram, both ways. Raises SettingsError when a setting is wrong."""
+    """The `Channel` for Telegram. Raises SettingsError if a setting is wrong."""
 
     name = NAME
 
@@ -120,14 +120,18 @@ class TelegramChannel(Platform):
         self._requests = BotRequests(elapsed, _MAX_CONNECTIONS)
         self._polls = ReadableUpdates(elapsed)
         self._streams: WeakSet[TelegramStream] = WeakSet()
-        self._received_at: float | None = None  # the last update by webhook, of ``elapsed``
+        self._received_at: float | None = None  # time of the last update by webhook, by ``elapsed``
         self._connection: PlatformLink | None = None
         self._receives = True
         self._others: Peers | None = None
         self._polling_task: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._ends: dict[str, tuple[State, int]] = {}  # how cards say that they ended, by their message
-        self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)  # ids of presses
+        self._ends: dict[
+            str, tuple[State, int]
+        ] = {}  # the resolved state that each card shows, by its message
+        self._delayed_presses: deque[str] = deque(
+            maxlen=_MAX_DELAYED_PRESSES
+        )  # ids of presses that were told so
         self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
@@ -162,17 +166,17 @@ class TelegramChannel(Platform):
             raise
 
     def _find_wrong_setting(self, fault: TelegramError) -> str:
-        """Return the setting to correct where trying again changes nothing; empty where it may help."""
+        """Return the setting to correct if trying again changes nothing; empty if it may help."""
         if isinstance(fault, InvalidToken):
-            return _BAD_TOKEN
+            return _BAD_TOKEN_TEXT
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
             return f"NOD_PUBLIC_URL: Telegram refuses {self._webhook}: {fault.message}"
         return ""
 
     async def _connect(self, inbox: Inbox, lookup: Lookup) -> str | None:
-        """Take up what an earlier process left unhandled, then listen; safe to repeat. Returns the fault.
+        """Queue the updates that an earlier process left unhandled, then listen; safe to repeat.
 
-        Raises SettingsError where trying again changes nothing.
+        Returns the fault, or None. Raises SettingsError if trying again changes nothing.
         """
         try:
             await self._app.initialize()
@@ -199,9 +203,9 @@ class TelegramChannel(Platform):
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
-        me, written = self._bot.bot, self._is_written_in
+        me, is_written_in = self._bot.bot, self._is_written_in
         self._inbound = Inbound(
-            transport, admission, dialogue_runner, inbox, lookup, shown_cards, me, written
+            transport, admission, dialogue_runner, inbox, lookup, shown_cards, me, is_written_in
         )
         self._presses = TelegramPresses(
             self._database,
@@ -230,12 +234,12 @@ class TelegramChannel(Platform):
         updater = self._app.updater
         while updater is not None:
             try:
-                ours = await others.lease("telegram")
-                if ours and not updater.running:
-                    await self._moves.load()  # what the one before was told, this one may not have been
+                has_lease = await others.lease("telegram")
+                if has_lease and not updater.running:
+                    await self._moves.load()  # the process before may have learned of moves
                     await self._mailbox.put_unhandled(self._bot)
                     await self._poll()
-                elif updater.running and not ours:
+                elif updater.running and not has_lease:
                     await updater.stop()
             except (SQLAlchemyError, TelegramError) as error:
                 log.warning("telegram can't be polled, will try again", why=str(error))
@@ -246,10 +250,10 @@ class TelegramChannel(Platform):
             await self._app.updater.start_polling(
                 allowed_updates=_UPDATE_TYPES, bootstrap_retries=0, error_callback=_log_polling_failure
             )
-            self._polls.heard_at = self._elapsed()  # it said yes to that
+            self._polls.heard_at = self._elapsed()  # it accepted the start
 
     async def stop(self) -> None:
-        """Stop listening, finish what was taken in, disconnect."""
+        """Stop listening, finish the updates in progress, disconnect."""
         self._is_ending = True
         if self._connection is not None:
             await self._connection.close()
@@ -265,7 +269,7 @@ class TelegramChannel(Platform):
         await self._bot.shutdown()  # the application leaves it open when its own start failed
 
     def routes(self) -> list[Route]:
-        """Give the routes to mount on the bot's own server; none without a public URL."""
+        """Return the routes to mount on the bot's own server; none without a public URL."""
         if self._webhook:
             return [Route(WEBHOOK, self._receive, methods=["POST"])]
         return []
@@ -293,7 +297,7 @@ class TelegramChannel(Platform):
         return stream
 
     def _is_written_in(self, place: TelegramPlace) -> bool:
-        return any(each.place == place and not each.ended for each in list(self._streams))
+        return any(stream.place == place and not stream.ended for stream in list(self._streams))
 
     async def check_place(self, address: Address) -> None:
         await self._transport.show_typing(self._moves.place(address))
@@ -307,7 +311,7 @@ class TelegramChannel(Platform):
 
     async def look_up(self, group: str) -> UserGroup:
         title, admins = await self._transport.load_admins(self._find_group(group))
-        return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
+        return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{admin.id}" for admin in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         """Return MEMBER for an admitted person who is still in the group, else None.
@@ -321,23 +325,24 @@ class TelegramChannel(Platform):
             raise NotDeliverable("Telegram does not say who someone else is in a private chat.")
         if not await self._admission.admits(user, place.chat_id):
             return None
-        there = place.is_private or await self._transport.has_member(place, user)
-        return Membership.MEMBER if there else None
+        if place.is_private or await self._transport.has_member(place, user):
+            return Membership.MEMBER
+        return None
 
     async def has_account(self, actor: Actor) -> bool:
-        """Tell an account from a chat and from Nod; of one that never wrote, Telegram says no more."""
+        """Tell if this is a person's account, not a chat or Nod. Telegram tells no more about strangers."""
         return actor.key.isdecimal() and actor.key != self._token.partition(":")[0]
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
         posts = in_few(split(from_markdown(markdown)), markdown)
-        await post_each(posts, after, lambda each: self._transport.post(place, each))
+        await post_each(posts, after, lambda post: self._transport.post(place, post))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         """Download a file by its id, from the address that Telegram gives on its own server."""
         with translate_errors():
-            found = await self._bot.get_file(ref)
-        return await download(found.file_path or "", most, {self._origin})
+            file = await self._bot.get_file(ref)
+        return await download(file.file_path or "", most, {self._origin})
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
@@ -346,19 +351,19 @@ class TelegramChannel(Platform):
         return str(await self._transport.send(place, view.rich, view.keyboard))
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        """Show the card as it now is, and take the buttons from payloads shown before.
+        """Redraw a card, and remove the buttons of payloads that are outdated.
 
-        A card that stayed behind when its group got a new id is posted there, while it is open.
+        An open card in a group that got a new id since is posted again there.
         """
         message = TelegramPosted.parse(ref)
         view = await self._shown_cards.lay_out(card, message.chat_id)
         try:
             end = card.state, card.round
-            # an end that stands there already, as where only the buttons of its group change, is no news
-            news = card.state not in _CHANGING_STATES and self._ends.get(ref) != end
-            urgency = Urgency.ENDED if news else Urgency.OPEN
+            # if the end is shown already, only the buttons of the group change, which is less urgent
+            is_new_end = card.state not in _CHANGING_STATES and self._ends.get(ref) != end
+            urgency = Urgency.ENDED if is_new_end else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
-            if news:
+            if is_new_end:
                 self._ends[ref] = end
                 if len(self._ends) > _MAX_REMEMBERED_ENDS:
                     del self._ends[next(iter(self._ends))]
@@ -374,33 +379,31 @@ class TelegramChannel(Platform):
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
         if not place.is_private:
-            named = await self._expand_groups([each for each in people if each.channel == self.name])
-            lines = [*([join(map(mention, named), ", ")] if named else []), *lines]
-            shown = await self._database.read(posted_cards.find_known, self.name, ref)
-            if shown:
-                link = commands.link_to(self._bot.bot, shown.proposal_id)
+            accounts = [actor for actor in people if actor.channel == self.name]
+            named = await self._expand_groups(accounts)
+            if named:
+                lines.insert(0, join(map(mention, named), ", "))
+            known = await self._database.read(posted_cards.find_known, self.name, ref)
+            if known:
+                link = commands.link_to(self._bot.bot, known.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
-        rich = join(lines)
-        await self._transport.send(
-            place, rich, below=card.message_id if card.chat_id == place.chat_id else None
-        )
+        is_same_chat = card.chat_id == place.chat_id
+        await self._transport.send(place, join(lines), below=card.message_id if is_same_chat else None)
 
     def _find_group(self, group: str) -> TelegramPlace:
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
     async def _expand_groups(self, people: Sequence[Actor]) -> list[Actor]:
-        """Return the people, with groups replaced by their members, since a group can't be mentioned.
-
-        Their number is bounded.
-        """
-        found: list[Actor] = []
-        for each in people:
+        """Return the people, with groups replaced by some of their admins: a group can't be mentioned."""
+        expanded: list[Actor] = []
+        for actor in people:
             admins: list[User] = []
-            if is_group(str(each)):
+            if is_group(str(actor)):
                 with contextlib.suppress(ChannelError):
-                    _, admins = await self._transport.load_admins(self._find_group(str(each)))
-            found += [Actor(NAME, str(a.id), a.full_name) for a in admins[:_MAX_NAMED_ADMINS]] or [each]
-        return found
+                    _, admins = await self._transport.load_admins(self._find_group(str(actor)))
+            members = [Actor(NAME, str(admin.id), admin.full_name) for admin in admins[:_MAX_NAMED_ADMINS]]
+            expanded += members or [actor]
+        return expanded
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         await self._transport.send_file(self._moves.place(address), name, content, "", None)
@@ -437,14 +440,14 @@ class TelegramChannel(Platform):
         return app
 
     async def _handle(self, kept: KeptUpdate, _: object) -> None:
-        """Handle one update, if need be again and again until the database takes it.
+        """Handle one update, repeating it while the database is away.
 
-        What fails for another reason of ours stays unhandled and comes again at a start.
+        After another failure it stays unhandled and is queued again at the next start.
         """
         while not self._is_ending:
             try:
-                for each in await self._handle_once(kept):
-                    await self._mailbox.mark_handled(each)
+                for handled in await self._handle_once(kept):
+                    await self._mailbox.mark_handled(handled)
             except Exception as error:
                 if not is_outage(error):
                     log.exception("telegram update not handled", update=kept.update.update_id)
@@ -455,49 +458,49 @@ class TelegramChannel(Platform):
                 return
 
     async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
-        """Handle an update; gives those that were, the others of its album among them."""
-        update, together = kept.update, await self._mailbox.album(kept, self._bot)
+        """Handle an update with the others of its album, and return all of them."""
+        update, album = kept.update, await self._mailbox.album(kept, self._bot)
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)
             elif update.message and self._inbound:
-                await self._handle_album([each.update for each in together], self._inbound)
+                await self._handle_album([part.update for part in album], self._inbound)
             elif update.edited_message and self._inbound:
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
         except ChannelError as error:
             log.warning("telegram answer not sent", update=update.update_id, why=error.message)
-        return together
+        return album
 
     @staticmethod
     async def _handle_album(updates: Sequence[Update], inbound: Inbound) -> None:
-        messages = [each.message for each in updates if each.message]
+        messages = [update.message for update in updates if update.message]
         if messages:
-            said = next((each for each in messages if each.caption), messages[0])
-            await inbound.handle(said, event_id(updates[0]), messages)
+            with_caption = next((message for message in messages if message.caption), messages[0])
+            await inbound.handle(with_caption, event_id(updates[0]), messages)
 
     async def _tell_delay(self, update: Update) -> None:
-        """Say of a press that Telegram will deliver again that it waits; its button would only spin."""
+        """Tell the person that their press waits for the database; Telegram delivers it again."""
         query = update.callback_query
         if query is None or query.id in self._delayed_presses:
             return
         self._delayed_presses.append(query.id)
         with contextlib.suppress(TelegramError):
-            await self._bot.answer_callback_query(query.id, _PRESS_DELAYED)
+            await self._bot.answer_callback_query(query.id, _PRESS_DELAYED_TEXT)
 
     async def _receive(self, request: Request) -> Response:
         """Take one update; 200 only when it is in the database."""
-        given = request.headers.get(_SECRET_HEADER, "")
-        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+        secret = request.headers.get(_SECRET_HEADER, "")
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return Response(status_code=HTTPStatus.FORBIDDEN)
         self._received_at = self._elapsed()
         try:
-            raw = readable(json.loads(await request.body()))
+            payload = readable(json.loads(await request.body()))
         except (ValueError, RecursionError):
-            raw = None
-        if raw is None:
+            payload = None
+        if payload is None:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
-        update = Update.de_json(raw, self._bot)
-        if not self._app.running:  # it will come again, when what an earlier process left has been taken up
+        update = Update.de_json(payload, self._bot)
+        if not self._app.running:  # Telegram sends it again, after the updates of an earlier process
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             await self._mailbox.put(update)
@@ -507,7 +510,7 @@ class TelegramChannel(Platform):
 
 
 def find_webhook_fault(settings: Settings) -> str:
-    """Return why Telegram would refuse the webhook, and what to do; empty where it need not."""
+    """Return why Telegram would refuse the webhook, and what to do; empty if it would not."""
     url = settings.public_url
     if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD_ORIGIN):
         return ""
@@ -515,13 +518,13 @@ def find_webhook_fault(settings: Settings) -> str:
 
 
 def make_webhook_secret(settings: Settings, token: str) -> str:
-    """Give the secret Telegram repeats with every update: from the settings, or made of the token."""
+    """Return the secret that Telegram sends with every update: from the settings, or made of the token."""
     if settings.telegram_webhook_secret is None:
         return hmac.new(token.encode(), b"telegram webhook", hashlib.sha256).hexdigest()
-    given = settings.telegram_webhook_secret.get_secret_value()
-    if not _SECRET_PATTERN.fullmatch(given):
+    secret = settings.telegram_webhook_secret.get_secret_value()
+    if not _SECRET_PATTERN.fullmatch(secret):
         raise SettingsError("TELEGRAM_WEBHOOK_SECRET: 1 to 256 of A-Z, a-z, 0-9, _ and -")
-    return given
+    return secret
 
 
 def _log_polling_failure(error: TelegramError) -> None:

@@ -1,4 +1,7 @@
-"""Incoming messages of Telegram: which of them are meant for Nod, and how the core gets them."""
+"""Incoming messages of Telegram: choosing those for Nod, and passing them on to the core.
+
+Messages between people in a group are kept for the next one that is for Nod.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,24 +39,24 @@ from bot.domain.text import format_forwarded, in_group, in_reply_to
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
-_CANNOT_READ = "I can't read that. Please say it in words."
-_NOT_SEEN = "I can't see {}. I'll go by your words."
-_NO_EDITS = "I don't read edited messages. Send the change as a new message."
-_ANONYMOUS = (
+_UNREADABLE_TEXT = "I can't read that. Please say it in words."
+_NOT_SEEN_TEXT = "I can't see {}. I'll go by your words."
+_NO_EDITS_TEXT = "I don't read edited messages. Send the change as a new message."
+_ANONYMOUS_TEXT = (
     "I can't tell who you are while you write as a chat. Write as yourself. "
     "Pick your own name next to the message field. "
     "An anonymous admin turns off Remain anonymous in their admin rights."
 )
-_WORDS_NEEDED = "I can't take {} as an answer. Please answer in words. The question still waits."
-_ASK_IN_PRIVATE = (
+_WORDS_NEEDED_TEXT = "I can't take {} as an answer. Please answer in words. The question still waits."
+_ASK_IN_PRIVATE_TEXT = (
     "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 )
-_ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
-_FILES_LEFT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
-_NO_COMMAND = "I don't know this command. /help lists the ones I know."
+_ONLY_ANSWERS_TEXT = "Only you and I see this. Reply to my question here, or write to me in the group."
+_FILES_LEFT_TEXT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
+_NO_COMMAND_TEXT = "I don't know this command. /help lists the ones I know."
 _MAX_PLACES = 200  # groups and topics whose last messages are kept
 _MAX_MESSAGES_BY_PLACE = 30  # of each
-_MAX_MESSAGE_CHARS = 2_000  # characters of one
+_MAX_MESSAGE_CHARS = 2_000
 _ATTACHMENT_NAMES = {
     "animation": "an animation",  # before document: Telegram fills both
     "photo": "a photo",
@@ -68,7 +71,7 @@ _ATTACHMENT_NAMES = {
     "poll": "a poll",
     "checklist": "a checklist",  # not among the library's `effective_attachment`
 }
-_FILE_NAMES = {  # what is a file, and how it is named where its sender does not say
+_DEFAULT_FILE_NAMES = {  # of the kinds of attachments that are files
     "animation": "animation.mp4",
     "document": "document",
     "video": "video.mp4",
@@ -84,8 +87,10 @@ def actor_of(user: User) -> Actor:
 
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
-    """Return the place of a message; None where Telegram no longer shows it to bots: its topic is unknown."""
-    if not (isinstance(message, Message) and message.is_accessible):  # the library makes a Message of both
+    """Return the place of a message; None if Telegram no longer shows it to bots, so its topic is unknown."""
+    if not (
+        isinstance(message, Message) and message.is_accessible
+    ):  # an inaccessible one may be a Message, too
         return None
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 
@@ -99,15 +104,15 @@ def is_meant_for(message: Message, me: User) -> bool:
         return False
     if _is_private(message.chat) or _find_private_reply(message):
         return True
-    answered = message.reply_to_message
-    if answered and answered.from_user == me and not answered.forum_topic_created:
+    replied = message.reply_to_message
+    if replied and replied.from_user == me and not replied.forum_topic_created:
         return True
-    typed = commands.read_command(message.text or "")
-    if typed is not None:
-        if typed.bot:
-            return typed.bot.lower() == (me.username or "").lower()
-        return typed.known
-    return any(_mentions(each, words, me) for each, words in _list_mentions_and_links(message))
+    command = commands.read_command(message.text or "")
+    if command is not None:
+        if command.bot:
+            return command.bot.lower() == (me.username or "").lower()
+        return command.known
+    return any(_mentions(entity, words, me) for entity, words in _list_mentions_and_links(message))
 
 
 def _find_private_reply(message: Message) -> EphemeralTarget | None:
@@ -119,27 +124,29 @@ def _find_private_reply(message: Message) -> EphemeralTarget | None:
 
 
 def words_of(message: Message, me: User | None = None) -> str:
-    """Return the text or caption without ``me``, with the addresses of links.
+    """Return the text or caption with the addresses of links, and without mentions of ``me``.
 
-    In commands, names of people become their accounts.
+    In commands, mentions of people become their accounts.
     """
     text = message.text or message.caption or ""
-    named = text.startswith(("/nod", "/approvals"))
+    is_command = text.startswith(("/nod", "/approvals"))
     units = text.encode("utf-16-le", "surrogatepass")
     for entity, words in reversed(_list_mentions_and_links(message)):
         if me and _mentions(entity, words, me):
-            said = " "
+            replacement = " "
         elif entity.url and entity.url not in words:
-            said = f"{words} ({entity.url})"
+            replacement = f"{words} ({entity.url})"
+        elif entity.user and is_command:
+            replacement = str(actor_of(entity.user))
         else:
-            said = str(actor_of(entity.user)) if entity.user and named else words
-        at, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
-        units = units[:at] + said.encode("utf-16-le", "surrogatepass") + units[end:]
+            replacement = words
+        start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        units = units[:start] + replacement.encode("utf-16-le", "surrogatepass") + units[end:]
     return units.decode("utf-16-le", "surrogatepass").strip()
 
 
 def _has_content(message: Message) -> bool:
-    """Tell if it is a message of a person: not a join, a pin or another notice of the chat."""
+    """Tell if a message has contents; notices of the chat, such as a join or a pin, have none."""
     return bool(message.text or message.caption or describe_attachment(message))
 
 
@@ -149,10 +156,10 @@ def _is_private(chat: Chat) -> bool:
 
 def _list_mentions_and_links(message: Message) -> list[tuple[MessageEntity, str]]:
     if message.text:
-        found = message.parse_entities(_ENTITY_TYPES)
+        entities = message.parse_entities(_ENTITY_TYPES)
     else:
-        found = message.parse_caption_entities(_ENTITY_TYPES)
-    return sorted(found.items(), key=lambda each: each[0].offset)
+        entities = message.parse_caption_entities(_ENTITY_TYPES)
+    return sorted(entities.items(), key=lambda item: item[0].offset)
 
 
 def _mentions(entity: MessageEntity, words: str, me: User) -> bool:
@@ -161,8 +168,8 @@ def _mentions(entity: MessageEntity, words: str, me: User) -> bool:
     return entity.user is not None and entity.user.id == me.id
 
 
-class _Heard(NamedTuple):
-    """A message between people in a group, as the model is given it."""
+class _GroupMessage(NamedTuple):
+    """A message between people in a group, in the form that the model gets."""
 
     author: str
     words: str
@@ -170,54 +177,55 @@ class _Heard(NamedTuple):
 
 
 class Overheard:
-    """The last messages between people in groups, for Nod's next turn; a restart forgets them."""
+    """The last messages between people in groups, for Nod's next turn there. A restart loses them."""
 
     def __init__(self) -> None:
-        self._said: dict[TelegramPlace, dict[int, _Heard]] = {}
+        self._messages: dict[TelegramPlace, dict[int, _GroupMessage]] = {}  # by message id
 
     def keep(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Remember a message; an edit replaces it. ``album``: all messages that came as one."""
-        said = self._said.pop(place, {})
-        self._said[place] = said  # the place that was used last is the last to be forgotten
-        if not edited or message.message_id in said:
+        """Store a message; an edit replaces it. ``album``: all messages of its album."""
+        messages = self._messages.pop(place, {})
+        self._messages[place] = messages  # the least recently used place comes first
+        if not edited or message.message_id in messages:
             words = "\n".join(filter(None, map(words_of, album or [message])))[:_MAX_MESSAGE_CHARS]
-            files = [file for each in album or [message] for file in files_of(each)]
-            what = describe_attachment(message)
-            if what and not files:
-                words = f"{words}\n({what} that you can't see)".strip()
+            files = [file for part in album or [message] for file in files_of(part)]
+            attachment = describe_attachment(message)
+            if attachment and not files:
+                words = f"{words}\n({attachment} that you can't see)".strip()
             author = _name_author(message, me)
             if message.forward_origin is not None:
-                author = f"{author}, forwarding {_name_origin(message.forward_origin)}"
-            said[message.message_id] = _Heard(author, words, tuple(files))
-        if len(said) > _MAX_MESSAGES_BY_PLACE:
-            del said[next(iter(said))]
-        if len(self._said) > _MAX_PLACES:
-            del self._said[next(iter(self._said))]
+                author = f"{author}, forwarding {_name_original_author(message.forward_origin)}"
+            messages[message.message_id] = _GroupMessage(author, words, tuple(files))
+        if len(messages) > _MAX_MESSAGES_BY_PLACE:
+            del messages[next(iter(messages))]
+        if len(self._messages) > _MAX_PLACES:
+            del self._messages[next(iter(self._messages))]
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
         """Return the messages since the last `forget` with their authors, oldest first."""
-        unread = {each.ref for each in self._files(place)} - {each.ref for each in self.files(place)}
-        heard = self._said.get(place, {}).values()
-        return [
-            (each.author, "\n".join(filter(None, (each.words, describe_files(each.files, unread)))))
-            for each in heard
-        ]
+        read = {file.ref for file in self.files(place)}
+        unread = {file.ref for file in self._list_files(place)} - read
+        lines = []
+        for message in self._messages.get(place, {}).values():
+            parts = (message.words, describe_files(message.files, unread))
+            lines.append((message.author, "\n".join(filter(None, parts))))
+        return lines
 
     def files(self, place: TelegramPlace) -> tuple[Upload, ...]:
-        """Return the files of those messages that are read with the next one: the newest."""
-        return choose_earlier(self._files(place))
+        """Return those files of the messages that are read with the next one: the newest."""
+        return choose_earlier(self._list_files(place))
 
     def has_unread(self, place: TelegramPlace) -> bool:
-        """Return whether there are more files than are read."""
-        return len(self._files(place)) > MAX_EARLIER_FILES
+        """Tell if there are more files than are read."""
+        return len(self._list_files(place)) > MAX_EARLIER_FILES
 
     def forget(self, place: TelegramPlace) -> None:
-        self._said.pop(place, None)
+        self._messages.pop(place, None)
 
-    def _files(self, place: TelegramPlace) -> list[Upload]:
-        return [file for each in self._said.get(place, {}).values() for file in each.files]
+    def _list_files(self, place: TelegramPlace) -> list[Upload]:
+        return [file for message in self._messages.get(place, {}).values() for file in message.files]
 
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
@@ -235,23 +243,23 @@ def files_of(message: Message) -> list[Upload]:
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
-    kind = next((kind for kind in _FILE_NAMES if getattr(message, kind, None)), None)
+    kind = next((kind for kind in _DEFAULT_FILE_NAMES if getattr(message, kind, None)), None)
     if kind is None:
         return []
-    found = getattr(message, kind)
-    name = getattr(found, "file_name", None) or _FILE_NAMES[kind]
-    return [Upload(name, None, found.file_id, found.file_size or 0)]
+    attachment = getattr(message, kind)
+    name = getattr(attachment, "file_name", None) or _DEFAULT_FILE_NAMES[kind]
+    return [Upload(name, None, attachment.file_id, attachment.file_size or 0)]
 
 
 def for_model(message: Message, words: str, me: User) -> str:
     """Return the message for the model, with the quoted message and a note on what it can't see."""
-    what = describe_attachment(message)
-    if what and not files_of(message):
-        words = f"{words}\n\n({what} was attached that you can't see)"
+    attachment = describe_attachment(message)
+    if attachment and not files_of(message):
+        words = f"{words}\n\n({attachment} was attached that you can't see)"
     if not words:
         return ""
     if message.forward_origin is not None:
-        return format_forwarded(_name_origin(message.forward_origin), words, "")
+        return format_forwarded(_name_original_author(message.forward_origin), words, "")
     return in_reply_to(*_read_replied(message, me), words)
 
 
@@ -260,19 +268,21 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
     quote = message.quote.text if message.quote else ""
     elsewhere, replied = message.external_reply, message.reply_to_message
     if elsewhere is not None:
-        what = describe_attachment(elsewhere)
-        unseen = f"({what} that you can't see)" if what else ""
-        return _name_origin(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
+        attachment = describe_attachment(elsewhere)
+        unseen = f"({attachment} that you can't see)" if attachment else ""
+        return _name_original_author(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
-    said = quote or words_of(replied) or (f"({what})" if (what := describe_attachment(replied)) else "")
+    text, attachment = quote or words_of(replied), describe_attachment(replied)
+    if not text and attachment:
+        text = f"({attachment})"
     if replied.media_group_id:
-        said = f"{said} (one message of an album; you can't see the others)"
-    return _name_author(replied, me), said
+        text = f"{text} (one message of an album; you can't see the others)"
+    return _name_author(replied, me), text
 
 
-def _name_origin(origin: MessageOrigin) -> str:
-    """Return the name of a forwarded message's author: a person, a hidden account, a group or a channel."""
+def _name_original_author(origin: MessageOrigin) -> str:
+    """Return the author of a forwarded message: a person, a hidden account, a group or a channel."""
     user = getattr(origin, "sender_user", None)
     chat = getattr(origin, "sender_chat", None) or getattr(origin, "chat", None)
     author = user.full_name if user else getattr(origin, "sender_user_name", None)
@@ -300,7 +310,7 @@ class Inbound:
     lookup: Lookup
     shown_cards: ShownCards
     me: User
-    is_written_in: Callable[[TelegramPlace], bool]  # whether Nod writes an answer there
+    is_written_in: Callable[[TelegramPlace], bool]  # True while Nod writes an answer there
     overheard: Overheard = field(default_factory=Overheard)
 
     async def handle(
@@ -316,11 +326,11 @@ class Inbound:
         user = message.from_user
         if place is None or user is None or not _has_content(message):
             return None
-        if not any(is_meant_for(each, self.me) for each in album or (message,)):
+        if not any(is_meant_for(part, self.me) for part in album or (message,)):
             self.overheard.keep(place, message, self.me, album, edited=edited)
             return None
         if message.sender_chat is not None:
-            await self._reply(place, _ANONYMOUS, message)
+            await self._reply(place, _ANONYMOUS_TEXT, message)
             return None
         who = Who(user, actor_of(user), place, ephemeral=_find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
@@ -328,67 +338,85 @@ class Inbound:
                 await self.admission.turn_away(user, place)
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
-                await self._reply(place, _NO_EDITS, message)
+                await self._reply(place, _NO_EDITS_TEXT, message)
         elif not user.is_bot:
-            # words of another author command nothing
-            typed = None if message.forward_origin else commands.read_command(words_of(message, self.me))
-            if typed is not None:
-                await self._take_command(who, typed, message)
+            command = None
+            if not message.forward_origin:  # a forwarded message is no command
+                command = commands.read_command(words_of(message, self.me))
+            if command is not None:
+                await self._take_command(who, command, message)
             else:
                 await self._take_message(who, message, event_id, album)
         return None
 
     async def _take_from_decider(self, who: Who, message: Message) -> bool:
-        """Handle a reply to a card by a decider who is not admitted; False for any other message."""
+        """Handle a message about a proposal by a decider who is not admitted.
+
+        It replies to a dialogue, shows a proposal or cancels. Returns False for any other message.
+        """
         words = words_of(message, self.me)
-        typed, dialogue = commands.read_command(words), await self.dialogue_runner.dialogues.load(who)
-        about = dialogue.proposal_id if dialogue and words else ""
-        if typed and typed.name != "cancel":
-            about = typed.arguments if typed.name == "show" else ""
-        if not (about and await self.lookup.decides(about, who.actor)):
+        command, dialogue = commands.read_command(words), await self.dialogue_runner.dialogues.load(who)
+        proposal_id = dialogue.proposal_id if dialogue and words else ""
+        if command and command.name != "cancel":
+            proposal_id = command.arguments if command.name == "show" else ""
+        if not (proposal_id and await self.lookup.decides(proposal_id, who.actor)):
             return False
-        if typed is None:
+        if command is None:
             return await self.dialogue_runner.take_reply(
                 who, words, message.reply_to_message, message.message_id
             )
-        await self._take_command(who, typed, message)
+        await self._take_command(who, command, message)
         return True
 
     async def _take_message(
         self, who: Who, message: Message, event_id: str, album: Sequence[Message]
     ) -> None:
-        words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))
+        """Take a message as a reply in a dialogue, as the answer to a question, or as a request."""
+        parts = album or [message]
+        words = "\n".join(filter(None, (words_of(part, self.me) for part in parts)))
         replied = message.reply_to_message
         if not words and replied and await self._is_asked_for_words(who, replied):
-            await self._reply(who.place, _WORDS_NEEDED.format(describe_attachment(message)), message)
+            await self._reply(who.place, _WORDS_NEEDED_TEXT.format(describe_attachment(message)), message)
             return
-        shown = [replied] if replied and replied.from_user != self.me else []
-        files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
-        if not files and (what := describe_attachment(message)):
-            await self._reply(who.place, _NOT_SEEN.format(what) if message.caption else _CANNOT_READ, message)
+        files: list[Upload] = []
+        if replied and replied.from_user != self.me:
+            files += files_of(replied)
+        for part in parts:
+            files += files_of(part)
+        attachment = describe_attachment(message)
+        if not files and attachment:
+            note = _NOT_SEEN_TEXT.format(attachment) if message.caption else _UNREADABLE_TEXT
+            await self._reply(who.place, note, message)
         if not words and not files:
             return
-        if (
-            words
-            and not message.forward_origin
-            and await self.dialogue_runner.take_reply(
-                who, words, message.reply_to_message, message.message_id
-            )
-        ):
+        if words and not message.forward_origin and await self._take_answer(who, words, message, files):
             return
-        question = await self._find_question(who, replied) if words and not files else None
-        if question and not message.forward_origin:
-            answer = who.press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
-            reply = await self.inbox(answer)
-            if reply.text:
-                await self._reply(who.place, reply.text, message)
+        if who.ephemeral is not None:  # everyone would see the answer
+            await self._reply(who.place, _ONLY_ANSWERS_TEXT, message)
             return
-        if who.ephemeral is not None:  # the answer would stand there for everyone
-            await self._reply(who.place, _ONLY_ANSWERS, message)
-            return
-        known = {each.ref for each in files}
-        earlier = [each for each in self.overheard.files(who.place) if each.ref not in known]
-        left = self.overheard.has_unread(who.place)
+        await self._take_request(who, words, message, event_id, files)
+
+    async def _take_answer(self, who: Who, words: str, message: Message, files: Sequence[Upload]) -> bool:
+        """Take a message as a reply in a dialogue, or as the answer to a question; False if it is neither."""
+        replied = message.reply_to_message
+        if await self.dialogue_runner.take_reply(who, words, replied, message.message_id):
+            return True
+        question = None if files else await self._find_question(who, replied)
+        if question is None:
+            return False
+        press = who.press(Verb.ANSWER, question.proposal_id, question.round, reason=words)
+        reply = await self.inbox(press)
+        if reply.text:
+            await self._reply(who.place, reply.text, message)
+        return True
+
+    async def _take_request(
+        self, who: Who, words: str, message: Message, event_id: str, files: Sequence[Upload]
+    ) -> None:
+        """Hand a message to the core, with what people in the group wrote before it."""
+        known_refs = {file.ref for file in files}
+        earlier_files = [file for file in self.overheard.files(who.place) if file.ref not in known_refs]
+        has_unread = self.overheard.has_unread(who.place)
         reply = await self.inbox(
             chat.Message(
                 who.place.address,
@@ -397,11 +425,11 @@ class Inbound:
                 event_id,
                 private=_is_private(message.chat),
                 names=who.place.named(message.chat.title),
-                files=(*files, *earlier),
+                files=(*files, *earlier_files),
             )
         )
-        if left and reply.answer is Answer.ACCEPTED:
-            await self._reply(who.place, _FILES_LEFT, message)
+        if has_unread and reply.answer is Answer.ACCEPTED:
+            await self._reply(who.place, _FILES_LEFT_TEXT, message)
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
             self.overheard.forget(who.place)
         elif reply.text:
@@ -416,11 +444,13 @@ class Inbound:
         return await self._find_question(who, replied) is not None
 
     async def _find_question(self, who: Who, replied: Message | None) -> Card | None:
-        """Return the open question of the agent's whose card a person replied to, if they may answer it."""
+        """Return the open question whose card a person replied to, if they may answer it."""
         if replied is None or replied.from_user != self.me:
             return None
-        shown = await self.shown_cards.find_proposal_id(posted_of(replied))
-        card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
+        proposal_id = await self.shown_cards.find_proposal_id(posted_of(replied))
+        if not proposal_id:
+            return None
+        card = await self.lookup.card(proposal_id, who.actor, who.place.address)
         if card is None or not (card.pending and card.kind.is_answer):
             return None
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, Verb.ANSWER):
@@ -431,7 +461,7 @@ class Inbound:
         if typed.name == "cancel" and not typed.arguments and await self.dialogue_runner.cancel(who):
             return
         if not typed.known:
-            await self._reply(who.place, _NO_COMMAND, message)
+            await self._reply(who.place, _NO_COMMAND_TEXT, message)
             return
         if typed.name in ("start", "help"):
             admin = who.user.id in self.admission.admitted.admins
@@ -441,13 +471,14 @@ class Inbound:
             return
         if typed.name == "new":
             self.overheard.forget(who.place)
-        people = {str(actor_of(each.user)): each.user.full_name for each in message.entities if each.user}
-        named = {**who.place.named(message.chat.title), **people}
-        command = typed.command(who.actor, who.place.address, private=_is_private(message.chat), names=named)
-        shown = self.is_written_in(who.place)
+        mentioned = [entity.user for entity in message.entities if entity.user]
+        people = {str(actor_of(user)): user.full_name for user in mentioned}
+        names = {**who.place.named(message.chat.title), **people}
+        command = typed.command(who.actor, who.place.address, private=_is_private(message.chat), names=names)
+        was_writing = self.is_written_in(who.place)
         reply = await self.inbox(command)
-        if shown and reply.text == STOPPED:
-            return  # the answer says it
+        if was_writing and reply.text == STOPPED:
+            return  # the answer shows that it was stopped
         if reply.answer is Answer.INVALID:
             reply = replace(reply, text=typed.as_typed(reply.text))
         if who.place.is_private or not (typed.confidential or reply.is_private):
@@ -456,12 +487,12 @@ class Inbound:
         try:
             await self._post_reply(who, reply, TelegramPlace(who.user.id))
         except NotDeliverable:
-            await self._reply(who.place, _ASK_IN_PRIVATE, message)
+            await self._reply(who.place, _ASK_IN_PRIVATE_TEXT, message)
 
     async def _post_reply(
         self, who: Who, reply: Reply, place: TelegramPlace, answer_to: int | None = None
     ) -> None:
-        """Post the reply, then further copies of the cards it is about."""
+        """Post the reply, then copies of the cards that it names."""
         if reply.text:
             ephemeral = who.ephemeral if place == who.place else None
             await self.transport.send(

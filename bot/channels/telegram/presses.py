@@ -1,4 +1,8 @@
-"""Presses in Telegram: each is checked for its person and place first, and always answered."""
+"""Presses in Telegram: each is checked for its person and place first, and always answered.
+
+The answer to a press is a toast, or an alert that the person must dismiss. Methods that carry out a press
+return it as text and a flag for the alert.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,15 +34,15 @@ from bot.store import posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
-_NO_SUCH_BUTTON = "This button no longer works."
-_NOT_HERE = "I can't find this here."
-_STRANGER = "We haven't met. Write to me first."
-_VIEW_FIRST = "Press View all first: the card does not show everything."
-_PRESS_AGAIN = "Telegram didn't take my answer. Press again."
-_ONE_MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
-_ANSWER_SECONDS = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
-_IN_PRIVATE = "It is in your private chat with me."
-_ROWS_CHANGED = "One of these has changed. Press Back and look again."
+_NO_SUCH_BUTTON_TEXT = "This button no longer works."
+_NOT_HERE_TEXT = "I can't find this here."
+_STRANGER_TEXT = "We haven't met. Write to me first."
+_VIEW_FIRST_TEXT = "Press View all first: the card does not show everything."
+_PRESS_AGAIN_TEXT = "Telegram didn't take my answer. Press again."
+_ONE_MOMENT_TEXT = "One moment."  # Nod's own rate limit makes this press wait
+_ANSWER_SECONDS = 2.0  # a press waits this long for its result; its query lives little longer
+_IN_PRIVATE_TEXT = "It is in your private chat with me."
+_ROWS_CHANGED_TEXT = "One of these has changed. Press Back and look again."
 _BATCH_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 _CARD_ACTIONS = frozenset(
     {
@@ -85,7 +89,7 @@ class TelegramPresses:
     lines: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def handle(self, query: CallbackQuery) -> None:
-        """Handle the presses of one person in a chat in their order, each once the one before is answered."""
+        """Handle a press once the same person's earlier presses in the chat are answered."""
         chat_id = query.message.chat.id if query.message else 0
         line = self.lines.setdefault((chat_id, query.from_user.id), asyncio.Lock())
         await line.acquire()
@@ -96,125 +100,138 @@ class TelegramPresses:
             answer.close()
 
     async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
-        words = read_choice(query.data or "")
-        if words and query.message is not None:
-            said, alert = await self._submit_choice(words, query, query.message)
-            return await answer.tell(said, alert=alert)
+        choice = read_choice(query.data or "")
+        if choice and query.message is not None:
+            text, alert = await self._submit_choice(choice, query, query.message)
+            return await answer.tell(text, alert=alert)
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            return await answer.tell(_NO_SUCH_BUTTON, alert=True)
+            return await answer.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
         message = posted_of(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
-            await answer.tell(_NOT_HERE, alert=True)  # someone else's, as no app of theirs shows it
+            await answer.tell(_NOT_HERE_TEXT, alert=True)  # someone else's, as no app of theirs shows it
         elif callback.action in _ADMISSION_ACTIONS:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
-        elif not (
-            await self.admission.admits(query.from_user.id, message.chat_id)
-            or await self.lookup.decides(callback.id, actor_of(query.from_user))
-        ):
-            await answer.tell(_STRANGER, alert=True)
+        elif await self._may_press(query, message, callback):
+            await self._press(query, message, callback, answer)
         else:
-            place = await self._find_place(query, message, callback.id)
-            # where it would have to wait, the press may no longer count when it goes out
-            for_all = place.is_private or self.busy(message.chat_id)
-            who = Who(
-                query.from_user,
-                actor_of(query.from_user),
-                place,
-                query.message.chat.title or "",
-                answer.acknowledge,
-                None if for_all else EphemeralTarget(query.from_user.id, query.id),
-            )
-            try:
-                said, alert = await self._carry_out(callback, who, message)
-            except ChannelError as error:
-                log.warning("telegram press not carried out", why=error.message)
-                said, alert = _PRESS_AGAIN, True
-                if answer.is_answered:
-                    await self._ask_to_press_again(who)
-            await answer.tell(said, alert=alert)
-            await self._update_buttons(callback, who)
+            await answer.tell(_STRANGER_TEXT, alert=True)
         return None
 
-    async def _submit_choice(
-        self, words: str, query: CallbackQuery, below: MaybeInaccessibleMessage
-    ) -> tuple[str, bool]:
-        """Submit a choice button's words.
+    async def _may_press(self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData) -> bool:
+        """Tell if a person is admitted to the chat, or decides the proposal anyway."""
+        if await self.admission.admits(query.from_user.id, message.chat_id):
+            return True
+        return await self.lookup.decides(callback.id, actor_of(query.from_user))
 
-        Return the toast for the person, and True if it must be dismissed.
-        """
-        if not await self.admission.admits(query.from_user.id, below.chat.id):
-            return _STRANGER, True
-        place = place_of(below, self.transport.moves)
+    async def _press(
+        self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData, answer: "_PressAnswer"
+    ) -> None:
+        """Carry out a press, answer it, and update the buttons."""
+        place = await self._find_place(query, message, callback.id)
+        ephemeral = None
+        # in a busy chat the press might no longer count when an ephemeral answer goes out
+        if not place.is_private and not self.busy(message.chat_id):
+            ephemeral = EphemeralTarget(query.from_user.id, query.id)
+        title = query.message.chat.title or "" if query.message else ""
+        actor = actor_of(query.from_user)
+        who = Who(query.from_user, actor, place, title, answer.acknowledge, ephemeral)
+        try:
+            text, alert = await self._carry_out(callback, who, message)
+        except ChannelError as error:
+            log.warning("telegram press not carried out", why=error.message)
+            text, alert = _PRESS_AGAIN_TEXT, True
+            if answer.is_answered:
+                await self._ask_to_press_again(who)
+        await answer.tell(text, alert=alert)
+        await self._update_buttons(callback, who)
+
+    async def _submit_choice(
+        self, choice: str, query: CallbackQuery, pressed: MaybeInaccessibleMessage
+    ) -> tuple[str, bool]:
+        """Submit a choice button's words in the person's name."""
+        if not await self.admission.admits(query.from_user.id, pressed.chat.id):
+            return _STRANGER_TEXT, True
+        place = place_of(pressed, self.transport.moves)
         if place is None:
-            return _NO_SUCH_BUTTON, True
-        ref, names = TelegramPosted(below.chat.id, below.message_id), place.named(below.chat.title)
+            return _NO_SUCH_BUTTON_TEXT, True
+        ref, names = TelegramPosted(pressed.chat.id, pressed.message_id), place.named(pressed.chat.title)
         message = make_said(
-            words,
+            choice,
             str(ref),
             actor_of(query.from_user),
             place.address,
-            private=below.chat.type == ChatType.PRIVATE,
+            private=pressed.chat.type == ChatType.PRIVATE,
             names=names,
         )
         reply = await self.inbox(message)
-        told = refusal(reply)
-        if reply.answer is not Answer.REFUSED:  # else it stays for those who may
+        refused = refusal(reply)
+        if reply.answer is not Answer.REFUSED:  # after a refusal others may still press
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
-        return told or words, bool(told)
+        return refused or choice, bool(refused)
 
     async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
-        """Carry out a press. Return the toast for the person, and True if it must be dismissed.
+        """Carry out a press, and return its answer.
 
-        Raises ChannelError where the press could not be shown; nothing was decided then.
+        Raises ChannelError if its result could not be shown; nothing was decided then.
         """
         ref = await self._find_card_ref(callback, message)
-        together = ref is not None and callback.action is not ButtonAction.VIEW_ROW
-        together = together or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
+        is_on_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
+        together = is_on_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
-            return _NOT_HERE, True
+            return _NOT_HERE_TEXT, True
         if callback.action in PICK_ACTIONS:
             return await self._pick_rows(callback, who, card, message)
         if callback.action is ButtonAction.CONTEXT:
             return await self._tell_context(callback.id, who)
         if callback.asks:
-            said = await self.dialogue_runner.press(who, callback, card, message)
-            return said, bool(said)
+            text = await self.dialogue_runner.press(who, callback, card, message)
+            return text, bool(text)
         if callback.action in (ButtonAction.MORE, ButtonAction.CANCEL):
-            await who.acknowledge_press()
-            more = callback.action is ButtonAction.MORE
-            if not (
-                more and who.ephemeral and await self.shown_cards.open_menu(card, who.place, who.ephemeral)
-            ):
-                await self.shown_cards.show_buttons(card, who.place, message, more=more)
+            await self._change_buttons(callback, who, card, message)
             return "", False
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
-            grouped = callback.action is ButtonAction.VIEW_GROUP
-            hidden = await self._find_hidden(card, who) if grouped else [card]
-            await who.acknowledge_press()
-            for each in hidden:
-                # what leads to Approve all, which stands there for everyone, is shown to everyone
-                await self.shown_cards.show_payload(each, who.place, None if grouped else who.ephemeral)
-                # it may have ended while it was being shown
-                await self._remove_outdated(each.proposal_id, who, together=each.batch is not None)
+            await self._show_payloads(callback, who, card)
             return "", False
         if callback.action in _APPROVING_ACTIONS and await self._find_hidden(card, who, callback.action):
-            return _VIEW_FIRST, True
-        if callback.round == card.round and (
-            asked := await self._ask_confirmation(callback.action, card, who, message)
-        ):
-            return asked
+            return _VIEW_FIRST_TEXT, True
+        if callback.round == card.round:
+            question = await self._ask_confirmation(callback.action, card, who, message)
+            if question:
+                return question
         if callback.action in GRANT_ACTIONS:
-            said = await self.dialogue_runner.press_grant(who, callback, card, message)
-            return said, bool(said) and callback.action is not ButtonAction.DURATION
+            text = await self.dialogue_runner.press_grant(who, callback, card, message)
+            return text, bool(text) and callback.action is not ButtonAction.DURATION
         if callback.verb is None:
-            return _NO_SUCH_BUTTON, True
+            return _NO_SUCH_BUTTON_TEXT, True
         names = who.place.named(who.title)
         press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return reply.text, reply.answer is not Answer.ACCEPTED
+
+    async def _change_buttons(
+        self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
+    ) -> None:
+        """Show the buttons behind *More*, to this person alone if possible, or the usual ones again."""
+        await who.acknowledge_press()
+        more = callback.action is ButtonAction.MORE
+        if more and who.ephemeral and await self.shown_cards.open_menu(card, who.place, who.ephemeral):
+            return
+        await self.shown_cards.show_buttons(card, who.place, message, more=more)
+
+    async def _show_payloads(self, callback: ButtonData, who: Who, card: Card) -> None:
+        """Show the full content of a card, or of each card of its group that hides something."""
+        is_group = callback.action is ButtonAction.VIEW_GROUP
+        cards = await self._find_hidden(card, who) if is_group else [card]
+        await who.acknowledge_press()
+        # Approve all, which everyone sees, needs payloads that everyone has seen
+        ephemeral = None if is_group else who.ephemeral
+        for shown in cards:
+            await self.shown_cards.show_payload(shown, who.place, ephemeral)
+            # it may have ended in the meantime
+            await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
     async def _tell_context(self, proposal_id: str, who: Who) -> tuple[str, bool]:
         """Send the turn that led to a card to this person alone; in a group, to their own chat with Nod."""
@@ -226,49 +243,49 @@ class TelegramPresses:
         try:
             await self.transport.send(place, plain(words), urgency=Urgency.PRESSED)
         except NotDeliverable:
-            return _STRANGER, True
-        return "" if who.place.is_private else _IN_PRIVATE, False
+            return _STRANGER_TEXT, True
+        return "" if who.place.is_private else _IN_PRIVATE_TEXT, False
 
     async def _ask_confirmation(
-        self, does: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
+        self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
     ) -> tuple[str, bool] | None:
-        """Ask for confirmation where the verb needs one, else return None. Undo's effect is on no card."""
-        if does not in SURE:
+        """Ask for confirmation, and return the answer to the press; None if the verb needs none.
+
+        For other verbs than Approve it is an alert, since the card does not show what they do.
+        """
+        if action not in SURE:
             return None
-        verb = does if isinstance(does, Verb) else VERBS[does]
-        sure = card.button(verb).sure if card.pending or verb in card.verbs else None
-        each = Verb.UNDO if verb is Verb.UNDO_ALL else verb
-        if sure is None or not await self.lookup.may_press(
-            card.proposal_id, who.actor, who.place.address, each
-        ):
+        verb = action if isinstance(action, Verb) else VERBS[action]
+        question = card.button(verb).sure if card.pending or verb in card.verbs else None
+        single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
+        if question is None:
+            return None
+        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, single_verb):
             return None
         await who.acknowledge_press()
-        await self.shown_cards.ask_confirmation(card, does, message)
+        await self.shown_cards.ask_confirmation(card, action, message)
         if verb is Verb.APPROVE:
-            return (sure.question, False)
-        return (f"{sure.question} {sure.more}", True)
+            return question.question, False
+        return f"{question.question} {question.more}", True
 
     async def _pick_rows(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
     ) -> tuple[str, bool]:
-        """Pick rows of a batch, or decide those that are picked."""
+        """Pick rows of a batch, or decide the picked ones."""
         looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
         if card.batch is None or not (card.pending or looks):
-            return _NO_SUCH_BUTTON, True
+            return _NO_SUCH_BUTTON_TEXT, True
         if callback.action is ButtonAction.BACK_TO_BATCH:
             await who.acknowledge_press()
             await self.shown_cards.show_batch(card, message)
             return "", False
         if callback.round != card.round:
-            return _ROWS_CHANGED, True
+            return _ROWS_CHANGED_TEXT, True
         place = callback.index or 0
         try:
-            if callback.picked:
-                picked = Picked.parse(callback.picked)
-            else:
-                picked = Picked.all_of(card)
+            picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
         except ValueError:
-            return _NO_SUCH_BUTTON, True
+            return _NO_SUCH_BUTTON_TEXT, True
         if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
             toggles = callback.action is ButtonAction.TOGGLE
             page = place // PAGE if toggles else place
@@ -280,9 +297,9 @@ class TelegramPresses:
             )
             return "", False
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
-            return _VIEW_FIRST, True
-        declines, at = callback.action is ButtonAction.DECIDE, who.place.address
-        choice = picked.choice(card, who.actor, callback.round, at, declines=declines, ref=str(message))
+            return _VIEW_FIRST_TEXT, True
+        declines, address = callback.action is ButtonAction.DECIDE, who.place.address
+        choice = picked.choice(card, who.actor, callback.round, address, declines=declines, ref=str(message))
         reply = await self.inbox(choice)
         return reply.text, reply.answer is not Answer.ACCEPTED
 
@@ -290,13 +307,13 @@ class TelegramPresses:
         """Return the reference of the pressed card; None for a form, and for a payload below its card."""
         if message.receiver is not None:
             return None
-        begins = (
-            callback.action in _CARD_ACTIONS
-            or isinstance(callback.action, Verb)
-            or (callback.action is ButtonAction.SIMILAR and callback.index is None)
-        )
-        shown_below = not begins or await self.shown_cards.is_payload(callback.id, message)
-        return None if shown_below else str(message)
+        opens_grant = callback.action is ButtonAction.SIMILAR and callback.index is None
+        is_card_action = callback.action in _CARD_ACTIONS or isinstance(callback.action, Verb)
+        if not (is_card_action or opens_grant):
+            return None
+        if await self.shown_cards.is_payload(callback.id, message):
+            return None
+        return str(message)
 
     async def _update_buttons(self, callback: ButtonData, who: Who) -> None:
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP):
@@ -305,19 +322,19 @@ class TelegramPresses:
             await self._remove_outdated(callback.id, who, together=callback.verb in _BATCH_VERBS)
 
     async def _find_hidden(
-        self, card: Card, who: Who, does: ButtonAction | Verb = ButtonAction.VIEW_GROUP
+        self, card: Card, who: Who, action: ButtonAction | Verb = ButtonAction.VIEW_GROUP
     ) -> list[Card]:
-        """Return the cards of a press that hide something no one here has viewed yet."""
-        about = [card]
-        grouped = card.group is not None and does in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL)
-        if card.group and grouped:
-            others = [m for m in card.group.members if m != card.proposal_id]
-            found = [await self.lookup.card(m, who.actor, who.place.address) for m in others]
-            about = [*(c for c in found if c), card]
-        person = None if grouped else who.user.id  # Approve all stands there for everyone
-        return [
-            c for c in about if c.pending and not await self.shown_cards.is_fully_shown(c, who.place, person)
-        ]
+        """Return the cards of a press that hide something which was not viewed here."""
+        cards = [card]
+        is_group = card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL)
+        if card.group and is_group:
+            others = [member for member in card.group.members if member != card.proposal_id]
+            found = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
+            cards = [*(member_card for member_card in found if member_card), card]
+        person = None if is_group else who.user.id  # everyone must have seen what Approve all approves
+        pending = [shown for shown in cards if shown.pending]
+        is_fully_shown = self.shown_cards.is_fully_shown
+        return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
 
     async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
@@ -327,9 +344,9 @@ class TelegramPresses:
     async def _find_place(
         self, query: CallbackQuery, message: TelegramPosted, proposal_id: str
     ) -> TelegramPlace:
-        """Return chat and topic, from the card's stored copy where the message alone can't tell.
+        """Return the chat and topic of a press, from the card's stored copy if the message does not tell.
 
-        It can't when it is too old to be shown to the bot, or its chat is known by another id.
+        It does not if it is too old to be shown to the bot, or if its chat got another id.
         """
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
@@ -339,7 +356,7 @@ class TelegramPresses:
         if key is not None:
             return moves.place(Address(NAME, key))
         if place is None or message.receiver:
-            # a form or a payload: it stands where a card of its proposal does
+            # a form or a payload: it is in the same place as a card of its proposal
             for copy in await self.database.read(posted_cards.of_proposal, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)
@@ -348,15 +365,15 @@ class TelegramPresses:
     async def _ask_to_press_again(self, who: Who) -> None:
         with suppress(ChannelError):
             await self.transport.send(
-                who.place, plain(_PRESS_AGAIN), urgency=Urgency.PRESSED, ephemeral=who.ephemeral
+                who.place, plain(_PRESS_AGAIN_TEXT), urgency=Urgency.PRESSED, ephemeral=who.ephemeral
             )
 
 
 @dataclass(eq=False)
 class _PressAnswer:
-    """The answer to a press, given once.
+    """The answer to a press, which is sent once.
 
-    It is sent before anything slow happens, so that the next press can be read.
+    ``line`` is held until then, or until something slow happens; then the person's next press is handled.
     """
 
     transport: Transport
@@ -372,13 +389,13 @@ class _PressAnswer:
         """Answer with "a moment" when the press has to wait: now in a busy chat, else after a pause."""
         self.release_line()
         if self.busy(self.chat_id):
-            await self.tell(_ONE_MOMENT)
+            await self.tell(_ONE_MOMENT_TEXT)
         elif self._timer is None:
             self._timer = asyncio.create_task(self._tell_later())
 
     async def _tell_later(self) -> None:
         await self.sleep(_ANSWER_SECONDS)
-        await self.tell(_ONE_MOMENT)
+        await self.tell(_ONE_MOMENT_TEXT)
 
     async def tell(self, text: str = "", *, alert: bool = False) -> None:
         """Answer the press, unless it is answered. A failure to answer does not stop the press."""

@@ -17,10 +17,11 @@ from bot.domain.text import shorten
 from bot.domain.value_text import speak_value
 from bot.domain.verbs import Button
 
-_MAX_VALUE_CHARS = 1200  # characters of a value in a question
-_MAX_LABEL_CHARS = 40  # characters on a button
-_MAX_HINT_CHARS = 60  # characters in the empty reply field
-_MAX_CHANGES = 8  # changes shown before "and so many more"
+_MAX_VALUE_CHARS = 1200  # of a value in a question
+_MAX_LABEL_CHARS = 40  # on a button
+_MAX_HINT_CHARS = 60  # in the empty reply field
+_MAX_CHANGES = 8  # shown before "and so many more"
+_REPLY_TEXT, _CANCEL_TEXT = "Reply with it", ", or /cancel."
 _SHAPE_HINTS = {
     Shape.LINES: ", one entry a line",
     Shape.DATA: " as JSON",
@@ -38,18 +39,11 @@ class Screen:
 
 
 def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str = "") -> Screen:
-    """Ask which field to change; ``left_out`` says that there are more."""
-    rows = [
-        [
-            _make_button(
-                dialogue,
-                ButtonAction.FIELD,
-                _shorten(f"{f.label}: {_summarise_value(f, _find_value(dialogue, f))}"),
-                index=i,
-            )
-        ]
-        for i, f in enumerate(fields)
-    ]
+    """Ask which field to change. ``left_out``: a remark about fields that the form does not have."""
+    rows = []
+    for index, field in enumerate(fields):
+        label = _shorten(f"{field.label}: {_summarise_value(field, _find_value(dialogue, field))}")
+        rows.append([_make_button(dialogue, ButtonAction.FIELD, label, index=index)])
     close = _make_button(dialogue, ButtonAction.CLOSE, "Cancel")
     rows.append([_make_save_button(dialogue), close] if dialogue.changes else [close])
     text = style("Edit: ", "bold") + plain(f"{_shorten(title, 200)}\nWhich part should change?")
@@ -59,21 +53,21 @@ def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out:
 
 
 def ask_value(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
-    """Ask for a new value; ``trouble`` says why the last answer was not accepted."""
-    now = _format_value(field, _find_value(dialogue, field))
+    """Ask for a new value. ``trouble``: why the last answer was not accepted."""
+    current = _format_value(field, _find_value(dialogue, field))
     lines = [_name_person(person) + plain("new value for ") + style(field.label, "bold") + plain("?")]
     if trouble:
         lines.insert(0, plain(f"⚠️ {trouble}"))
     if field.description:
         lines.append(style(_shorten(field.description, 300), "italic"))
-    if now.strip():
-        lines += [plain("It is:"), style(shorten(now, _MAX_VALUE_CHARS), "pre")]
+    if current.strip():
+        lines += [plain("It is:"), style(shorten(current, _MAX_VALUE_CHARS), "pre")]
     else:
         lines.append(plain("It is empty."))
     if field.choices:
         rows = [
-            [_make_button(dialogue, ButtonAction.CHOOSE, label, index=i)]
-            for i, label in enumerate(option_labels(field.choices, _MAX_LABEL_CHARS))
+            [_make_button(dialogue, ButtonAction.CHOOSE, label, index=index)]
+            for index, label in enumerate(option_labels(field.choices, _MAX_LABEL_CHARS))
         ]
         if field.nullable:
             rows.append([_make_button(dialogue, ButtonAction.CLEAR, "Leave it empty")])
@@ -85,12 +79,12 @@ def ask_value(dialogue: Dialogue, field: Field, person: User, trouble: str = "")
 
 
 def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
-    """Show old → new of every change."""
+    """Show the old and the new value of each changed field, and ask to save them."""
     lines = [style("Edited, not saved yet", "bold")]
-    changed = [f for f in fields if f.name in dialogue.changes]
-    for f in changed[:_MAX_CHANGES]:
-        old, new = _style_value(f, f.value), _style_value(f, dialogue.changes[f.name])
-        lines.append(style(f.label, "bold") + plain(": ") + old + plain(" → ") + new)
+    changed = [field for field in fields if field.name in dialogue.changes]
+    for field in changed[:_MAX_CHANGES]:
+        old, new = _style_value(field, field.value), _style_value(field, dialogue.changes[field.name])
+        lines.append(style(field.label, "bold") + plain(": ") + old + plain(" → ") + new)
     if len(changed) > _MAX_CHANGES:
         lines.append(plain(f"and {len(changed) - _MAX_CHANGES} more"))
     lines.append(plain("Save updates the card with this change. Then it can be approved."))
@@ -106,10 +100,10 @@ def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
 
 def ask_words(person: User, pressed: Button, title: str) -> Screen:
     """Ask for the words that go with a press."""
-    asked = pressed.asks
-    question, hint = (asked.question, asked.hint) if asked else (pressed.label, "")
+    prompt = pressed.asks
+    question, hint = (prompt.question, prompt.hint) if prompt else (pressed.label, "")
     first = question[:1].lower() + question[1:]
-    text = _name_person(person) + plain(f"{first} {_REPLY}{_CANCEL} {hint}\n{_shorten(title, 200)}")
+    text = _name_person(person) + plain(f"{first} {_REPLY_TEXT}{_CANCEL_TEXT} {hint}\n{_shorten(title, 200)}")
     reply = ForceReply(selective=True, input_field_placeholder=_shorten(question, _MAX_HINT_CHARS))
     return Screen(text, reply, asks_for_reply=True)
 
@@ -121,7 +115,10 @@ def ask_grant(
     card: Card,
     person: User,
 ) -> Screen:
-    """Ask what a grant may allow, whose calls, and how long, which approves; every step is in full words."""
+    """Ask what a grant allows, for whom and how long; a press of the duration approves.
+
+    Each rung of the ladder stands in full above the buttons, which shorten it.
+    """
     steps = list(enumerate(ladder, 1))
     chosen = next(number for number, (rung, _) in steps if rung is dialogue.rung)
     lines = [
@@ -132,44 +129,47 @@ def ask_grant(
         plain(f"Chosen: {chosen}, for {dict(reaches)[dialogue.reach]}. Press for how long it holds."),
     ]
 
-    def choice(does: ButtonAction, label: str, index: int, *, on: bool) -> list[InlineKeyboardButton]:
-        return [_make_button(dialogue, does, f"{'✅' if on else '⬜'} {_shorten(label)}", index=index)]
+    def make_choice(
+        action: ButtonAction, label: str, index: int, *, is_chosen: bool
+    ) -> list[InlineKeyboardButton]:
+        box = "✅" if is_chosen else "⬜"
+        return [_make_button(dialogue, action, f"{box} {_shorten(label)}", index=index)]
 
-    def lasting(each: GrantDuration) -> InlineKeyboardButton:
-        index = list(GrantDuration).index(each)
+    def make_duration_button(duration: GrantDuration) -> InlineKeyboardButton:
+        index = list(GrantDuration).index(duration)
         return _make_button(
-            dialogue, ButtonAction.DURATION, each.words, index=index, style=KeyboardButtonStyle.SUCCESS
+            dialogue, ButtonAction.DURATION, duration.words, index=index, style=KeyboardButtonStyle.SUCCESS
         )
 
     rows = []
     for number, (rung, words) in steps:
         label = f"{number}. {words.removeprefix(card.tool_name).strip()}"
-        rows.append(choice(ButtonAction.SCOPE, label, list(GrantScope).index(rung), on=rung is dialogue.rung))
+        index, is_chosen = list(GrantScope).index(rung), rung is dialogue.rung
+        rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=is_chosen))
     for reach, words in reaches:
-        label, index = words[:1].upper() + words[1:], list(GrantAudience).index(reach)
-        rows.append(choice(ButtonAction.AUDIENCE, label, index, on=reach is dialogue.reach))
+        label = words[:1].upper() + words[1:]
+        index, is_chosen = list(GrantAudience).index(reach), reach is dialogue.reach
+        rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=is_chosen))
     if dialogue.reach not in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
-        rows.append([lasting(GrantDuration.CONVERSATION)])
-    rows.append([lasting(each) for each in GrantDuration if each.span])
+        rows.append([make_duration_button(GrantDuration.CONVERSATION)])
+    rows.append([make_duration_button(duration) for duration in GrantDuration if duration.span])
     rows.append([_make_button(dialogue, ButtonAction.CLOSE, "Cancel")])
     return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
 def is_question_for(message: Message, person: User) -> bool:
-    """Return whether a message asked this person for an answer in words."""
-    named = any(each.user is not None and each.user.id == person.id for each in message.entities)
-    return named and _REPLY in (message.text or "") and _CANCEL in (message.text or "")
-
-
-_REPLY, _CANCEL = "Reply with it", ", or /cancel."
+    """Tell if a message is a question of a dialogue, in words, to this person."""
+    is_named = any(entity.user is not None and entity.user.id == person.id for entity in message.entities)
+    text = message.text or ""
+    return is_named and _REPLY_TEXT in text and _CANCEL_TEXT in text
 
 
 def _explain_reply(field: Field) -> str:
-    how = _SHAPE_HINTS.get(field.shape, "")
+    form = _SHAPE_HINTS.get(field.shape, "")
     if field.shape is Shape.CHOICES:
-        how = f", separated by commas, from: {', '.join(map(speak_value, field.options))}"
+        form = f", separated by commas, from: {', '.join(map(speak_value, field.options))}"
     empty = " Send a single - to leave it empty." if field.nullable else ""
-    return f"{_REPLY}{how}{_CANCEL}{empty}"
+    return f"{_REPLY_TEXT}{form}{_CANCEL_TEXT}{empty}"
 
 
 def _find_value(dialogue: Dialogue, field: Field) -> object:
@@ -177,7 +177,7 @@ def _find_value(dialogue: Dialogue, field: Field) -> object:
 
 
 def _format_value(field: Field, value: object) -> str:
-    """Return a value as it can be typed again."""
+    """Return a value in the form in which people type it."""
     if value is None or value == "":
         return ""
     if field.shape is Shape.LINES and isinstance(value, list):
@@ -193,15 +193,15 @@ def _style_value(field: Field, value: object) -> Rich:
 
 
 def _summarise_value(field: Field, value: object) -> str:
-    said = " ".join(_format_value(field, value).split()) or "(empty)"
-    untouched = field.default and value == field.value
-    if untouched:
-        return f"{said} (default)"
-    return said
+    line = " ".join(_format_value(field, value).split()) or "(empty)"
+    is_default = field.default and value == field.value
+    if is_default:
+        return f"{line} (default)"
+    return line
 
 
-def _shorten(text: str, most: int = _MAX_LABEL_CHARS) -> str:
-    return shorten(text, most)
+def _shorten(text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
+    return shorten(text, max_chars)
 
 
 def _make_save_button(dialogue: Dialogue) -> InlineKeyboardButton:
@@ -209,14 +209,14 @@ def _make_save_button(dialogue: Dialogue) -> InlineKeyboardButton:
 
 
 def _make_button(
-    dialogue: Dialogue, does: ButtonAction, text: str, *, index: int | None = None, style: str | None = None
+    dialogue: Dialogue, action: ButtonAction, text: str, *, index: int | None = None, style: str | None = None
 ) -> InlineKeyboardButton:
-    data = ButtonData(does, dialogue.proposal_id, dialogue.round, index).pack()
+    data = ButtonData(action, dialogue.proposal_id, dialogue.round, index).pack()
     return InlineKeyboardButton(plain(text).text or "…", callback_data=data, style=style)
 
 
 def _name_person(person: User) -> Rich:
-    """Return a mention of the person: in a group only they are asked to reply."""
+    """Return a mention of the person; in a group Telegram asks only them to reply."""
     name = plain(person.full_name or "You")
     mention = MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=person)
     return Rich(name.text, (mention,)) + plain(", ")

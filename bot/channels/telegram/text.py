@@ -1,7 +1,7 @@
-"""Text as Telegram takes it: plain text with entities counted in UTF-16 units.
+"""Styled text for Telegram: plain text with entities, which are counted in UTF-16 units.
 
-Answers come from CommonMark in ``markdown.py``. Cards are put together from `plain` and `style` pieces, where
-nothing is markup.
+``markdown.py`` makes it from the CommonMark of answers. Cards are put together from pieces made by `plain`
+and `style`, in which nothing is markup.
 """
 
 import re
@@ -21,12 +21,12 @@ from bot.domain.people import Actor
 from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
-_APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
-_FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
-_QUOTE = MessageEntity.BLOCKQUOTE
-_RULE = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
-_COLUMNS_SHARE = 4  # they are repeated where they are at most that part of a message
-_CUTS = (  # where to cut, whether only in the second half, whether inside code
+_APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
+_FOLD_KIND = MessageEntity.EXPANDABLE_BLOCKQUOTE
+_QUOTE_KIND = MessageEntity.BLOCKQUOTE
+_RULE_PATTERN = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
+_COLUMNS_SHARE = 4  # column names are repeated if they take at most this part of a message
+_CUT_POINTS = (  # the mark to cut after, only in the second half, also inside code
     ("\n\n", True, False),
     ("\n", True, False),
     ("\n", False, False),
@@ -48,8 +48,10 @@ class Rich:
     entities: tuple[MessageEntity, ...] = ()
 
     def __add__(self, other: "Rich") -> "Rich":
-        moved = tuple(_clip_entity(e, e.offset + self.units, e.length) for e in other.entities)
-        return Rich(self.text + other.text, self.entities + moved)
+        shifted = tuple(
+            _clip_entity(entity, entity.offset + self.units, entity.length) for entity in other.entities
+        )
+        return Rich(self.text + other.text, self.entities + shifted)
 
     @property
     def units(self) -> int:
@@ -64,49 +66,49 @@ class Rich:
 def plain(text: str) -> Rich:
     """Return unstyled text; characters that could disguise its meaning are shown as escapes.
 
-    What others wrote in it keeps its own direction.
+    Parts keep their own direction of writing.
     """
-    return Rich(set_apart(_visible(text)))
+    return Rich(set_apart(_make_visible(text)))
 
 
 def style(text: str, *kinds: str) -> Rich:
-    """Put the whole text in one style; none for empty or blank text.
+    """Return a text with styles, which are left out for a blank text.
 
-    What is written from right to left stands between marks of direction, in code outside of it; a block of it
-    is a quote, where each line can have its own.
+    Text from right to left is put between marks of direction. A code block of it becomes a quote, where each
+    line can have its own direction.
     """
-    shown = _visible(text)
+    shown = _make_visible(text)
     if not shown.strip() or not kinds:
         return plain(text)
     if not runs_right_to_left(shown):
         return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
     if MessageEntity.CODE in kinds:
-        inside = Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
-        return Rich(FIRST_STRONG_ISOLATE) + inside + Rich(POP_ISOLATE)
-    shown, kinds = set_apart(shown), tuple(_QUOTE if kind == MessageEntity.PRE else kind for kind in kinds)
+        code = Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+        return Rich(FIRST_STRONG_ISOLATE) + code + Rich(POP_ISOLATE)
+    shown, kinds = (
+        set_apart(shown),
+        tuple(_QUOTE_KIND if kind == MessageEntity.PRE else kind for kind in kinds),
+    )
     return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
 
 
-def _visible(text: str) -> str:
+def _make_visible(text: str) -> str:
     return make_visible(drop_halves(text), escape_point)
 
 
 def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
     texts: list[str] = []
     entities: list[MessageEntity] = []
-    at = 0
+    offset = 0
     for part in parts:
-        entities += (_clip_entity(e, e.offset + at, e.length) for e in part.entities)
+        entities += (_clip_entity(entity, entity.offset + offset, entity.length) for entity in part.entities)
         texts.append(part.text)
-        at += part.units + utf16_len(between)
+        offset += part.units + utf16_len(between)
     return Rich(between.join(texts), tuple(entities))
 
 
 def mention(actor: Actor) -> Rich:
-    """Return a person's name that notifies them, once in each message.
-
-    Only the name for someone elsewhere.
-    """
+    """Return a person's name as a mention, which notifies them; only the name for accounts elsewhere."""
     name = plain(actor.label)
     if actor.channel != NAME or not actor.key.isdecimal():
         return name
@@ -120,7 +122,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
     folds = True
 
     def write(self, text: str, *styles: str) -> Rich:
-        return style(text, *(_FOLD if style == "fold" else style for style in styles))
+        return style(text, *(_FOLD_KIND if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         """Return a time that apps format themselves; old apps show the text instead."""
@@ -142,7 +144,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
 
 
 def web_link(url: str) -> bool:
-    """Return whether this is an ordinary link that leads out of the app to a named host."""
+    """Tell if this is an ordinary link that leads out of the app to a named host."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and "." in (parts.hostname or "") and url.isprintable()
@@ -158,92 +160,101 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     pieces = []
     columns = Rich()
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
-    near: list[MessageEntity] = []  # those that reach into the next message
-    start = done = 0  # characters and units that are in messages already
-    while start < len(rich.text):
+    current: list[MessageEntity] = []  # entities that reach into the next message
+    done_chars = done_units = 0  # of the messages so far
+    while done_chars < len(rich.text):
         room = units - columns.units
-        text = rich.text[start : start + room + 1]
-        until = done + utf16_len(text)
-        while waiting and waiting[0].offset < until and len(near) <= ENTITIES:
-            near.append(waiting.popleft())
-        rest = Rich(text, _within(near, done, until))
-        last = start + len(text) == len(rich.text) and rest.units <= room and len(near) <= ENTITIES
-        end = len(text) if last else _cut(rest, room)
-        pieces.append(_under(columns, _part(rest, 0, end)))
-        columns = _columns_at(rest, end, columns, units // _COLUMNS_SHARE)
-        start, done = start + end, done + utf16_len(text[:end])
-        near = [entity for entity in near if entity.offset + entity.length > done]
-    return [kept for piece in pieces if (kept := trim(piece)).text]
+        text = rich.text[done_chars : done_chars + room + 1]
+        until = done_units + utf16_len(text)
+        while waiting and waiting[0].offset < until and len(current) <= ENTITIES:
+            current.append(waiting.popleft())
+        window = Rich(text, _clip_entities(current, done_units, until))
+        is_last = done_chars + len(text) == len(rich.text)
+        fits = is_last and window.units <= room and len(current) <= ENTITIES
+        end = len(text) if fits else _find_cut(window, room)
+        piece = trim(_put_below(columns, _slice(window, 0, end)))
+        if piece.text:
+            pieces.append(piece)
+        columns = _find_columns(window, end, columns, units // _COLUMNS_SHARE)
+        done_chars, done_units = done_chars + end, done_units + utf16_len(text[:end])
+        current = [entity for entity in current if entity.offset + entity.length > done_units]
+    return pieces
 
 
-def _columns_at(rest: Rich, end: int, before: Rich, most: int) -> Rich:
-    """Return the lines that name the columns of a table that is cut there; nothing where none is."""
-    at = utf16_len(rest.text[:end])
-    for each in rest.entities:
-        if each.type != MessageEntity.PRE or not each.offset < at < each.offset + each.length:
+def _find_columns(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
+    """Return the lines that name the columns of a table which is cut at ``end``; nothing if none is.
+
+    ``previous``: those lines of the message before, for a table that continues.
+    """
+    cut = utf16_len(rich.text[:end])
+    for entity in rich.entities:
+        if entity.type != MessageEntity.PRE or not entity.offset < cut < entity.offset + entity.length:
             continue
-        if before.text and each.offset == 0:
-            return before
-        lines = rest.text[_index(rest.text, each.offset) : end].split("\n", 2)
-        if len(lines) == len(("names", "rule", "rows")) and _RULE.fullmatch(lines[1]):
+        if previous.text and entity.offset == 0:
+            return previous
+        lines = rich.text[_find_index(rich.text, entity.offset) : end].split("\n", 2)
+        if len(lines) == len(("names", "rule", "rows")) and _RULE_PATTERN.fullmatch(lines[1]):
             head = Rich(f"{lines[0]}\n{lines[1]}\n")
-            if head.units <= most:
+            if head.units <= max_units:
                 return Rich(head.text, (MessageEntity(MessageEntity.PRE, 0, head.units),))
     return Rich()
 
 
-def _under(columns: Rich, piece: Rich) -> Rich:
-    """Put the names of the columns above what follows of their table, in one block with it."""
+def _put_below(columns: Rich, piece: Rich) -> Rich:
+    """Put the rest of a table below the names of its columns, in one block."""
     if not columns.text:
         return piece
     both = columns + piece
-    block, *others = sorted(both.entities[1:], key=lambda each: (each.offset, each.type != MessageEntity.PRE))
+    block, *others = sorted(
+        both.entities[1:], key=lambda entity: (entity.offset, entity.type != MessageEntity.PRE)
+    )
     return Rich(both.text, (_clip_entity(block, 0, block.length + columns.units), *others))
 
 
-def _cut(rich: Rich, units: int) -> int:
-    """Find the index at which to cut, at least one character in."""
+def _find_cut(rich: Rich, units: int) -> int:
+    """Return the index at which to cut, at least one character in."""
     if len(rich.entities) > ENTITIES:
-        starts = sorted(e.offset for e in rich.entities)
+        starts = sorted(entity.offset for entity in rich.entities)
         units = min(units, max(starts[ENTITIES], 1))
-    furthest = _index(rich.text, units)
-    blocks = [
-        (_index(rich.text, e.offset), _index(rich.text, e.offset + e.length))
-        for e in rich.entities
-        if e.type == MessageEntity.PRE
-    ]
+    furthest = _find_index(rich.text, units)
+    code_blocks = []
+    for entity in rich.entities:
+        if entity.type == MessageEntity.PRE:
+            start = _find_index(rich.text, entity.offset)
+            code_blocks.append((start, _find_index(rich.text, entity.offset + entity.length)))
 
-    def inside(at: int) -> bool:
-        return any(start < at < end for start, end in blocks)
+    def is_in_code(index: int) -> bool:
+        return any(start < index < end for start, end in code_blocks)
 
-    for mark, near, code in _CUTS:
-        least = furthest // 2 if near else 0
-        at = rich.text.rfind(mark, least, furthest)
-        while at > least and not code and inside(at + len(mark)):
-            at = rich.text.rfind(mark, least, at)
-        if at > least and (code or not inside(at + len(mark))):
-            return at + len(mark)
+    for mark, only_second_half, also_in_code in _CUT_POINTS:
+        least = furthest // 2 if only_second_half else 0
+        index = rich.text.rfind(mark, least, furthest)
+        while index > least and not also_in_code and is_in_code(index + len(mark)):
+            index = rich.text.rfind(mark, least, index)
+        if index > least and (also_in_code or not is_in_code(index + len(mark))):
+            return index + len(mark)
     return max(whole_until(rich.text, furthest), 1)
 
 
-def _part(rich: Rich, start: int, end: int) -> Rich:
+def _slice(rich: Rich, start: int, end: int) -> Rich:
     first, last = utf16_len(rich.text[:start]), utf16_len(rich.text[:end])
-    return Rich(rich.text[start:end], _within(rich.entities, first, last))
+    return Rich(rich.text[start:end], _clip_entities(rich.entities, first, last))
 
 
-def _within(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
+def _clip_entities(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
     """Return the entities between two offsets, counted from the first."""
-    return tuple(
-        _clip_entity(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
-        for e in entities
-        if e.offset < last and e.offset + e.length > first
-    )
+    clipped = []
+    for entity in entities:
+        start, end = max(entity.offset, first), min(entity.offset + entity.length, last)
+        if entity.offset < last and entity.offset + entity.length > first:
+            clipped.append(_clip_entity(entity, start - first, end - start))
+    return tuple(clipped)
 
 
 def trim(rich: Rich) -> Rich:
-    """Cut off blank lines before and all blanks after; the first line keeps its indent."""
+    """Remove blank lines before a text and all blanks after it; the first line keeps its indent."""
     start = rich.text.rfind("\n", 0, len(rich.text) - len(rich.text.lstrip())) + 1
-    part = _part(rich, start, max(start, len(rich.text.rstrip())))
+    part = _slice(rich, start, max(start, len(rich.text.rstrip())))
     return Rich(part.text, part.entities[:ENTITIES])
 
 
@@ -260,13 +271,14 @@ def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEnti
     )
 
 
-def _index(text: str, units: int) -> int:
+def _find_index(text: str, units: int) -> int:
+    """Return the index of the character at so many UTF-16 units."""
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
 def keep_harmless(text: str) -> str:
     """Replace links that would open in the app itself, at equal length."""
-    return _APP_LINK.sub(lambda m: m[0].replace(":", "\u2236"), text.replace("\x00", " "))
+    return _APP_LINK_PATTERN.sub(lambda match: match[0].replace(":", "\u2236"), text.replace("\x00", " "))
 
 
 def drop_halves(text: str) -> str:
