@@ -1,6 +1,6 @@
-"""The web application put together: the parts of the API, the console's page and the OpenAPI page.
+"""The web application: it puts together the parts of the API, the console and the OpenAPI page.
 
-Each part's routes are in a module of its own; what they answer is in ``schemas/`` and on ``/docs``.
+Each part has its routes in a module of its own, such as ``chat.py``. The answers' bodies are in ``schemas/``.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ from bot.web.sign_in.agents import AgentPaths
 from bot.web.sign_in.oidc import BACK
 from bot.web.sign_in.proxies import Forwarded
 from bot.web.sign_in.tokens import COOKIE
-from bot.web.site import Caller, Here, Site, api_routes
+from bot.web.site import Caller, Site, SiteDep, api_routes
 
 log = logger(__name__)
 
 PARTS = (chat, proposals, batches, sessions, rules, audit, status, mcp_logins)
-_TAGS = {
+_TAG_DESCRIPTIONS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",
     "batches": "Several calls of one tool, decided as one table.",
@@ -57,7 +57,7 @@ _TAGS = {
     "mcp": "For admins: MCP servers, and signing in at them.",
     "status": "Who you are, what there is, what it cost, and whether Nod is up.",
 }
-_DESCRIPTION = """
+_API_TEXT = """
 Send a token as `Authorization: Bearer <token>`; `nod token new NAME` makes one. Without
 `NOD_HTTP_TOKENS` this machine is answered without a token, too.
 Every error is `{"ok": false, "error": "…"}`; if single fields are wrong, `fields` says which.
@@ -67,17 +67,17 @@ Losing a stream loses nothing: the turn continues, and its conversation has the 
 
 A script asks people with `POST /api/approvals`; `GET /api/approvals/{id}?wait=60` answers when they have.
 """
-_STATIC = Path(__file__).parent / "static"
-_SCRIPT = _STATIC / "console.js"
-_NO_ANSWERS = "The language model gives no answers."
-_UNAVAILABLE = "It is unavailable. The console and the log say why."
-_CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
-_KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
-_A_VERSION = re.compile(r"[0-9a-f]{16}")
-_PART = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')
+_STATIC_FOLDER = Path(__file__).parent / "static"
+_SCRIPT_PATH = _STATIC_FOLDER / "console.js"
+_NO_ANSWERS_TEXT = "The language model gives no answers."
+_UNAVAILABLE_TEXT = "It is unavailable. The console and the log say why."
+_REVALIDATED_HEADERS = {"Cache-Control": "no-cache"}  # so that an upgrade is seen
+_IMMUTABLE_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable"}
+_VERSION_PATTERN = re.compile(r"[0-9a-f]{16}")
+_ASSET_PATTERN = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')
 router = api_routes("status")
 pages = api_routes("status", checks_query=False)
-"""What browsers and probes ask for, with whatever mails, proxies and monitors add to such an address."""
+"""The pages for browsers and probes. Mail programs, proxies and monitors may add parameters to them."""
 
 
 def create(
@@ -92,14 +92,15 @@ def create(
 ) -> FastAPI:
     """Build the ASGI application over a channel that is started elsewhere.
 
-    ``connections``: how many the server holds at a time. ``more_parts`` and ``more_tags``: what features add
-    to the API and to its document; ``more_routes`` are in neither.
+    ``connections``: the most that the server holds at a time. ``more_parts`` and ``more_tags``: the routes of
+    features and their descriptions; ``more_routes`` are not in the API's document.
     """
+    tags = {**_TAG_DESCRIPTIONS, **more_tags}
     app = FastAPI(
         title="Nod",
         version=__version__,
-        description=_DESCRIPTION,
-        openapi_tags=[{"name": name, "description": words} for name, words in {**_TAGS, **more_tags}.items()],
+        description=_API_TEXT,
+        openapi_tags=[{"name": name, "description": description} for name, description in tags.items()],
         servers=[{"url": site.base}] if site.base else None,
         openapi_url=None,
         docs_url=None,
@@ -113,31 +114,25 @@ def create(
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
-    app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
-    # as they are, not included: an included router's routes are all built again at the first request, which
-    # costs 90 ms of the start (`python -m benchmarks --only start`)
-    for each in (
-        *(part.router for part in PARTS),
-        *more_parts,
-        router,
-        pages,
-        mcp_logins.back,
-        sessions.visits,
-    ):
-        app.router.routes += each.routes
-    app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
+    app.router.routes += [*more_routes, Route("/agui", _load_agui, methods=["POST"], include_in_schema=False)]
+    # not by ``include_router``, which builds all routes again at the first request: that costs 90 ms of the
+    # start (`python -m benchmarks --only start`)
+    part_routers = [part.router for part in PARTS]
+    for part_router in (*part_routers, *more_parts, router, pages, mcp_logins.back, sessions.visits):
+        app.router.routes += part_router.routes
+    app.mount("/static", GZipMiddleware(_ConsoleFiles(directory=_STATIC_FOLDER)))
     return app
 
 
-async def _agui(_: Request) -> ASGIApp:
-    """Load the AG-UI routes with their first request: their library takes a tenth of a start."""
+async def _load_agui(_: Request) -> ASGIApp:
+    """Load the AG-UI routes at their first request: importing their library takes a tenth of a start."""
     routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
-    found: ASGIApp = routes.app
-    return found
+    application: ASGIApp = routes.app
+    return application
 
 
 @pages.get("/openapi.json", include_in_schema=False)
-async def description(request: Request, site: Here) -> JSONResponse:
+async def description(request: Request, site: SiteDep) -> JSONResponse:
     """The OpenAPI description, made once and in a thread, since it takes half a second."""
     app: FastAPI = request.app
     async with site.describing:
@@ -160,18 +155,18 @@ def _describe_api(app: FastAPI) -> dict[str, Any]:
 
 
 @router.get("/api/me", summary="Who you are here, and who answers")
-async def me(actor: Caller, request: Request, site: Here) -> Me:
-    found = await site.channel.admin.who_is(actor)
-    pause = found.pause
+async def me(actor: Caller, request: Request, site: SiteDep) -> Me:
+    caller = await site.channel.admin.who_is(actor)
+    pause = caller.pause
     return Me(
         name=actor.label,
         account=str(actor),
-        accounts=sorted(found.person.accounts),
-        roles=sorted(found.roles),
+        accounts=sorted(caller.person.accounts),
+        roles=sorted(caller.roles),
         model=site.models.default.name,
         demo=site.demo,
         notice=site.lookup.notice,
-        admin=Role.ADMIN in found.roles,
+        admin=Role.ADMIN in caller.roles,
         connections=request.app.state.features.connections is not None,
         insights="insights" in site.features,
         paused=PauseView(since=pause.since, by=_name_pauser(pause, actor)) if pause else None,
@@ -179,46 +174,45 @@ async def me(actor: Caller, request: Request, site: Here) -> Me:
     )
 
 
-class _Files(StaticFiles):
-    """The console's files, each at its name and below `_version`, too.
+class _ConsoleFiles(StaticFiles):
+    """The console's files, each under its name and also under ``VERSION/NAME`` (`_hash_files`).
 
-    A browser keeps what it got below the version without asking again: a tab that is opened asks for the
-    page alone. What it got at the name alone, or below another version, it asks for again each time.
-    The script that the page begins with comes with all that it imports.
+    Browsers keep files under the version without asking again, so a new tab requests the page alone. They
+    revalidate a file under its name alone, or under another version, each time.
+    The page's script is sent together with all that it imports.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        version, _, below = path.partition("/")
-        known = _A_VERSION.fullmatch(version)
-        name = below if known else path
+        version, _, rest = path.partition("/")
+        name = rest if _VERSION_PATTERN.fullmatch(version) else path
         response = await super().get_response(name, scope)
-        if name == _SCRIPT.name:
-            response = Response(_script(), media_type="text/javascript")
-        response.headers.update(_KEPT if version == _version() else _CACHED)
+        if name == _SCRIPT_PATH.name:
+            response = Response(_load_script(), media_type="text/javascript")
+        is_current = version == _hash_files()
+        response.headers.update(_IMMUTABLE_HEADERS if is_current else _REVALIDATED_HEADERS)
         return response
 
 
 @cache
-def _version() -> str:
-    """Return a name for what all the console's files hold."""
-    found = hashlib.sha256()
-    for file in sorted(_STATIC.rglob("*")):
+def _hash_files() -> str:
+    """Return the version of the console: a hash of all its files."""
+    version = hashlib.sha256()
+    for file in sorted(_STATIC_FOLDER.rglob("*")):
         if file.is_file():
-            found.update(
-                f"{file.relative_to(_STATIC)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
-            )
-    return found.hexdigest()[:16]
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+            version.update(f"{file.relative_to(_STATIC_FOLDER)} {digest}\n".encode())
+    return version.hexdigest()[:16]
 
 
 @cache
-def _script() -> str:
-    return bundle(_SCRIPT)
+def _load_script() -> str:
+    return bundle(_SCRIPT_PATH)
 
 
 @cache
-def _page() -> str:
-    text = (_STATIC / "index.html").read_text(encoding="utf-8")
-    return _PART.sub(rf"\1static/{_version()}/\2", text)
+def _load_page() -> str:
+    text = (_STATIC_FOLDER / "index.html").read_text(encoding="utf-8")
+    return _ASSET_PATTERN.sub(rf"\1static/{_hash_files()}/\2", text)
 
 
 def _name_pauser(pause: Pause, caller: Actor) -> str:
@@ -228,8 +222,8 @@ def _name_pauser(pause: Pause, caller: Actor) -> str:
 
 
 @pages.get("/healthz", summary="The process is alive")
-async def healthz(site: Here) -> HealthBody:
-    return _healthy(site)
+async def healthz(site: SiteDep) -> HealthBody:
+    return _describe_health(site)
 
 
 @pages.get(
@@ -237,7 +231,7 @@ async def healthz(site: Here) -> HealthBody:
     summary="It can do its work: started, takes writes; tells whether the model and the platforms answer",
     responses={503: {"model": Problem, "description": "Not now; ``error`` says why"}},
 )
-async def readyz(site: Here) -> HealthBody:
+async def readyz(site: SiteDep) -> HealthBody:
     if not site.up:
         raise Fault(503, "starting or stopping")
     if not files_left():
@@ -246,52 +240,48 @@ async def readyz(site: Here) -> HealthBody:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
-        if isinstance(error, FileFault):
-            words = error.words
-        else:
-            words = "the database can't be written"
+        words = error.words if isinstance(error, FileFault) else "the database can't be written"
         raise Fault(503, words) from None
     fault = site.fault()
     if fault:
         raise Fault(503, fault)
-    return _healthy(site)
+    return _describe_health(site)
 
 
-def _healthy(site: Site) -> HealthBody:
-    found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
+def _describe_health(site: Site) -> HealthBody:
+    faulty = site.models.faults
+    models = [
+        ModelView(name=name, fault=_NO_ANSWERS_TEXT if name in faulty else "") for name in site.models.by_name
+    ]
+    channels = []
+    for name, poster in posters(site.platforms).items():
+        hearing = poster.hearing()
+        seconds_ago = None if hearing.ago is None else round(hearing.ago)
+        channels.append(HeardView(name=name, heard_seconds_ago=seconds_ago, fault=hearing.fault))
+    mcp_servers = [
+        McpHealthView(name=name, fault=_UNAVAILABLE_TEXT if trouble else "")
+        for name, trouble in site.logins.troubles().items()
+    ]
     return HealthBody(
-        model_fault=_NO_ANSWERS if site.models.faults else "",
-        models=[
-            ModelView(name=name, fault=_NO_ANSWERS if name in site.models.faults else "")
-            for name in site.models.by_name
-        ],
-        channels=[
-            HeardView(
-                name=name,
-                heard_seconds_ago=None if hearing.ago is None else round(hearing.ago),
-                fault=hearing.fault,
-            )
-            for name, hearing in found.items()
-        ],
-        mcp_servers=[
-            McpHealthView(name=name, fault=_UNAVAILABLE if trouble else "")
-            for name, trouble in site.logins.troubles().items()
-        ],
+        model_fault=_NO_ANSWERS_TEXT if faulty else "",
+        models=models,
+        channels=channels,
+        mcp_servers=mcp_servers,
     )
 
 
 @pages.get("/docs", include_in_schema=False)
 async def docs() -> FileResponse:
     """The page about the API. Like the description it shows it needs no token, for neither shows any data."""
-    return FileResponse(_STATIC / "docs.html")
+    return FileResponse(_STATIC_FOLDER / "docs.html")
 
 
 @pages.get("/sw.js", include_in_schema=False)
 async def offline_worker() -> FileResponse:
     """The service worker. Browsers let it answer for `/` only where it is served from there."""
-    return FileResponse(_STATIC / "sw.js", headers=_CACHED)
+    return FileResponse(_STATIC_FOLDER / "sw.js", headers=_REVALIDATED_HEADERS)
 
 
 @pages.get("/", include_in_schema=False)
 async def console() -> HTMLResponse:
-    return HTMLResponse(_page(), headers=_CACHED)
+    return HTMLResponse(_load_page(), headers=_REVALIDATED_HEADERS)

@@ -16,7 +16,7 @@ from bot.domain.progress import Abandoned
 from bot.domain.record import Wanted
 from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
-from bot.web.site import Admin, Here, api_routes
+from bot.web.site import Admin, SiteDep, api_routes
 
 router = api_routes("audit", prefix="/api")
 
@@ -53,7 +53,7 @@ Sought = Annotated[Wanted, Depends(_read_wanted)]
 @router.get("/audit", summary="For admins: the audit log, newest first")
 async def rows(
     _: Admin,
-    site: Here,
+    site: SiteDep,
     wanted: Sought,
     limit: Limit = 50,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
@@ -73,7 +73,7 @@ async def rows(
 async def verify(
     _: Admin,
     request: Request,
-    site: Here,
+    site: SiteDep,
     anchor: Annotated[
         list[Annotated[str, Query(pattern=r"^[0-9]{1,15}-[0-9a-fA-F]{16,64}$")]] | None,
         Query(max_length=20, description="what an earlier answer gave as `anchor`; may be repeated"),
@@ -129,7 +129,7 @@ class _Watch:
             task.cancel()
 
 
-async def _exporting(actor: Admin, site: Here) -> AsyncIterator[None]:
+async def _exporting(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
     with site.exporting.place(str(actor)):
         yield
 
@@ -143,7 +143,7 @@ async def _exporting(actor: Admin, site: Here) -> AsyncIterator[None]:
 )
 async def export(
     _: Admin,
-    site: Here,
+    site: SiteDep,
     wanted: Sought,
     _place: Annotated[None, Depends(_exporting)],
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",

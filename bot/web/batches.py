@@ -12,7 +12,7 @@ from bot.web.body import Body
 from bot.web.channel import NAME
 from bot.web.proposals import STATUS
 from bot.web.schemas.proposals import ChosenBody, OneBatch
-from bot.web.site import Caller, Here, api_routes
+from bot.web.site import Caller, SiteDep, api_routes
 
 router = api_routes("batches", prefix="/api")
 
@@ -38,14 +38,14 @@ class Deciding(Body):
 
 
 @router.get("/batches/{batch_id}", summary="A batch: its table, and its rows as proposals")
-async def one(batch_id: str, actor: Caller, site: Here) -> OneBatch:
+async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
     """The id of a batch is that of its first proposal."""
     found = existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
     return await asyncio.to_thread(OneBatch.seen_as, found)
 
 
 @router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
-async def decide(batch_id: str, actor: Caller, site: Here, body: Deciding) -> ChosenBody:
+async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) -> ChosenBody:
     """Each row is decided as by a press of its own; ``text`` counts them.
 
     A row that changed since, or that can't be undone, stays open, and ``text`` says so.

@@ -36,7 +36,7 @@ from bot.web.schemas.conversations import (
 )
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, every
-from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.web.site import Caller, SiteDep, Streaming, api_routes, event_stream
 from bot.web.streams import STILL_THERE, heard, sse
 
 router = api_routes("conversations", prefix="/api")
@@ -86,7 +86,7 @@ class _Said(NamedTuple):
     files: tuple[Upload, ...] = ()
 
 
-async def _read_message(request: Request, site: Here) -> _Said:
+async def _read_message(request: Request, site: SiteDep) -> _Said:
     """Read a message from JSON or a form. Raises RequestValidationError."""
     given: Any = None
     kind = request.headers.get("content-type", "application/json").lower()
@@ -122,7 +122,7 @@ async def find_own(http: HttpChannel, actor: Actor, conversation_id: str) -> Con
     return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
-async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
+async def _own(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
     return existing(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
@@ -139,7 +139,7 @@ Own = Annotated[Conversation, Depends(_own)]
 async def chat(
     actor: Caller,
     said: Annotated[_Said, Depends(_read_message)],
-    site: Here,
+    site: SiteDep,
     streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
@@ -205,7 +205,7 @@ async def _until_answered(
 @router.get("/conversations", summary="Your conversations, newest first")
 async def list_conversations(
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     before: Before,
     limit: Limit = 50,
     q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
@@ -218,13 +218,13 @@ async def list_conversations(
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
-async def rename(mine: Own, body: Named, site: Here) -> DoneBody:
+async def rename(mine: Own, body: Named, site: SiteDep) -> DoneBody:
     await site.channel.conversations.rename(mine.id, body.title)
     return DoneBody()
 
 
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
-async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
+async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
     """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
     http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
@@ -238,7 +238,7 @@ async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
     return DoneBody()
 
 
-async def _exporting(actor: Caller, site: Here) -> AsyncIterator[None]:
+async def _exporting(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
     with site.exporting.place(str(actor)):
         yield
 
@@ -248,7 +248,9 @@ async def _exporting(actor: Caller, site: Here) -> AsyncIterator[None]:
     summary="All of a conversation, as a JSON file",
     response_model=Export,
 )
-async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depends(_exporting)]) -> Response:
+async def export(
+    mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_exporting)]
+) -> Response:
     """Its messages and proposals, secrets hidden."""
     http = site.channel
     said, seen = await http.conversations.in_full(mine.id, actor)
@@ -281,7 +283,7 @@ async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncI
 
 
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
-async def list_messages(mine: Own, site: Here) -> Messages:
+async def list_messages(mine: Own, site: SiteDep) -> Messages:
     transcript = await site.channel.conversations.transcript(mine.id)
     available = await site.channel.registry.available()
     return Messages.of_transcript(transcript, available)
@@ -290,7 +292,7 @@ async def list_messages(mine: Own, site: Here) -> Messages:
 @router.get(
     "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
 )
-async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> Proposals:
+async def conversation_proposals(mine: Own, actor: Caller, site: SiteDep) -> Proposals:
     return Proposals(proposals=await proposals_of(site.channel, actor, mine.id))
 
 
@@ -300,7 +302,7 @@ async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) ->
 
 
 @router.get("/files", summary="The newest files of your conversations")
-async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
+async def files(actor: Caller, site: SiteDep, limit: Limit = 100) -> KeptFiles:
     """Lists what tools made, and output that was too long to show, in the conversations you began here."""
     found = await site.channel.conversations.files_of(NAME, actor, limit)
     return KeptFiles.of(files=found)
@@ -309,7 +311,7 @@ async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
 @router.get(
     "/conversations/{conversation_id}/files", summary="Long output, files of its tools and of people, by name"
 )
-async def conversation_files(mine: Own, site: Here) -> Files:
+async def conversation_files(mine: Own, site: SiteDep) -> Files:
     listed = await site.channel.conversations.files(mine.id)
     return Files(files=[FileView(id=handle, name=name) for handle, name in listed])
 
@@ -319,12 +321,12 @@ async def conversation_files(mine: Own, site: Here) -> Files:
     summary="One of them, as a text file, or with the bytes that it has",
     response_class=PlainTextResponse,
 )
-async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:
+async def conversation_file(mine: Own, file_id: str, site: SiteDep) -> Response:
     return await download(await site.channel.conversations.file(mine.id, file_id))
 
 
 @router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
-async def team(mine: Own, site: Here) -> Team:
+async def team(mine: Own, site: SiteDep) -> Team:
     return Team.of(team=await site.channel.conversations.team(mine.id))
 
 
@@ -333,7 +335,7 @@ async def team(mine: Own, site: Here) -> Team:
     summary="SSE: its turns, as they run",
     **event_stream(TurnEvents),
 )
-async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Response:
+async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> Response:
     http = site.channel
 
     async def events() -> AsyncIterator[str]:
@@ -349,5 +351,5 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
 
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
-async def stop(mine: Own, actor: Caller, site: Here) -> SaidBody:
+async def stop(mine: Own, actor: Caller, site: SiteDep) -> SaidBody:
     return SaidBody(text=(await site.take_in(Command(actor, "stop", "", mine.address))).text)

@@ -19,21 +19,21 @@ log = logger(__name__)
 MAX_BODY = 256 * 1024  # bytes
 RUNS = "/agui"
 WITH_FILES = frozenset({"/api/chat"})  # as ``multipart/form-data``
-PROBES = frozenset({"/healthz", "/readyz"})  # answered however many requests are under way
-_READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
-ARRIVING = 100  # requests whose body is waited for at the same time
-_FULL = "Too many requests are under way. Try again in a moment."
-_SLOW = "The body took too long to arrive. Send it again."
-_LATE = "The database isn't answering in time. Try again in a moment."
-_BROKEN = "Something went wrong. The log has the details. Your data is safe. Try again."
+PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
+_EXTRA_BYTES = 16 * MAX_BODY  # read of a body that is too large, so that its sender reads the answer
+ARRIVING = 100  # requests whose body is still arriving, at the same time
+_FULL_TEXT = "Too many requests are under way. Try again in a moment."
+_SLOW_BODY_TEXT = "The body took too long to arrive. Send it again."
+_OUTAGE_TEXT = "The database isn't answering in time. Try again in a moment."
+_BROKEN_TEXT = "Something went wrong. The log has the details. Your data is safe. Try again."
 
-_HEADERS = (
+_SAFETY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_PRIVATE = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Cookie"))
+_PRIVATE_HEADERS = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Cookie"))
 _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     b"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -42,7 +42,7 @@ _DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'uns
 
 
 class Capacity:
-    """``most``: requests and streams under way at the same time, below what the server itself holds."""
+    """Middleware that answers 503 beyond ``most`` requests and streams at the same time."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
@@ -52,7 +52,7 @@ class Capacity:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
         elif self._free.locked():
-            answer = problem(503, _FULL)
+            answer = problem(503, _FULL_TEXT)
             answer.headers.update({"Retry-After": "5", "Connection": "close"})
             await answer(scope, receive, send)
         else:
@@ -76,21 +76,34 @@ async def _wait_for_end(receive: Receive) -> Message:
     return message
 
 
+def _add_headers(message: Message, policy: bytes, request: str) -> None:
+    """Add the headers of every answer to the message that starts it, without replacing its own."""
+    headers = list(message.get("headers", []))
+    own_names = {name.lower() for name, _ in headers}
+    if b"cache-control" not in own_names:
+        headers += _PRIVATE_HEADERS
+    usual = (*_SAFETY_HEADERS, (b"content-security-policy", policy))
+    headers += [(name, value) for name, value in usual if name not in own_names]
+    message["headers"] = [*headers, (b"x-request-id", request.encode())]
+
+
 class BodyLimits:
+    """Middleware that bounds the size and the time of bodies, and adds safe headers to every answer."""
+
     def __init__(self, app: ASGIApp, pace: Callable[[], Pace], files: int = 0) -> None:
-        """``files``: bytes of those that one request may bring."""
+        """``files``: the most bytes of files in one request."""
         self._app = app
         self._pace = pace
         self._files = files
-        self._arriving: dict[str, asyncio.Timeout] = {}  # whose body is waited for, the longest first
+        self._arriving: dict[str, asyncio.Timeout] = {}  # by request, the oldest first
 
-    async def _part(self, request: str, receive: Receive, due: float) -> Message:
-        """Return the next part of a body.
+    async def _receive_part(self, request: str, receive: Receive, due: float) -> Message:
+        """Return the next part of a body, which must arrive before ``due`` in the loop's time.
 
-        Where too many are waited for, the one that began longest ago ends.
+        If too many bodies are arriving, the oldest one is given up.
         """
         if len(self._arriving) >= ARRIVING:
-            with contextlib.suppress(RuntimeError):  # its time is over already
+            with contextlib.suppress(RuntimeError):  # its time is over
                 self._arriving.pop(next(iter(self._arriving))).reschedule(0)
         try:
             async with asyncio.timeout_at(due) as limit:
@@ -106,58 +119,50 @@ class BodyLimits:
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
         is_run = scope["path"] == RUNS
         brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
-        most = self._files + MAX_BODY if brings_files else MAX_BODY
+        max_bytes = self._files + MAX_BODY if brings_files else MAX_BODY
         if is_run:
-            most = max_run_bytes(self._files)
-        started = whole = False
+            max_bytes = max_run_bytes(self._files)
+        has_started = is_complete = False
         size = 0
         request = secrets.token_hex(6)
         pace = self._pace()
         due = asyncio.get_running_loop().time() + (pace.files if brings_files else pace.body)
 
-        async def limited() -> Message:
-            nonlocal size, whole
-            if whole or size > most:  # what comes now is that the caller left
+        async def receive_bounded() -> Message:
+            nonlocal size, is_complete
+            if is_complete or size > max_bytes:  # the only further message is that the caller left
                 return await _wait_for_end(receive)
             try:
-                message = await self._part(request, receive, due)
+                message = await self._receive_part(request, receive, due)
             except TimeoutError:
-                raise HTTPException(408, _SLOW, {"Connection": "close"}) from None
-            whole = not message.get("more_body")
+                raise HTTPException(408, _SLOW_BODY_TEXT, {"Connection": "close"}) from None
+            is_complete = not message.get("more_body")
             size += len(message.get("body", b""))
-            if size <= most:
+            if size <= max_bytes:
                 return message
             with contextlib.suppress(TimeoutError):
-                while message.get("more_body") and size < most + _READ_ON:
-                    message = await self._part(request, receive, due)
+                while message.get("more_body") and size < max_bytes + _EXTRA_BYTES:
+                    message = await self._receive_part(request, receive, due)
                     size += len(message.get("body", b""))
-            raise HTTPException(413, f"The body is larger than {most // 1024} KiB. Send less in one request.")
+            kibibytes = max_bytes // 1024
+            raise HTTPException(413, f"The body is larger than {kibibytes} KiB. Send less in one request.")
 
-        async def guarded(message: Message) -> None:
-            nonlocal started
+        async def send_guarded(message: Message) -> None:
+            nonlocal has_started
             if message["type"] == "http.response.start":
-                started = True
-                given = message.get("headers", [])
-                own = {name.lower() for name, _ in given}
-                private = () if b"cache-control" in own else _PRIVATE
-                usual = (*_HEADERS, (b"content-security-policy", policy))
-                message["headers"] = [
-                    *given,
-                    *private,
-                    *(each for each in usual if each[0] not in own),  # a page may have a policy of its own
-                    (b"x-request-id", request.encode()),
-                ]
+                has_started = True
+                _add_headers(message, policy, request)
             await send(message)
 
         if "\0" in scope["path"]:  # no database holds it
-            await problem(404, NOTHING_HERE)(scope, receive, guarded)
+            await problem(404, NOTHING_HERE)(scope, receive, send_guarded)
             return
         structlog.contextvars.bind_contextvars(request=request)  # a request is a task of its own
         try:
-            await self._app(scope, limited, guarded)
-        except Exception as error:  # no one foresaw it; the log has it, the caller must not
+            await self._app(scope, receive_bounded, send_guarded)
+        except Exception as error:  # the log has the details, the caller must not
             log.error("request failed", path=scope["path"], exc_info=error)
-            if not started:
-                words = error.words if isinstance(error, FileFault) else _LATE
-                answer = problem(503, words) if is_outage(error) else problem(500, _BROKEN)
-                await answer(scope, receive, guarded)
+            if not has_started:
+                outage_text = error.words if isinstance(error, FileFault) else _OUTAGE_TEXT
+                answer = problem(503, outage_text) if is_outage(error) else problem(500, _BROKEN_TEXT)
+                await answer(scope, receive, send_guarded)

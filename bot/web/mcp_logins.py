@@ -10,7 +10,7 @@ from bot.errors import SignInError
 from bot.web.answers import Fault, Missing, plain_page
 from bot.web.schemas import SaidBody
 from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
-from bot.web.site import Admin, Here, api_routes
+from bot.web.site import Admin, SiteDep, api_routes
 
 BACK = "/oauth/callback"
 _WAIT_SECONDS = 20.0
@@ -22,14 +22,14 @@ Name = Annotated[str, Path(max_length=40)]
 
 
 @router.get("", summary="For admins: the MCP servers there are")
-async def listed(_: Admin, site: Here) -> McpServers:
+async def listed(_: Admin, site: SiteDep) -> McpServers:
     """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
     await site.channel.registry.available()  # they start when tools are asked for
     return McpServers.of(servers=await site.logins.status())
 
 
 @router.post("/{name}/login", summary="Begin to sign in at an MCP server", status_code=201)
-async def begin(name: Name, actor: Admin, site: Here) -> LoginBegun:
+async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
     """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
     try:
         site.logins.check(name)
@@ -43,7 +43,7 @@ async def begin(name: Name, actor: Admin, site: Here) -> LoginBegun:
 
 
 @router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")
-async def end(name: Name, _: Admin, site: Here) -> SaidBody:
+async def end(name: Name, _: Admin, site: SiteDep) -> SaidBody:
     """404 where no one can sign in."""
     try:
         gone = await site.logins.sign_out(name)
@@ -53,7 +53,7 @@ async def end(name: Name, _: Admin, site: Here) -> SaidBody:
 
 
 @router.get("/logins/{login_id}", summary="Wait for a sign-in to end")
-async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: Here) -> LoginEnded:
+async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: SiteDep) -> LoginEnded:
     """``text`` is null while the person is away: ask again. 409 says why it failed."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
@@ -65,7 +65,7 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: H
 
 
 @back.get(BACK)
-async def came_back(request: Request, site: Here) -> HTMLResponse:
+async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
     """Needs no token: a browser sent here by another site brings none. What it brings is good once."""
     try:
         words, status = await site.logins.came_back(request.query_params), 200

@@ -38,7 +38,7 @@ from bot.web.schemas.proposals import (
     conversation_of,
     every,
 )
-from bot.web.site import Caller, Here, LongPoll, Streaming, Waiting, api_routes, event_stream
+from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, api_routes, event_stream
 from bot.web.streams import STILL_THERE, merge, sse
 
 router = api_routes("proposals", prefix="/api")
@@ -82,7 +82,7 @@ class Decide(Body):
 @router.get("/proposals", summary="Proposals you may see, across all channels")
 async def listed(
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     before: Before,
     state: Annotated[list[State] | None, Query(description="repeat it for several")] = None,
     tool: Annotated[str | None, Query(max_length=200)] = None,
@@ -115,14 +115,14 @@ async def listed(
 
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
-async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneProposal:
+async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
     return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NONE)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
-async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
+async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
     shown = existing(await site.channel.proposals.find(proposal_id, actor), _NONE)
     rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
@@ -137,13 +137,13 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
 @router.get(
     "/proposals/{proposal_id}/questions", summary="What was asked about it within a day, with the answers"
 )
-async def questions(proposal_id: str, actor: Caller, site: Here) -> AskedQuestions:
+async def questions(proposal_id: str, actor: Caller, site: SiteDep) -> AskedQuestions:
     found = await site.channel.proposals.questions(proposal_id, actor)
     return AskedQuestions.of(questions=existing(found, _NONE))
 
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
-async def context(proposal_id: str, actor: Caller, site: Here) -> Messages:
+async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
     http = site.channel
     existing(await http.proposals.find(proposal_id, actor), _NONE)
@@ -158,14 +158,14 @@ async def context(proposal_id: str, actor: Caller, site: Here) -> Messages:
     summary="Its result in full, as a text file; 404 before its end",
     response_class=PlainTextResponse,
 )
-async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
+async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
     p = existing(await site.channel.proposals.find(proposal_id, actor), _NONE).proposal
     told = existing(p.result or p.error or None, "It has no result.")
     return await download(File(f"{p.tool_name}-{p.id}.txt", told))
 
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
-async def files(proposal_id: str, actor: Caller, site: Here) -> Files:
+async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
     kept = existing(await site.channel.proposals.files(proposal_id, actor), _NONE)
     return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
 
@@ -175,14 +175,14 @@ async def files(proposal_id: str, actor: Caller, site: Here) -> Files:
     summary="One of them, as a text file",
     response_class=PlainTextResponse,
 )
-async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
+async def file(proposal_id: str, file_id: str, actor: Caller, site: SiteDep) -> Response:
     kept = await site.channel.proposals.files(proposal_id, actor) or []
     return await download(dict(kept).get(file_id))
 
 
 @router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press")
 async def press(
-    proposal_id: str, verb: Verb, actor: Caller, site: Here, poll: Waiting, body: Decide | None = None
+    proposal_id: str, verb: Verb, actor: Caller, site: SiteDep, poll: Waiting, body: Decide | None = None
 ) -> PressedBody:
     """A press that comes too late answers with the proposal as it already is, and changes nothing.
 
@@ -239,7 +239,7 @@ async def _wait_for_end(
 )
 async def changes(
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     streamed: Streaming,
     last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
     *,

@@ -14,7 +14,7 @@ from bot.web.channel import NAME, key_of
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView, TriedBody
-from bot.web.site import Admin, Caller, Here, Site, api_routes
+from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
 
 router = api_routes("rules", prefix="/api")
 
@@ -22,7 +22,7 @@ _STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 
 @router.get("/rules", summary="The current policy and the rules that concern you")
-async def in_force(actor: Caller, site: Here) -> Rules:
+async def in_force(actor: Caller, site: SiteDep) -> Rules:
     """For admins (``everything``) all; for others their roles and grants, and the rules of where they are."""
     found = await site.channel.admin.current(actor)
     policy = found.policy
@@ -50,7 +50,7 @@ async def in_force(actor: Caller, site: Here) -> Rules:
 
 
 @router.post("/rules", summary="Set a rule", status_code=201)
-async def set_rule(body: AnyRule, actor: Caller, site: Here) -> RuleSet:
+async def set_rule(body: AnyRule, actor: Caller, site: SiteDep) -> RuleSet:
     """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
     reply = await _say(site, actor, body.words)
     return RuleSet(id=reply.rule, text=reply.text)
@@ -67,7 +67,7 @@ class Attempt(Body):
 
 
 @router.post("/rules/try", summary="For admins: what a rule would have changed")
-async def attempt(body: Attempt, actor: Admin, site: Here) -> TriedBody:
+async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
     """Nothing is set. Over writes only, newest first, by the risk that was stored."""
     words = f"{body.rule} last {body.days}d" + (f" before {body.before}" if body.before else "")
     address = Address(NAME, key_of(actor, "console"))
@@ -80,27 +80,27 @@ async def attempt(body: Attempt, actor: Admin, site: Here) -> TriedBody:
 
 @router.delete("/rules/{rule_id}", summary="Drop a rule")
 async def drop_rule(
-    rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: Here
+    rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """404 where no such rule is current."""
     return await _change(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
-async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
+async def pause(body: Pausing, actor: Caller, site: SiteDep) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
     return await _say_for_person(site, actor, "pause" if body.paused else "resume")
 
 
 @router.get("/grants", summary="What is allowed without asking")
-async def live(actor: Caller, site: Here) -> Grants:
+async def live(actor: Caller, site: SiteDep) -> Grants:
     """Lists the grants that you gave; for admins all."""
     return Grants.of(grants=await site.channel.admin.grants(actor))
 
 
 @router.delete("/grants/{label}", summary="For admins: end a grant")
 async def revoke(
-    label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: Here
+    label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
     return await _change(site, actor, f"revoke {label}")
@@ -131,7 +131,7 @@ class Spoken(Body):
     "/commands",
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
-async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
+async def command(body: Spoken, actor: Caller, site: SiteDep) -> SaidBody:
     return await _say_for_person(site, actor, body.text, body.name, body.conversation_id or "console")
 
 

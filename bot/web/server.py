@@ -24,31 +24,28 @@ from bot.errors import SettingsError
 from bot.web.answers import Fault, answer_fault
 from bot.web.sign_in.tokens import Unauthenticated
 
-_ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
-_HEADERS = 16 * 1024  # bytes of a request's first line and headers
-_KEEP_ALIVE = 75  # seconds that a connection may be silent after an answer; proxies keep theirs for 60
-_MOST_FILES = 65_536
-_MINUTE = 60.0
+_ACCEPT_BACKLOG = 100  # connections that the loop may open in one step
+_MAX_HEADER_BYTES = 16 * 1024  # with the request line
+_KEEP_ALIVE_SECONDS = 75  # of silence after an answer; proxies keep their connections for 60
+_MAX_OPEN_FILES = 65_536
+_REPEAT_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_TALKATIVE = ("asyncio", "uvicorn.error")
-_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
-_ABSOLUTE = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
-_ASKING = 20  # connections that ever ask for figures at the same time
+_NOISY_LOGGERS = ("asyncio", "uvicorn.error")
+_METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ABSOLUTE_TARGET = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
+_MAX_METRICS_CONNECTIONS = 20  # connections that ever ask for figures at the same time
 
 
 def raise_file_limit() -> int:
-    """Let this process open as many files as the system allows it; says how many those are."""
+    """Raise the limit of open files as far as the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY:
-        most = _MOST_FILES
-    else:
-        most = min(hard, _MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
+    target = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            return most
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            return target
     if soft == resource.RLIM_INFINITY:
-        return most
+        return target
     return soft
 
 
@@ -57,37 +54,37 @@ def most_connections(wanted: int) -> int:
     return min(wanted, raise_file_limit() // 2)
 
 
-class Seldom(logging.Filter):
+class RepeatFilter(logging.Filter):
     """A log filter that lets repeated lines of libraries through once a minute."""
 
     _REPEATED = ("Invalid HTTP request", "Exceeded concurrency", "Unsupported upgrade", "socket.accept()")
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = str(record.msg)
-        known = next((each for each in self._REPEATED if text.startswith(each)), None)
-        if known is None:
+        prefix = next((repeated for repeated in self._REPEATED if text.startswith(repeated)), None)
+        if prefix is None:
             return True
-        if record.created - self._last.get(known, 0.0) < _MINUTE:
+        if record.created - self._logged_at.get(prefix, 0.0) < _REPEAT_SECONDS:
             return False
-        self._last[known] = record.created
+        self._logged_at[prefix] = record.created
         return True
 
 
 class OriginForm:
-    """ASGI middleware: a request line with a full address, as some proxies send it, asks for that path.
+    """ASGI middleware for a request line with a full address, as some proxies send it.
 
-    RFC 9112, section 3.2.2: a server must take it, and its host counts in place of the header's.
+    RFC 9112, section 3.2.2: a server must accept it, and its host replaces the ``Host`` header.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        target = _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
+        target = _ABSOLUTE_TARGET.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
         if target is not None:
             path = target["path"] or (b"*" if scope["method"] == "OPTIONS" else b"/")
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
@@ -102,12 +99,12 @@ def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Serve
         uvicorn.Config(
             OriginForm(application),
             http="h11",
-            h11_max_incomplete_event_size=_HEADERS,
-            backlog=_ACCEPTED_TOGETHER,
-            limit_concurrency=most_connections(connections) + 1,  # it refuses from there on
-            timeout_keep_alive=_KEEP_ALIVE,
+            h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+            backlog=_ACCEPT_BACKLOG,
+            limit_concurrency=most_connections(connections) + 1,  # uvicorn refuses from this number on
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             log_config=None,
-            proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
+            proxy_headers=False,  # uvicorn would believe any local program; `Forwarded` does it
             lifespan="off",
             timeout_graceful_shutdown=2,
             server_header=False,
@@ -116,34 +113,37 @@ def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Serve
 
 
 async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
-    """Wait until it serves. It takes signals over as it starts; they wait, and go where they went before."""
-    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    """Wait until the server serves.
+
+    Uvicorn replaces signal handlers as it starts; they are restored, and signals are blocked until then.
+    """
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
     finally:
         if threading.current_thread() is threading.main_thread():
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 @contextlib.contextmanager
 def say_seldom() -> Iterator[None]:
     """Limit repeated log lines of libraries to one a minute."""
-    seldom = Seldom()
-    for name in _TALKATIVE:
-        logging.getLogger(name).addFilter(seldom)
+    repeat_filter = RepeatFilter()
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).addFilter(repeat_filter)
     try:
         yield
     finally:
-        for name in _TALKATIVE:
-            logging.getLogger(name).removeFilter(seldom)
+        for name in _NOISY_LOGGERS:
+            logging.getLogger(name).removeFilter(repeat_filter)
 
 
 class WebServer:
-    """Serves ``app`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
+    """A server of ``app`` on ``host:port``; port 0 takes a free one, which ``port`` then holds."""
 
     def __init__(
         self,
@@ -155,9 +155,9 @@ class WebServer:
         setting: str = "NOD_PORT",
         ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """``connections``: how many there may be at a time. ``setting`` names the port.
+        """``connections``: the most at a time. ``setting``: the name of the port's setting, for errors.
 
-        ``ending`` ends every stream, which would be waited for otherwise.
+        ``ending`` is called first at a stop; it ends the open streams, which `stop` would wait for.
         """
         self.app = app
         self._host, self.port, self._setting = host, port, setting
@@ -168,20 +168,20 @@ class WebServer:
         self._task: asyncio.Task[None] | None = None
 
     def listen(self) -> socket.socket:
-        """Take the port; raises SettingsError when it is taken. Who connects waits until `start`."""
+        """Bind the port. Connections wait until `start`. Raises SettingsError if the port is taken."""
         self._listening = listening = listen(self._host, self.port, self._setting)
         self.port = listening.getsockname()[1]
         return listening
 
     async def start(self) -> None:
-        """Serve on the port that was taken."""
+        """Serve on the bound port."""
         self._quiet.enter_context(say_seldom())
         listening = self._listening or self.listen()
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
         await wait_until_started(self._server, self._task)
 
     async def stop(self) -> None:
-        """End every stream, and let the other answers end."""
+        """End every stream, and wait for the other requests."""
         self._ending()
         self._server.should_exit = True
         if self._task is not None:
@@ -189,7 +189,7 @@ class WebServer:
         self._quiet.close()
 
     def close(self) -> None:
-        """Give the port back, also where it never served."""
+        """Close the port, even if it never served."""
         if self._listening is not None:
             self._listening.close()
 
@@ -203,31 +203,31 @@ def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen()  # here, since only this tells when two bound the same port at the same time
+        listening.listen()  # only this fails if another process bound the port at the same time
     except (OSError, UnicodeError) as error:
         listening.close()
-        raise _cannot_listen(host, port, setting, error) from None
+        raise _explain_listen_error(host, port, setting, error) from None
     return listening
 
 
-def _cannot_listen(host: str, port: int, setting: str, error: Exception) -> SettingsError:
-    what = f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
+def _explain_listen_error(host: str, port: int, setting: str, error: Exception) -> SettingsError:
+    problem = f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
     if isinstance(error, PermissionError):
-        return SettingsError(f"{setting}: {what}; choose a port above 1023")
+        return SettingsError(f"{setting}: {problem}; choose a port above 1023")
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return SettingsError(f"{setting}: {what}; stop what listens there, or choose another port")
-    return SettingsError(f"NOD_HOST: {what}; name an address of this machine")
+        return SettingsError(f"{setting}: {problem}; stop what listens there, or choose another port")
+    return SettingsError(f"NOD_HOST: {problem}; name an address of this machine")
 
 
 def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
     """Return the route ``/metrics``, which needs the token; ``figures`` are in Prometheus' text format."""
-    wanted = f"Bearer {token}".encode()
+    expected = f"Bearer {token}".encode()
 
     async def metrics(request: Request) -> Response:
         offered = request.headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(offered, wanted):
+        if not hmac.compare_digest(offered, expected):
             raise Unauthenticated("Send the token of NOD_METRICS_TOKEN: Authorization: Bearer <token>.")
-        return Response(await figures(), media_type=_FORMAT)
+        return Response(await figures(), media_type=_METRICS_MEDIA_TYPE)
 
     return Route("/metrics", metrics)
 
@@ -235,4 +235,4 @@ def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
 def metrics_server(page: Route, host: str, port: int) -> WebServer:
     """Return a server of this page alone, for a worker, which has no other page."""
     application = Starlette(routes=[page], exception_handlers={Fault: answer_fault})
-    return WebServer(application, host, port, _ASKING, setting="NOD_METRICS_PORT")
+    return WebServer(application, host, port, _MAX_METRICS_CONNECTIONS, setting="NOD_METRICS_PORT")

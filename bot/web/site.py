@@ -31,12 +31,12 @@ from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStre
 T = TypeVar("T")
 
 LONGEST_WAIT = 60  # seconds
-LARGE_BODIES = 4  # held at the same time; others wait
-_MOST_PARAMETERS = 50
-_MEANT = "nod-account"
-"""Header of the console: whose page sends this. A browser's cookie may be another person's by now."""
-_ANOTHER = "This browser is signed in as someone else now. Load the page again."
-_FAULTS: dict[int | str, dict[str, Any]] = {
+LARGE_BODIES = 4  # in memory at the same time; others wait
+_MAX_PARAMETERS = 50
+_ACCOUNT_HEADER = "nod-account"
+"""Header of the console: the account of its page. The browser's cookie may be another person's by now."""
+_OTHER_ACCOUNT_TEXT = "This browser is signed in as someone else now. Load the page again."
+_FAULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {
         "description": words,
         # by its name, since a model given here would be built again for every route and status
@@ -57,12 +57,12 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 
 @dataclass
 class Site:
-    """The parts that the web application works with; ``demo`` is told by ``/api/me``.
+    """The parts of the running Nod that the routes work with.
 
-    ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
-    other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
-    what keeps this process from its work, if anything. ``tools_of``: those that an agent may call, by name.
-    ``features``: the names of those that are turned on.
+    ``secure``: people reach it over HTTPS. ``base``: the path under which they do, such as ``/nod``.
+    ``platforms``: the other channels, for their health. ``organisation``: its sign-in, if there is one.
+    ``fault``: returns what keeps this process from its work, if anything. ``tools_of``: returns the tools
+    that an agent may call, by name. ``features``: the names of those that are turned on.
     """
 
     channel: HttpChannel
@@ -86,11 +86,11 @@ class Site:
     exporting: Places = field(default_factory=lambda: Places(EXPORTS))
     describing: asyncio.Lock = field(default_factory=asyncio.Lock)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
-    up: bool = False  # from when the start has finished until the end begins
+    up: bool = False  # between the end of the start and the beginning of the stop
 
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
-        """Say so from here to the end."""
+        """Be ``up`` within the context."""
         self.up = True
         yield
         self.up = False
@@ -108,40 +108,43 @@ class Site:
         return await self.channel.inbox(incoming)
 
 
-async def _site(request: Request) -> Site:
+async def _get_site(request: Request) -> Site:
     site: Site = request.app.state.site
     return site
 
 
-Here = Annotated[Site, Depends(_site)]
+SiteDep = Annotated[Site, Depends(_get_site)]
 
 
-async def _caller(
-    request: Request, site: Here, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
+async def _authenticate(
+    request: Request, site: SiteDep, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
 ) -> Actor:
     actor = await site.doorkeeper(request)
-    meant = request.headers.get(_MEANT)
-    if meant is not None and unquote(meant) != str(actor):
-        raise Fault(409, _ANOTHER, account=str(actor))
+    expected = request.headers.get(_ACCOUNT_HEADER)
+    if expected is not None and unquote(expected) != str(actor):
+        raise Fault(409, _OTHER_ACCOUNT_TEXT, account=str(actor))
     return actor
 
 
-Caller = Annotated[Actor, Depends(_caller)]
-"""Who calls; everybody else got 401 or 403."""
+Caller = Annotated[Actor, Depends(_authenticate)]
+"""The authenticated caller; others get 401 or 403."""
 
 
 async def _guard_stream(
-    request: Request, actor: Caller, site: Here
+    request: Request, actor: Caller, site: SiteDep
 ) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
     def stream(events: AsyncIterator[str]) -> EventStream:
-        return streaming(_while_known(request, site, events))
+        return streaming(_until_revoked(request, site, events))
 
     with site.reading.place(str(actor)):
         yield stream
 
 
-async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yield the events, up to where the listener's token is revoked; the change notifier tells of that."""
+async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Yield the events until the listener's token is revoked.
+
+    The token is checked again after each change that the notifier reports, and when nothing happens.
+    """
     rings = site.channel.notifier.rings
     async for block in events:
         if site.channel.notifier.rings != rings or block == STILL_THERE:
@@ -154,44 +157,45 @@ async def _while_known(request: Request, site: Site, events: AsyncIterator[str])
 
 
 Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guard_stream)]
-"""Makes an answer of events; it ends when the caller's token is revoked."""
+"""A function that makes a response of events; it ends when the caller's token is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongPoll:
-    """A long poll, ``seconds`` at most, for as long as its caller's token counts."""
+    """A long poll of at most ``seconds``, while the caller's token is valid."""
 
     request: Request
     site: Site
     seconds: float
 
     async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """Return the view after the end, or as it is when the wait is over or the server stops.
+        """Call ``look`` until ``ended`` accepts its result, and return that.
 
-        Raises Unauthenticated where the caller's token is revoked while it waits.
+        Returns the last result if the time is over or the server stops. Raises Unauthenticated if the
+        caller's token is revoked while it waits.
         """
         http = self.site.channel
         loop = asyncio.get_running_loop()
-        last = loop.time() + self.seconds
+        deadline = loop.time() + self.seconds
         while True:
             rings = http.notifier.rings
-            shown = await look()
-            if self.seconds:  # after the look: what is shown may have happened since the token was revoked
+            result = await look()
+            if self.seconds:  # after the look: the token may have been revoked before the result
                 await self.site.doorkeeper(self.request)
-            left = last - loop.time()
-            if shown is None or ended(shown) or left <= 0 or http.hub.closed:
-                return shown
-            await http.notifier.wait(rings, min(left, http.pace.feed))
+            seconds_left = deadline - loop.time()
+            if result is None or ended(result) or seconds_left <= 0 or http.hub.closed:
+                return result
+            await http.notifier.wait(rings, min(seconds_left, http.pace.feed))
 
     def at_once(self) -> "LongPoll":
         """Return a poll that does not wait."""
         return replace(self, seconds=0)
 
 
-async def _waiting(
+async def _make_long_poll(
     request: Request,
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="seconds to wait for the end")] = 0,
 ) -> AsyncIterator[LongPoll]:
     poll = LongPoll(request, site, wait)
@@ -202,34 +206,35 @@ async def _waiting(
         yield poll
 
 
-Waiting = Annotated[LongPoll, Depends(_waiting)]
-"""``?wait=``: how long the caller waits."""
+Waiting = Annotated[LongPoll, Depends(_make_long_poll)]
+"""The long poll of the caller, by ``?wait=``."""
 
 
-async def _admin(actor: Caller, site: Here) -> Actor:
+async def _require_admin(actor: Caller, site: SiteDep) -> Actor:
     if not await site.channel.admin.is_admin(actor):
         raise Forbidden("This is for admins.")
     return actor
 
 
-Admin = Annotated[Actor, Depends(_admin)]
-"""Who calls, an admin of all of Nod; everybody else got 401 or 403."""
+Admin = Annotated[Actor, Depends(_require_admin)]
+"""The authenticated caller, an admin of all of Nod; others get 401 or 403."""
 
 
-async def _check_query_names(request: Request) -> None:  # else a thread does it, where others wait, too
-    """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
+async def _check_query_names(request: Request) -> None:  # async, so that it needs no thread
+    """Refuse unknown parameters: a misspelled filter would return the answer to another question."""
     route: APIRoute = request.scope["route"]
-    known = list(_parameters(route.dependant))
+    known = list(_list_parameters(route.dependant))
+    explanation = "This takes no parameters."
     if known:
-        said = f"There is no such parameter. There is {', '.join(known)}."
-    else:
-        said = "This takes no parameters."
-    many = len(request.query_params.multi_items())
-    if many > _MOST_PARAMETERS:
-        said = f"At most {_MOST_PARAMETERS} parameters in one request."
-        raise RequestValidationError([{"type": "parameters", "loc": ("query",), "msg": said, "input": many}])
+        explanation = f"There is no such parameter. There is {', '.join(known)}."
+    count = len(request.query_params.multi_items())
+    if count > _MAX_PARAMETERS:
+        explanation = f"At most {_MAX_PARAMETERS} parameters in one request."
+        raise RequestValidationError(
+            [{"type": "parameters", "loc": ("query",), "msg": explanation, "input": count}]
+        )
     faults = [
-        {"type": "parameter", "loc": ("query", name), "msg": said, "input": value}
+        {"type": "parameter", "loc": ("query", name), "msg": explanation, "input": value}
         for name, value in request.query_params.items()
         if name not in known
     ]
@@ -237,22 +242,22 @@ async def _check_query_names(request: Request) -> None:  # else a thread does it
         raise RequestValidationError(faults)
 
 
-def _parameters(needed: Any) -> Iterator[str]:
-    yield from (field.alias for field in needed.query_params)
-    for each in needed.dependencies:
-        yield from _parameters(each)
+def _list_parameters(dependant: Any) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for dependency in dependant.dependencies:
+        yield from _list_parameters(dependency)
 
 
 def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIRouter:
-    """Return a router for one part of the API, which describes the faults that it may answer with.
+    """Return a router for one part of the API, whose document lists the possible faults.
 
-    An operation is called as in ``proposals_press``, for clients made from the description.
-    ``checks_query``: a parameter that a route does not have is refused.
+    Operation ids are like ``proposals_press``, for generated clients. ``checks_query``: unknown parameters
+    are refused.
     """
     return APIRouter(
         prefix=prefix,
         tags=[tag],
-        responses=_FAULTS,
+        responses=_FAULT_RESPONSES,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
         dependencies=[Depends(_check_query_names)] if checks_query else [],
     )
@@ -261,11 +266,14 @@ def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIR
 def event_stream(events: Any) -> dict[str, Any]:
     """Return the decorator arguments of a route that streams these ``events``, each as JSON.
 
-    ``x-itemSchema`` is for one event: OpenAPI 3.2 has the word without its ``x-``, and 3.1 has none. A stream
-    as such has no schema: clients made from the document would try to read all of it as that.
+    ``x-itemSchema`` is the schema of one event, as OpenAPI 3.2 has it without ``x-``. The stream as a whole
+    gets no schema: generated clients would try to parse all of it by that.
     """
-    named = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in get_args(events) or (events,)]
-    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": named}}
+    schemas = [
+        {"$ref": f"#/components/schemas/{event_type.__name__}"}
+        for event_type in get_args(events) or (events,)
+    ]
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": schemas}}
     event = {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
-    described = {200: {"content": {EventStream.media_type: {"x-itemSchema": event}}}}
-    return {"response_class": Response, "response_model": events, "responses": described}
+    responses = {200: {"content": {EventStream.media_type: {"x-itemSchema": event}}}}
+    return {"response_class": Response, "response_model": events, "responses": responses}

@@ -18,7 +18,7 @@ from bot.web.body import Since
 from bot.web.plots import usage_plots
 from bot.web.schemas.status import Findings, SettingList, Tools, ToolView, Usages
 from bot.web.sign_in.tokens import Forbidden
-from bot.web.site import Admin, Caller, Here, Site, api_routes
+from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
 
 router = api_routes("status", prefix="/api")
 
@@ -26,19 +26,19 @@ _MONTH = timedelta(days=30)
 
 
 @router.get("/settings", summary="For admins: the settings that apply")
-async def settings(_: Admin, site: Here) -> SettingList:
+async def settings(_: Admin, site: SiteDep) -> SettingList:
     """Secrets are not shown, only that they are set."""
     return SettingList.of(settings=settings_listed(site.doctor.settings))
 
 
 @router.get("/doctor", summary="For admins: what nod doctor finds")
-async def doctor(_: Admin, site: Here) -> Findings:
+async def doctor(_: Admin, site: SiteDep) -> Findings:
     """The settings and all they reach are looked at, in at most two minutes. Findings are kept for 10 s."""
     return Findings.model_validate(await site.doctor.examine())
 
 
 @router.get("/tools", summary="The tools there are right now")
-async def listed(actor: Caller, site: Here) -> Tools:
+async def listed(actor: Caller, site: SiteDep) -> Tools:
     """``offered`` False: no model is told of it, only a person or a script may ask for it.
 
     An agent's token lists those that it may call.
@@ -67,7 +67,7 @@ async def _list_tools(site: Site, actor: Actor) -> Sequence[Tool]:
 @router.get("/usage", summary="Turns, model calls, tokens and cost, by day or otherwise")
 async def used(
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     by: Parts = Parts.DAY,
     since: Annotated[Since | None, Query(description="30 days ago by default; UTC unless it says")] = None,
 ) -> Usages:

@@ -11,7 +11,7 @@ from bot.domain.chat import Address, Message
 from bot.domain.events import TextDelta
 from bot.domain.people import Actor
 from bot.web.broadcaster import Broadcaster
-from bot.web.server import Seldom, raise_file_limit
+from bot.web.server import RepeatFilter, raise_file_limit
 from bot.web.streams import Pace
 from tests.web.conftest import Serve
 
@@ -94,7 +94,7 @@ async def test_this_process_may_open_as_many_files_as_the_system_lets_it():
 
 
 def test_what_a_flood_repeats_is_in_the_log_once_a_minute():
-    seldom = Seldom()
+    seldom = RepeatFilter()
 
     def passed(text: str, at: float) -> bool:
         record = logging.makeLogRecord({"msg": text, "created": at})

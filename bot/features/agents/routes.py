@@ -23,7 +23,7 @@ from bot.web.answers import Fault, Later, existing
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.sign_in.tokens import Forbidden
-from bot.web.site import Caller, Here, Waiting, api_routes
+from bot.web.site import Caller, SiteDep, Waiting, api_routes
 
 _NONE = "There is no such call."
 _FOR_AGENTS = "This is for the token of an agent: nod token new NAME --tools 'issues_*'."
@@ -193,7 +193,7 @@ async def show_call(call_id: CallId, actor: Caller, over: Over, poll: Waiting) -
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
-async def withdraw_call(call_id: CallId, actor: Caller, site: Here, over: Over) -> OneCall:
+async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, over: Over) -> OneCall:
     """What was decided already stays as it is, and the answer says how."""
     await _agent(actor)
     found = existing(await over.agents.find_call(actor, call_id), _NONE)
@@ -256,7 +256,7 @@ def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
 
 
 @router.post("/agents", summary="Make a token for an agent of yours", status_code=201)
-async def make_agent(body: NewAgent, actor: Caller, site: Here, over: Over) -> MadeAgent:
+async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, over: Over) -> MadeAgent:
     """It calls for you alone, and nothing else: for another person ``nod token new NAME --as`` asks them."""
     try:
         patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)

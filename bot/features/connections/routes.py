@@ -18,7 +18,7 @@ from bot.web.answers import Fault, Missing, existing
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import Forbidden, Unauthenticated
-from bot.web.site import Caller, Here, Site, api_routes
+from bot.web.site import Caller, Site, SiteDep, api_routes
 
 NONE_TEXT = "No server here is called under people's accounts."
 _LIFE_SECONDS = 600
@@ -162,7 +162,7 @@ async def end_one(connection_id: Annotated[str, Path(max_length=64)], actor: Cal
 
 
 @visits.get(f"{LINK}/{{code}}")
-async def open_link(code: Code, site: Here, over: Over) -> Response:
+async def open_link(code: Code, site: SiteDep, over: Over) -> Response:
     """Show the question of a link. Chats and scanners open it, too: nothing changes by that."""
     flow = _flow(over)
     made = await flow.find_link(code) if flow else None
@@ -172,7 +172,7 @@ async def open_link(code: Code, site: Here, over: Over) -> Response:
 
 
 @visits.post(f"{LINK}/confirm")
-async def confirm_here(request: Request, site: Here, over: Over) -> Response:
+async def confirm_here(request: Request, site: SiteDep, over: Over) -> Response:
     """Connect the account: in the browser that left, signed in with the organisation as that person."""
     flow = _flow(over)
     site.doorkeeper.check_origin(request)
@@ -190,7 +190,7 @@ async def confirm_here(request: Request, site: Here, over: Over) -> Response:
 
 
 @visits.post(f"{LINK}/{{code}}")
-async def use_link(code: Code, request: Request, site: Here, over: Over) -> Response:
+async def use_link(code: Code, request: Request, site: SiteDep, over: Over) -> Response:
     """Use a link up, and send the browser to the server's sign-in."""
     flow = _flow(over)
     _check_own_form(request, site)
@@ -217,7 +217,7 @@ async def use_link(code: Code, request: Request, site: Here, over: Over) -> Resp
 
 
 @visits.get(f"{BACK}/{{server}}")
-async def return_from_server(server: Name, request: Request, site: Here, over: Over) -> Response:
+async def return_from_server(server: Name, request: Request, site: SiteDep, over: Over) -> Response:
     """Take a browser back. It needs no token: another site sent it here. What it brings is good once."""
     flow = _flow(over)
     if flow is None:

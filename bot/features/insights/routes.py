@@ -15,7 +15,7 @@ from bot.web.answers import Missing
 from bot.web.body import Since
 from bot.web.plots import plots
 from bot.web.schemas import DoneBody, Time, View
-from bot.web.site import Caller, Here, api_routes
+from bot.web.site import Caller, SiteDep, api_routes
 
 router = api_routes("insights", prefix="/api")
 
@@ -76,7 +76,7 @@ class InsightBody(DoneBody):
 
 async def _find_insights(
     actor: Caller,
-    site: Here,
+    site: SiteDep,
     over: Over,
     since: Annotated[
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")

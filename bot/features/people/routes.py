@@ -10,13 +10,13 @@ from bot.features.people import absences
 from bot.web.answers import existing
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import AwayView, People
-from bot.web.site import Caller, Here, api_routes
+from bot.web.site import Caller, SiteDep, api_routes
 
 router = api_routes("people", prefix="/api")
 
 
 @router.get("/people", summary="Who is who: linked accounts and roles")
-async def known(actor: Caller, site: Here) -> People:
+async def known(actor: Caller, site: SiteDep) -> People:
     """You; for admins (``everyone``) all who have linked accounts or a role. You are the first."""
     everyone, found = await site.channel.admin.people(actor)
     return People.of(everyone=everyone, people=found)

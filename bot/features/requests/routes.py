@@ -19,7 +19,7 @@ from bot.web.answers import Fault, Later, existing
 from bot.web.body import Body
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.schemas.proposals import OneRequest, RequestView
-from bot.web.site import Caller, Here, Site, Waiting, api_routes
+from bot.web.site import Caller, Site, SiteDep, Waiting, api_routes
 
 router = api_routes("requests", prefix="/api")
 
@@ -54,7 +54,7 @@ class Permission(Body):
 
 @router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
 async def ask(
-    body: Asking, actor: Caller, site: Here, over: Over, answer: Response, idempotency_key: Key = None
+    body: Asking, actor: Caller, site: SiteDep, over: Over, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
@@ -68,7 +68,7 @@ async def ask(
 
 @router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
 async def permit(
-    body: Permission, actor: Caller, site: Here, over: Over, answer: Response, idempotency_key: Key = None
+    body: Permission, actor: Caller, site: SiteDep, over: Over, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
@@ -77,7 +77,7 @@ async def permit(
 
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
-async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneRequest:
+async def look(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneRequest:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
     ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.

@@ -36,7 +36,7 @@ from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
 from bot.web.schemas.proposals import ProposalView, conversation_of
-from bot.web.site import Caller, Here, Site, Streaming, api_routes, event_stream
+from bot.web.site import Caller, Site, SiteDep, Streaming, api_routes, event_stream
 from bot.web.streams import STILL_THERE, heard, sse
 
 router = api_routes("conversations")
@@ -93,7 +93,7 @@ Sent = Annotated[SentMessages, Depends(_find_sent)]
     summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
     **event_stream(AguiEvent),
 )
-async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming, sent: Sent) -> Response:
+async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming, sent: Sent) -> Response:
     """An entry of `resume` answers an interrupt, checked like any press.
 
     Its payload is `{"approved": true}`, `{"approved": false, "reason": "…"}` or

@@ -17,7 +17,7 @@ from bot.web.schemas import DoneBody
 from bot.web.schemas.status import SignInWays
 from bot.web.sign_in.oidc import BACK, MANY, Begun, NotSignedIn
 from bot.web.sign_in.tokens import COOKIE
-from bot.web.site import Caller, Here, Site, api_routes
+from bot.web.site import Caller, Site, SiteDep, api_routes
 
 log = logger(__name__)
 
@@ -39,7 +39,7 @@ class SigningIn(Body):
 
 
 @router.post("/session", summary="Sign in a browser with a one-time link")
-async def enter(body: SigningIn, request: Request, site: Here, answer: Response) -> DoneBody:
+async def enter(body: SigningIn, request: Request, site: SiteDep, answer: Response) -> DoneBody:
     """The answer sets a cookie that signs the browser in for 30 days. A link works once, for 10 minutes."""
     site.doorkeeper.check_origin(request)
     secret = await site.signed_in.enter(body.code)
@@ -51,13 +51,13 @@ async def enter(body: SigningIn, request: Request, site: Here, answer: Response)
 
 
 @visits.get("/api/session")
-async def ways(site: Here) -> SignInWays:
+async def ways(site: SiteDep) -> SignInWays:
     """How people can sign in here: the organisation whose accounts count; needs no token."""
     return SignInWays(organisation=site.organisation.name if site.organisation else None)
 
 
 @visits.get("/api/session/begin")
-async def go(request: Request, site: Here, then: str = "") -> Response:
+async def go(request: Request, site: SiteDep, then: str = "") -> Response:
     """Send a browser to the organisation's sign-in. ``then``: the page of Nod's to which it leads back."""
     if site.organisation is None:
         raise Missing("This Nod has no sign-in of an organisation.")
@@ -75,7 +75,7 @@ async def go(request: Request, site: Here, then: str = "") -> Response:
 
 
 @visits.post(BACK)
-async def come_back_by_form(request: Request, site: Here) -> Response:
+async def come_back_by_form(request: Request, site: SiteDep) -> Response:
     """Send a browser that brings a form on by an address: a form from another site brings no cookie."""
     form = parse_qs((await request.body()).decode(errors="replace"))
     given = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
@@ -85,7 +85,7 @@ async def come_back_by_form(request: Request, site: Here) -> Response:
 
 @visits.get(BACK)
 async def come_back(
-    request: Request, site: Here, state: str = "", code: str = "", error: str = ""
+    request: Request, site: SiteDep, state: str = "", code: str = "", error: str = ""
 ) -> Response:
     """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
     if error:
@@ -123,7 +123,7 @@ def _cookie(request: Request, site: Site, samesite: Literal["lax", "strict"] = "
 async def leave(
     actor: Caller,
     request: Request,
-    site: Here,
+    site: SiteDep,
     answer: Response,
     *,
     everywhere: Annotated[bool, Query(description="every browser that is signed in as you")] = False,
