@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Command, Message
-from bot.domain.conversations import Conversation
+from bot.domain.conversations import Conversation, Line
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -41,15 +41,19 @@ from bot.web.streams import STILL_THERE, heard, sse
 
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
-_FIELDS = 10  # of a form, files apart
-_PIECE = 500  # messages or proposals of an export
-_UPLOADS = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
-_FORM = {
+_MAX_FORM_FIELDS = 10  # of a form, files apart
+_EXPORT_BATCH = 500  # messages or proposals that an export reads at a time
+_FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
+_FORM_SCHEMA = {
     "type": "object",
     "properties": {
         "message": {"type": "string"},
         "conversation_id": {"type": "string"},
-        "files": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": _UPLOADS},
+        "files": {
+            "type": "array",
+            "items": {"type": "string", "format": "binary"},
+            "description": _FILES_TEXT,
+        },
     },
 }
 NO_CONVERSATION = "There is no such conversation."
@@ -68,46 +72,46 @@ class ChatWithFiles(Chat):
     message: str = ""
 
 
-_JSON_OR_FORM = {
+_BODY_SCHEMA = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {"schema": Chat.model_json_schema()},
-            "multipart/form-data": {"schema": _FORM},
+            "multipart/form-data": {"schema": _FORM_SCHEMA},
         },
     }
 }
 
 
-class _Said(NamedTuple):
-    """The message of a request, and its files."""
+class _ChatRequest(NamedTuple):
+    """A message and the files that came with it."""
 
     chat: Chat
     files: tuple[Upload, ...] = ()
 
 
-async def _read_message(request: Request, site: SiteDep) -> _Said:
+async def _read_message(request: Request, site: SiteDep) -> _ChatRequest:
     """Read a message from JSON or a form. Raises RequestValidationError."""
-    given: Any = None
-    kind = request.headers.get("content-type", "application/json").lower()
-    if not kind.startswith("multipart/form-data"):
-        body = await request.body() if "json" in kind else b""
+    values: Any = None
+    content_type = request.headers.get("content-type", "application/json").lower()
+    if not content_type.startswith("multipart/form-data"):
+        body = await request.body() if "json" in content_type else b""
         try:
-            given = json.loads(body) if body else None
+            values = json.loads(body) if body else None
         except (ValueError, RecursionError):
             fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
             raise RequestValidationError([fault]) from None
-        return _Said(_validate(Chat, given))
-    async with request.form(max_files=site.files.files, max_fields=_FIELDS) as form:
-        given = {name: value for name, value in form.items() if name != "files"}
-        sent = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
-        files = [Upload(each.filename or "", await each.read()) for each in sent if each.filename]
-    return _Said(_validate(Chat if not files else ChatWithFiles, given), tuple(files))
+        return _ChatRequest(_validate(Chat, values))
+    async with request.form(max_files=site.files.files, max_fields=_MAX_FORM_FIELDS) as form:
+        values = {name: value for name, value in form.items() if name != "files"}
+        uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
+        files = [Upload(each.filename, await each.read()) for each in uploads if each.filename]
+    return _ChatRequest(_validate(ChatWithFiles if files else Chat, values), tuple(files))
 
 
-def _validate(kind: type[Chat], given: Any) -> Chat:
+def _validate(model: type[Chat], values: Any) -> Chat:
     try:
-        return kind.model_validate(given)
+        return model.model_validate(values)
     except ValidationError as error:
         faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(faults) from None
@@ -118,27 +122,27 @@ class Named(Body):
 
 
 async def find_own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
-    """Return the caller's own conversation; None for any other, and for one that was deleted."""
+    """Return the caller's own conversation; None for any other, and for a deleted one."""
     return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
-async def _own(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
+async def _find_own_conversation(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
     return existing(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
-Own = Annotated[Conversation, Depends(_own)]
-"""The caller's own conversation; everybody else got 404."""
+Own = Annotated[Conversation, Depends(_find_own_conversation)]
+"""The caller's own conversation; for any other the answer is 404."""
 
 
 @router.post(
     "/chat",
     summary="Say something; the answer is an SSE stream",
-    openapi_extra=_JSON_OR_FORM,
+    openapi_extra=_BODY_SCHEMA,
     **event_stream(TurnEvents),
 )
 async def chat(
     actor: Caller,
-    said: Annotated[_Said, Depends(_read_message)],
+    said: Annotated[_ChatRequest, Depends(_read_message)],
     site: SiteDep,
     streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
@@ -152,7 +156,7 @@ async def chat(
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
     message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
     with ExitStack() as stack:
-        listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin to speak
+        listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin
         reply = await site.take_in(message)
         if reply.answer is Answer.DUPLICATE:
             raise Fault(
@@ -166,13 +170,13 @@ async def chat(
             raise Fault(413 if body.message.strip() or files else 422, reply.text)
         listening = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
-    answered = _until_answered(http, listener, reply.message_id, conversation_id)
+    answer_events = _until_answered(http, listener, reply.message_id, conversation_id)
 
     async def events() -> AsyncIterator[str]:
         with listening:
             yield sse(accepted)
-            async for line in answered:
-                yield line
+            async for block in answer_events:
+                yield block
 
     return streamed(events())
 
@@ -180,26 +184,26 @@ async def chat(
 async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
-    """Yield the events of turns up to the end of the one that took the message in."""
-    ended = False  # the rows say so, and what was said may still be on its way here
+    """Yield the events of turns up to the end of the one that answers the message."""
+    was_answered = False  # by the rows, at the last look; its events may still arrive
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
-            ended = False
+            was_answered = False
             if item.told:
                 yield sse(item.told)
             # a turn that was stopped before it read the message leaves nothing to wait for
-            if isinstance(item.event, TurnEnded | TurnFailed) and (
-                item.event.seen >= message_id or await http.conversations.is_answered(conversation_id)
-            ):
-                return
+            if isinstance(item.event, TurnEnded | TurnFailed):
+                has_seen = item.event.seen >= message_id
+                if has_seen or await http.conversations.is_answered(conversation_id):
+                    return
         elif not await http.conversations.is_answered(conversation_id):
             yield STILL_THERE
-        elif ended:
-            said = await http.conversations.last_answer(conversation_id)
-            yield sse(TurnDone(conversation_id=conversation_id, message_id=said, ending=Ending.DONE))
+        elif was_answered:
+            answer_id = await http.conversations.last_answer(conversation_id)
+            yield sse(TurnDone(conversation_id=conversation_id, message_id=answer_id, ending=Ending.DONE))
             return
         else:
-            ended = True
+            was_answered = True
 
 
 @router.get("/conversations", summary="Your conversations, newest first")
@@ -211,10 +215,9 @@ async def list_conversations(
     q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
 ) -> ConversationPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    found, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
-    return ConversationPage(
-        conversations=[ConversationView.with_open(*each) for each in found], next=cursor(further)
-    )
+    rows, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
+    views = [ConversationView.with_open(*row) for row in rows]
+    return ConversationPage(conversations=views, next=cursor(further))
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
@@ -230,15 +233,12 @@ async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
     await site.take_in(Command(actor, "stop", "", mine.address))
     waiting = await http.conversations.forget_conversation(mine.id)
     if waiting:
-        if waiting == 1:
-            which = "One of its proposals is open"
-        else:
-            which = f"{waiting} of its proposals are open"
+        which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
         raise Fault(409, f"{which}. Decide or withdraw what is open first.")
     return DoneBody()
 
 
-async def _exporting(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
+async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
     with site.exporting.place(str(actor)):
         yield
 
@@ -249,37 +249,43 @@ async def _exporting(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
     response_model=Export,
 )
 async def export(
-    mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_exporting)]
+    mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
 ) -> Response:
     """Its messages and proposals, secrets hidden."""
     http = site.channel
-    said, seen = await http.conversations.in_full(mine.id, actor)
+    transcript, shown = await http.conversations.in_full(mine.id, actor)
     available = await http.registry.available()
-    about = ConversationView.with_open(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
-    lines, found, kept = (said.lines, said.proposals, said.files) if said else ((), {}, {})
+    open_count = sum(seen.proposal.state is State.PROPOSED for seen in shown)
+    head = ConversationView.with_open(mine, open_count).model_dump_json()
+    lines: Sequence[Line] = transcript.lines if transcript else ()
 
-    async def pieces() -> AsyncIterator[str]:
-        yield f'{about.model_dump_json()[:-1]}, "messages": ['
-        async for piece in _pieces(lines, lambda line: MessageView.make_view(line, found, available, kept)):
-            yield piece
+    def view_line(line: Line) -> MessageView:
+        proposals = transcript.proposals if transcript else {}
+        kept = transcript.files if transcript else {}
+        return MessageView.make_view(line, proposals, available, kept)
+
+    async def parts() -> AsyncIterator[str]:
+        yield f'{head[:-1]}, "messages": ['
+        async for part in _dump_in_batches(lines, view_line):
+            yield part
         yield '], "proposals": ['
-        async for piece in _pieces(seen, ProposalView.seen_as):
-            yield piece
+        async for part in _dump_in_batches(shown, ProposalView.seen_as):
+            yield part
         yield "]}"
 
     attached = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
-    return StreamingResponse(pieces(), media_type="application/json", headers=attached)
+    return StreamingResponse(parts(), media_type="application/json", headers=attached)
 
 
-async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
-    """Yield the views as items of a JSON list, some at a time, made in a thread."""
+async def _dump_in_batches(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
+    """Yield the views of values as items of a JSON list, in batches made in a thread."""
 
-    def made(some: Sequence[T]) -> str:
-        return ", ".join(view(each).model_dump_json() for each in some)
+    def dump(batch: Sequence[T]) -> str:
+        return ", ".join(view(value).model_dump_json() for value in batch)
 
-    for at in range(0, len(values), _PIECE):
-        piece = await asyncio.to_thread(made, values[at : at + _PIECE])
-        yield f", {piece}" if at else piece
+    for start in range(0, len(values), _EXPORT_BATCH):
+        part = await asyncio.to_thread(dump, values[start : start + _EXPORT_BATCH])
+        yield f", {part}" if start else part
 
 
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")

@@ -45,10 +45,10 @@ router = api_routes("proposals", prefix="/api")
 
 Mine = Literal["asked", "decide"]
 
-_RUNNING = (State.APPROVED, State.EXECUTING)
-_NONE = "There is no such proposal."
-_NEWEST_ROW = 2**63 - 1
-_REPLAYED = 200  # changes at most; who missed more reads the lists again
+_RUNNING_STATES = (State.APPROVED, State.EXECUTING)
+_NO_PROPOSAL_TEXT = "There is no such proposal."
+_MAX_ROW_ID = 2**63 - 1
+_MAX_REPLAYED_CHANGES = 200  # a client that missed more reads the lists again
 STATUS = {
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
@@ -99,14 +99,10 @@ async def listed(
 ) -> ProposalPage:
     """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
     http = site.channel
+    states = state or list(State)
     if mine == "decide" and not state:
         states = [State.PROPOSED]
-    else:
-        states = state or list(State)
-    if requester is None:
-        accounts = None
-    else:
-        accounts = await http.admin.accounts_of(requester)
+    accounts = None if requester is None else await http.admin.accounts_of(requester)
     sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
     shown, further = await http.proposals.page(
         actor, states, limit, before, sought, to_decide=mine == "decide"
@@ -117,16 +113,16 @@ async def listed(
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
 async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
-    shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
-    return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NONE)))
+    shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING_STATES))
+    return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NO_PROPOSAL_TEXT)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
 async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
-    shown = existing(await site.channel.proposals.find(proposal_id, actor), _NONE)
-    rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
-    reaches = await site.lookup.reaches(proposal_id, actor, _at(shown, actor))
+    shown = existing(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    rungs = await site.lookup.ladder(proposal_id, actor, _find_address(shown, actor))
+    reaches = await site.lookup.reaches(proposal_id, actor, _find_address(shown, actor))
     return LadderBody(
         ladder=[RungView(rung=rung, words=words) for rung, words in rungs],
         reaches=[ReachView(reach=reach, words=words) for reach, words in reaches],
@@ -139,14 +135,14 @@ async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
 )
 async def questions(proposal_id: str, actor: Caller, site: SiteDep) -> AskedQuestions:
     found = await site.channel.proposals.questions(proposal_id, actor)
-    return AskedQuestions.of(questions=existing(found, _NONE))
+    return AskedQuestions.of(questions=existing(found, _NO_PROPOSAL_TEXT))
 
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
 async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
     http = site.channel
-    existing(await http.proposals.find(proposal_id, actor), _NONE)
+    existing(await http.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     lines = await http.proposals.context(proposal_id, actor)
     if lines is None:
         raise Fault(403, NOT_YOURS)
@@ -159,14 +155,14 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     response_class=PlainTextResponse,
 )
 async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
-    p = existing(await site.channel.proposals.find(proposal_id, actor), _NONE).proposal
-    told = existing(p.result or p.error or None, "It has no result.")
-    return await download(File(f"{p.tool_name}-{p.id}.txt", told))
+    proposal = existing(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT).proposal
+    text = existing(proposal.result or proposal.error or None, "It has no result.")
+    return await download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
 
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
 async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
-    kept = existing(await site.channel.proposals.files(proposal_id, actor), _NONE)
+    kept = existing(await site.channel.proposals.files(proposal_id, actor), _NO_PROPOSAL_TEXT)
     return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
 
 
@@ -190,46 +186,52 @@ async def press(
     was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
     approve. Where it was offered again with other values, a digest alone does not say that.
     """
-    given, http = body or Decide(), site.channel
+    decision, http = body or Decide(), site.channel
     rings = http.notifier.rings
     reply = await site.take_in(
         Press(
             actor,
             verb,
             proposal_id,
-            given.round,
-            given.reason,
-            given.arguments,
-            given.digest,
+            decision.round,
+            decision.reason,
+            decision.arguments,
+            decision.digest,
             address=Address(NAME, actor.key),
-            rung=given.rung,
-            lasting=given.lasting,
-            reach=given.reach,
-            seen=given.seen,
+            rung=decision.rung,
+            lasting=decision.lasting,
+            reach=decision.reach,
+            seen=decision.seen,
             by_api=True,
         )
     )
     if reply.answer in STATUS:
         poll = poll.at_once()
-    if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
+    if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
-    # those who may not see it may not decide it
-    shown = ProposalView.seen_as(existing(await _wait_for_end(http, proposal_id, actor, poll), _NONE))
+    # a person who may not see it may not decide it
+    shown = ProposalView.seen_as(
+        existing(await _wait_for_end(http, proposal_id, actor, poll), _NO_PROPOSAL_TEXT)
+    )
     if reply.answer in STATUS:
-        more = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **more)
+        fields = {"fields": dict(reply.fields)} if reply.fields else {}
+        raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **fields)
     return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
 
 
 async def _wait_for_end(
-    http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll, ongoing: Collection[State] = _RUNNING
+    http: HttpChannel,
+    proposal_id: str,
+    actor: Actor,
+    poll: LongPoll,
+    ongoing: Collection[State] = _RUNNING_STATES,
 ) -> Seen | None:
-    """Return the proposal once its state is another than these, or as it is when the wait is over."""
+    """Return the proposal once its state is no longer ``ongoing``, or when the wait is over."""
 
     async def look() -> Seen | None:
         return await http.proposals.find(proposal_id, actor)
 
-    return await poll.until(look, lambda seen: seen.proposal.state not in ongoing)
+    return await poll.until(look, lambda shown: shown.proposal.state not in ongoing)
 
 
 @router.get(
@@ -241,69 +243,80 @@ async def changes(
     actor: Caller,
     site: SiteDep,
     streamed: Streaming,
-    last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
+    last_event_id: Annotated[int | None, Header(ge=0, le=_MAX_ROW_ID)] = None,
     *,
     turns: Annotated[bool, Query(description="your own conversations as well, as their turns run")] = False,
 ) -> Response:
     """With ``turns`` one stream is enough for all that a person looks at: what a turn tells has no ``id``."""
     http = site.channel
     newest = await http.proposals.newest_change()
-    begin = newest if last_event_id is None else last_event_id
-    changes = _changes(http, actor, begin, newest)
-    return streamed(_with_turns(http, actor, changes) if turns else changes)
+    last_seen = newest if last_event_id is None else last_event_id
+    events = _stream_changes(http, actor, last_seen, newest)
+    if turns:
+        events = _with_turns(http, actor, events)
+    return streamed(events)
 
 
 async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Yield the changes together with the events of turns in the caller's own conversations."""
     with http.hub.listen_to_owner(actor.key) as listener:
-        async for block in merge(changes, _turns(listener)):
+        async for block in merge(changes, _stream_turns(listener)):
             yield block
 
 
-async def _turns(listener: Listener) -> AsyncIterator[str]:
+async def _stream_turns(listener: Listener) -> AsyncIterator[str]:
     while (item := await listener.get()) is not None:
-        told = item.told
-        if told is not None and told.type != "proposal_update":
-            yield sse(TurnTold(conversation_id=item.conversation_id, event=told))
+        event = item.told
+        if event is not None and event.type != "proposal_update":
+            yield sse(TurnTold(conversation_id=item.conversation_id, event=event))
 
 
-async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:
-    if not 0 <= newest_row - seen <= _REPLAYED:  # an id from before a backup was restored lies ahead
-        seen = newest_row
-        yield f"id: {seen}\n" + sse(Reload())
-    yield f"id: {seen}\n: listening\n\n"
-    quiet = 0.0
-    before = Feed((), {}, {})
+async def _stream_changes(
+    http: HttpChannel, actor: Actor, last_seen: int, newest_row: int
+) -> AsyncIterator[str]:
+    """Yield the changes of proposals after the row ``last_seen``, which the caller may see."""
+    if not 0 <= newest_row - last_seen <= _MAX_REPLAYED_CHANGES:  # a restored backup has older ids
+        last_seen = newest_row
+        yield f"id: {last_seen}\n" + sse(Reload())
+    yield f"id: {last_seen}\n: listening\n\n"
+    quiet_seconds = 0.0
+    previous = Feed((), {}, {})
     while not http.hub.closed:
         rings = http.notifier.rings
-        now = await http.proposals.feed(seen)
-        newest = {proposal_id: row_id for row_id, proposal_id in now.rows}
-        # in the order of their ids: a client that resumes after any of them misses none and gets none twice
-        for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
-            shown = await http.proposals.find(proposal_id, actor)
-            if shown is not None:
-                yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
-                quiet = 0.0
-        for proposal_id in list_progressed(before.far, now.far):
-            shown = await http.proposals.find(proposal_id, actor)
-            if shown is not None:
-                yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
-                quiet = 0.0
-        for proposal_id in dict.fromkeys(before.asked[key] for key in before.asked.keys() - now.asked.keys()):
-            told = await http.proposals.questions(proposal_id, actor)
-            if told is not None:
-                answers = [QuestionView.model_validate(each) for each in told]
-                yield sse(QuestionAnswered(proposal_id=proposal_id, questions=answers))
-                quiet = 0.0
-        before = now
-        if now.rows:
-            seen = now.rows[-1][0]
+        feed = await http.proposals.feed(last_seen)
+        async for block in _describe_feed(http, actor, previous, feed):
+            yield block
+            quiet_seconds = 0.0
+        previous = feed
+        if feed.rows:
+            last_seen = feed.rows[-1][0]
             continue
-        if quiet >= http.pace.quiet:
-            quiet = 0.0
+        if quiet_seconds >= http.pace.quiet:
+            quiet_seconds = 0.0
             yield STILL_THERE
-        quiet += http.pace.feed
+        quiet_seconds += http.pace.feed
         await http.notifier.wait(rings, http.pace.feed)
 
 
-def _at(shown: Seen, actor: Actor) -> Address:
+async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: Feed) -> AsyncIterator[str]:
+    """Yield an event for each change between two feeds that the caller may see."""
+    row_of = {proposal_id: row_id for row_id, proposal_id in feed.rows}  # the newest of each
+    # in the order of their ids: a client that resumes after any of them misses none and gets none twice
+    for proposal_id, row_id in sorted(row_of.items(), key=lambda change: change[1]):
+        shown = await http.proposals.find(proposal_id, actor)
+        if shown is not None:
+            yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+    for proposal_id in list_progressed(previous.far, feed.far):
+        shown = await http.proposals.find(proposal_id, actor)
+        if shown is not None:
+            yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+    answered = [previous.asked[key] for key in previous.asked.keys() - feed.asked.keys()]
+    for proposal_id in dict.fromkeys(answered):
+        questions = await http.proposals.questions(proposal_id, actor)
+        if questions is not None:
+            views = [QuestionView.model_validate(question) for question in questions]
+            yield sse(QuestionAnswered(proposal_id=proposal_id, questions=views))
+
+
+def _find_address(shown: Seen, actor: Actor) -> Address:
     return Address(NAME, key_of(actor, conversation_of(shown)))

@@ -1,7 +1,7 @@
-"""A conversation's rows as AG-UI's messages, under the ids that a run gives them while it speaks. Pure.
+"""A conversation's rows as AG-UI's messages, with the ids that a run gives them. Pure.
 
-An answer is called by its key, its calls by the key and the model's own id. A proposal's call carries the
-proposal's id, which is unique, as models' own ids are not. What a front end sent keeps its id.
+The id of an answer is its key; a call's is that key with the model's own id. A proposal's call has the
+proposal's id, which is unique, as models' own ids are not. Messages from a front end keep their ids.
 """
 
 import json
@@ -16,7 +16,7 @@ from bot.domain.redaction import redact_text
 from bot.tools.registry import AvailableTools
 from bot.web.schemas.proposals import ProposalView
 
-_UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+_ONGOING_STATES = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 
 def history(
@@ -26,38 +26,41 @@ def history(
 
     ``sent``: the prefix of the event ids of this front end's messages.
     """
-    found = {(each.message_id, each.call_id): each for each in every if not each.teammate}
-    told: list[Message] = []
+    by_call = {(view.message_id, view.call_id): view for view in every if not view.teammate}
+    messages: list[Message] = []
     for line in transcript.lines:
-        ident = _name(line, sent)
+        message_id = _name_message(line, sent)
         text = line.text.lstrip("\n")
         if line.role is LineRole.USER:
-            told.append(UserMessage(id=ident, content=line.text))
+            messages.append(UserMessage(id=message_id, content=line.text))
         elif line.role is not LineRole.NOTE and text:
-            told.append(AssistantMessage(id=ident, content=text))
+            messages.append(AssistantMessage(id=message_id, content=text))
         results: list[Message] = []
         for call in line.calls:
-            proposal = found.get((line.id, call.id))
+            proposal, result = by_call.get((line.id, call.id)), line.results.get(call.id)
             if proposal:
-                told.append(_make_call_message(proposal))
+                messages.append(_make_call_message(proposal))
                 results += _make_result_messages(proposal)
-            elif result := line.results.get(call.id):
-                own = call_id(ident, call.id)
-                told.append(make_call(own, call.tool_name, available.arguments_of(call))[0])
-                results.append(tool_result(own, redact_text(result.text, available.secrets_of(call))))
-        told += results
-    of_team = [each for each in every if each.teammate]
-    return [
-        *told,
-        *map(_make_call_message, of_team),
-        *(result for each in of_team for result in _make_result_messages(each)),
-    ]
+            elif result:
+                read_id = call_id(message_id, call.id)
+                call_message, _ = make_call(read_id, call.tool_name, available.arguments_of(call))
+                messages.append(call_message)
+                results.append(tool_result(read_id, redact_text(result.text, available.secrets_of(call))))
+        messages += results
+    of_teammates = [view for view in every if view.teammate]
+    messages += map(_make_call_message, of_teammates)
+    for view in of_teammates:
+        messages += _make_result_messages(view)
+    return messages
 
 
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
-    """Return the newest messages whose text is not longer in all, none of them a result without its call."""
+    """Return the newest messages, with at most ``max_bytes`` of text; no result comes without its call."""
     start = len(messages)
-    while start and (max_bytes := max_bytes - _size(messages[start - 1])) >= 0:
+    while start:
+        max_bytes -= _measure_text(messages[start - 1])
+        if max_bytes < 0:
+            break
         start -= 1
     while start and start < len(messages) and isinstance(messages[start], ToolMessage):
         start += 1
@@ -65,15 +68,15 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
 
 
 def call_id(answer: str, model_id: str) -> str:
-    """Return the id of a read that an answer asked for."""
+    """Return the id of a read call in an answer."""
     return f"{answer}:{model_id}"
 
 
 def make_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
     """Return the message that a client makes of a call, and its arguments as JSON."""
     text = json.dumps(arguments, ensure_ascii=False)
-    made = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
-    return AssistantMessage(id=ident, tool_calls=[made]), text
+    call = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
+    return AssistantMessage(id=ident, tool_calls=[call]), text
 
 
 def tool_result(ident: str, text: str) -> ToolMessage:
@@ -82,17 +85,17 @@ def tool_result(ident: str, text: str) -> ToolMessage:
 
 def result_of(proposal: ProposalView) -> str | None:
     """Return the result of a proposal's call, or its outcome; None before that."""
-    if proposal.state in _UNENDED:
+    if proposal.state in _ONGOING_STATES:
         return None
-    told = proposal.result if proposal.state is State.SUCCEEDED else None
-    return told or proposal.outcome
+    result = proposal.result if proposal.state is State.SUCCEEDED else None
+    return result or proposal.outcome
 
 
-def _size(message: Message) -> int:
-    calls = getattr(message, "tool_calls", None) or ()
-    return sum(
-        len(text.encode()) for text in (str(message.content or ""), *(c.function.arguments for c in calls))
-    )
+def _measure_text(message: Message) -> int:
+    size = len(str(message.content or "").encode())
+    for call in getattr(message, "tool_calls", None) or ():
+        size += len(call.function.arguments.encode())
+    return size
 
 
 def _make_call_message(proposal: ProposalView) -> AssistantMessage:
@@ -100,13 +103,13 @@ def _make_call_message(proposal: ProposalView) -> AssistantMessage:
 
 
 def _make_result_messages(proposal: ProposalView) -> list[Message]:
-    told = result_of(proposal)
-    if told is None:
+    result = result_of(proposal)
+    if result is None:
         return []
-    return [tool_result(proposal.id, told)]
+    return [tool_result(proposal.id, result)]
 
 
-def _name(line: Line, sent: str) -> str:
+def _name_message(line: Line, sent: str) -> str:
     if line.event_id and line.role is LineRole.ASSISTANT:
         return line.event_id
     if line.event_id and line.event_id.startswith(sent):

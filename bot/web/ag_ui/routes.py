@@ -1,8 +1,8 @@
 """``/agui``: front ends that speak AG-UI run conversations here, and people answer its interrupts.
 
 An interrupt's answer is a press like any other: through the same gate, with the same checks. A thread is a
-conversation of the caller's; what a front end sends of its history, state, tools and context is not read,
-only what people wrote since. What a run says is in ``stream.py``.
+conversation of the caller's. Of what a front end sends, only people's newest messages are read, not its
+history, state, tools or context. ``stream.py`` writes the events of a run.
 """
 
 import hashlib
@@ -42,14 +42,14 @@ from bot.web.streams import STILL_THERE, heard, sse
 router = api_routes("conversations")
 app = RunBodies(router)
 
-_STOPPING = "Nod is stopping. What was said is kept: run again to read the rest."
-_UNKNOWN = "There is no such interrupt: {}"
-_TWO = "{} has two answers that differ. Send one."
-_ENDS = (TurnEnded, TurnFailed)
+_STOPPING_TEXT = "Nod is stopping. What was said is kept: run again to read the rest."
+_UNKNOWN_TEXT = "There is no such interrupt: {}"
+_TWO_ANSWERS_TEXT = "{} has two answers that differ. Send one."
+_END_EVENTS = (TurnEnded, TurnFailed)
 
 
 class _Payload(BaseModel):
-    """The answer to an interrupt, as its response schema says."""
+    """The answer to an interrupt, in the form of its response schema."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -61,7 +61,7 @@ class _Payload(BaseModel):
 
     @property
     def verb(self) -> Verb | None:
-        """None leaves it open."""
+        """The verb of the press; None leaves the proposal open."""
         if self.answer is not None:
             return Verb.ANSWER
         if self.revise is not None:
@@ -75,16 +75,16 @@ class _Payload(BaseModel):
         return Verb.DECLINE
 
 
-_Answer = tuple[ResumeEntry, str, int, _Payload]
-"""An entry of ``resume``, the proposal and the round that it names, and its payload."""
+_InterruptAnswer = tuple[ResumeEntry, str, int, _Payload]
+"""An entry of ``resume``, the id of its proposal, the round, and its payload."""
 
 
-async def _find_sent(request: Request) -> SentMessages:
+async def _get_sent_messages(request: Request) -> SentMessages:
     sent: SentMessages = request.state.sent
     return sent
 
 
-Sent = Annotated[SentMessages, Depends(_find_sent)]
+Sent = Annotated[SentMessages, Depends(_get_sent_messages)]
 """The messages that came with the run."""
 
 
@@ -102,46 +102,54 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     gives it.
     """
     http = site.channel
-    conversation_id = existing(await _conversation_of(http, actor, body.thread_id), NO_CONVERSATION)
-    last_of = {each.interrupt_id: each for each in body.resume or ()}
-    answers = [
-        _answer(each) if last_of[each.interrupt_id] == each else _TWO.format(each.interrupt_id)
-        for each in body.resume or ()
-    ]
-    wrong = next((each for each in answers if isinstance(each, str)), None)
-    if wrong:
-        raise Fault(422, wrong, fields={"resume": wrong})
+    conversation_id = existing(await _find_conversation_id(http, actor, body.thread_id), NO_CONVERSATION)
+    answers = _parse_answers(body.resume or ())
     with ExitStack() as stack:
-        listener = stack.enter_context(
-            http.hub.listen(key_of(actor, conversation_id))
-        )  # before a turn speaks
-        last = await http.conversations.newest_end(conversation_id)
-        most = max_run_bytes(site.files.message) // 4
-        before_run = last.turn_id if last else 0
-        run = _Run(http, actor, conversation_id, RunStream(body, sent), listener, before_run, most)
-        before = await run.history()  # what comes from here on is heard
-        texts = {each.id: str(each.content) for each in before if isinstance(each, UserMessage)}
-        new = sent.written_since({message.id: texts.get(message.id, "") for message in before})
-        told = await run.press(site, [each for each in answers if not isinstance(each, str)])
-        taken, refused = await run.take_in(site, new)
-        if answers:  # the message before them was refused by an earlier run
+        # listen before a turn can begin to speak
+        listener = stack.enter_context(http.hub.listen(key_of(actor, conversation_id)))
+        last_end = await http.conversations.newest_end(conversation_id)
+        max_history_bytes = max_run_bytes(site.files.message) // 4
+        last_turn = last_end.turn_id if last_end else 0
+        stream = RunStream(body, sent)
+        run = _Run(http, actor, conversation_id, stream, listener, last_turn, max_history_bytes)
+        stored = await run.history()  # later messages are heard
+        texts = {message.id: "" for message in stored}
+        texts |= {message.id: str(message.content) for message in stored if isinstance(message, UserMessage)}
+        replies = await run.press(site, answers)
+        taken, refused = await run.take_in(site, sent.written_since(texts))
+        if answers:  # an earlier run told of the messages refused before them
             refused = []
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         with listening:
-            written = [UserMessage(id=each.id, content=each.text) for each in taken]
-            for event in await run.begun([*before, *written], told, refused):
+            written = [UserMessage(id=message.id, content=message.text) for message in taken]
+            for event in await run.begin([*stored, *written], replies, refused):
                 yield sse(event)
-            async for block in run.to_rest():
+            async for block in run.follow():
                 yield block
 
     return streamed(events())
 
 
+def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
+    """Parse the entries of ``resume``. Raises Fault for one that can't be taken."""
+    last_of = {entry.interrupt_id: entry for entry in entries}
+    answers = []
+    for entry in entries:
+        if last_of[entry.interrupt_id] != entry:
+            answer: _InterruptAnswer | str = _TWO_ANSWERS_TEXT.format(entry.interrupt_id)
+        else:
+            answer = _parse_entry(entry)
+        if isinstance(answer, str):
+            raise Fault(422, answer, fields={"resume": answer})
+        answers.append(answer)
+    return answers
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run: the messages it takes in, and the events until nothing is under way."""
+    """A run: it takes in messages and answers, and yields events until the agent is at rest."""
 
     http: HttpChannel
     actor: Actor
@@ -149,41 +157,42 @@ class _Run:
     stream: RunStream
     listener: Listener
     last_turn: int
-    """The turn that had ended last when the run began."""
+    """The id of the last turn that had ended when the run began; 0 for none."""
     max_history_bytes: int
-    """A part of what a request may have, so that the thread can grow by what one run says."""
+    """A part of a request's limit, so that the thread can grow by what a run says."""
 
-    async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent]:
-        """Press for each answer, if every one is about a proposal that this person may see."""
-        seen: dict[str, Seen] = {}
-        for entry, ident, *_ in answers:
-            shown = await self.http.proposals.find(ident, self.actor)
-            seen[ident] = existing(shown, _UNKNOWN.format(entry.interrupt_id))
-        told: list[BaseEvent] = []
-        for entry, ident, number, payload in answers:
-            self.stream.awaits(ident)
+    async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
+        """Press for each answer, if this person may see all of their proposals, and return the replies."""
+        proposals: dict[str, Seen] = {}
+        for entry, proposal_id, *_ in answers:
+            found = await self.http.proposals.find(proposal_id, self.actor)
+            proposals[proposal_id] = existing(found, _UNKNOWN_TEXT.format(entry.interrupt_id))
+        replies: list[BaseEvent] = []
+        for entry, proposal_id, round_, payload in answers:
+            self.stream.awaits(proposal_id)
             verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
-            if verb is not None:
-                there = Address(NAME, key_of(self.actor, conversation_of(seen[ident])))
-                why = payload.answer or payload.reason or payload.revise
-                press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
-                reply = await site.take_in(press)
-                told.append(self.stream.tell_answer(entry.interrupt_id, ident, reply))
-        return told
+            if verb is None:
+                continue
+            address = Address(NAME, key_of(self.actor, conversation_of(proposals[proposal_id])))
+            words = payload.answer or payload.reason or payload.revise
+            press = Press(self.actor, verb, proposal_id, round_, words, payload.edited, address=address)
+            reply = await site.take_in(press)
+            replies.append(self.stream.tell_answer(entry.interrupt_id, proposal_id, reply))
+        return replies
 
     async def take_in(
         self, site: Site, new: Sequence[WrittenMessage]
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
-        """Take in what people wrote, each once. Return it, and what was refused after the last of it.
+        """Take in what people wrote, each message once. Return those, and the refused ones after the last.
 
-        What was refused before that was told by an earlier run: front ends send it again with each.
+        Front ends send all messages with each run; an earlier run told of those refused before that.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
         for written in new:
-            why = written.problem or await self._take_in_one(site, written)
-            if why:
-                refused.append(RefusedMessage(written.id, why))
+            refusal = written.problem or await self._take_in_one(site, written)
+            if refusal:
+                refused.append(RefusedMessage(written.id, refusal))
             else:
                 taken.append(written)
                 refused.clear()
@@ -192,126 +201,137 @@ class _Run:
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
         """Take in one message. Returns why it is refused, or an empty text. Raises Later."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
-        event_id = f"{self._find_sent}{written.id}"
+        event_id = f"{self._event_prefix}{written.id}"
         message = Message(
             address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
         )
         reply = await site.take_in(message)
         if reply.answer is Answer.LATER:
             raise Later(reply.text)
-        is_taken = reply.answer is Answer.DUPLICATE or reply.message_id is not None
-        return "" if is_taken else reply.text
+        if reply.answer is Answer.DUPLICATE or reply.message_id is not None:
+            return ""
+        return reply.text
 
     @property
-    def _find_sent(self) -> str:
+    def _event_prefix(self) -> str:
+        """The prefix of the event ids of this thread's messages."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
     async def history(self) -> list[AguiMessage]:
         transcript = await self.http.conversations.transcript(self.conversation_id)
         if transcript is None:
             return []
-        every = await proposals_of(self.http, self.actor, self.conversation_id)
+        views = await proposals_of(self.http, self.actor, self.conversation_id)
         available = await self.http.registry.available()
-        return take_newest(history(transcript, every, available, self._find_sent), self.max_history_bytes)
+        return take_newest(history(transcript, views, available, self._event_prefix), self.max_history_bytes)
 
-    async def begun(
-        self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
+    async def begin(
+        self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
     ) -> list[BaseEvent]:
-        """Return the first events. ``said``: the messages that the front end should have before this run."""
-        board = await self.http.conversations.team(self.conversation_id)
-        every = await proposals_of(self.http, self.actor, self.conversation_id)
-        waiting = _open(every)
+        """Return the first events. ``stored``: the messages that the front end should have by now."""
+        team = await self.http.conversations.team(self.conversation_id)
+        waiting = _list_open(await proposals_of(self.http, self.actor, self.conversation_id))
         state = {
             "conversation_id": self.conversation_id,
-            "proposals": _plain(waiting),
-            "team": TeamView.model_validate(board).model_dump(mode="json"),
+            "proposals": _dump(waiting),
+            "team": TeamView.model_validate(team).model_dump(mode="json"),
         }
-        caught_up = self.stream.catch_up(said)
-        in_words = [*self.stream.too_late(waiting), *self.stream.refuse_messages(refused)]
-        return [*self.stream.begin(state), *caught_up, *answers, *in_words]
+        caught_up = self.stream.catch_up(stored)
+        refusals = [*self.stream.too_late(waiting), *self.stream.refuse_messages(refused)]
+        return [*self.stream.begin(state), *caught_up, *replies, *refusals]
 
-    async def to_rest(self) -> AsyncIterator[str]:
+    async def follow(self) -> AsyncIterator[str]:
         """Yield the events until the agent and its team are silent or wait for people, then the run's end."""
-        if not await self._at_rest():
-            ended = False
+        is_at_rest = await self._is_at_rest()
+        if not is_at_rest:
             async for item in heard(self.listener, self.http.pace.quiet):
                 for event in await self._tell(item):
                     yield sse(event)
                 if item is None:
                     yield STILL_THERE
-                # within a turn its events come before its rows
-                speaking = (
-                    item is not None
-                    and isinstance(item.event, TurnEvent)
-                    and not isinstance(item.event, _ENDS)
-                )
-                ended = not speaking and self.listener.empty() and await self._at_rest()
-                if ended:
+                # a turn's rows come after its events, so within a turn they are not looked at
+                if not _is_within_turn(item) and self.listener.empty():
+                    is_at_rest = await self._is_at_rest()
+                if is_at_rest:
                     break
-            if not ended:
-                for event in self.stream.break_off(_STOPPING):
-                    yield sse(event)
-                return
+        if not is_at_rest:
+            for event in self.stream.break_off(_STOPPING_TEXT):
+                yield sse(event)
+            return
         while not self.listener.empty():
             for event in await self._tell(self.listener.get_nowait()):
                 yield sse(event)
-        every = await proposals_of(self.http, self.actor, self.conversation_id)
-        # a turn's last event comes after its rows, so it may still be on its way
+        proposals = await proposals_of(self.http, self.actor, self.conversation_id)
+        # the last event of a turn comes after its rows, so it may still be missing
         end = await self.http.conversations.newest_end(self.conversation_id)
-        end = end if end and end.turn_id > self.last_turn else None
-        said = await self.history()
-        for event in (*self._news(every), *self.stream.finished(_open(every), end, said)):
+        if end and end.turn_id <= self.last_turn:
+            end = None
+        stored = await self.history()
+        changes = self._tell_changes(proposals)
+        for event in (*changes, *self.stream.finished(_list_open(proposals), end, stored)):
             yield sse(event)
 
     async def _tell(self, item: Heard | None) -> list[BaseEvent]:
         """Return the run's events for something heard, after those that the rows have to tell first."""
         if item is None:
             return []
-        event, said = item.event, item.told
-        told: list[BaseEvent] = []
-        if event is None or isinstance(event, _ENDS) or self.stream.awaited:
-            told += self._news(await proposals_of(self.http, self.actor, self.conversation_id))
-        match said:
+        event, console_event = item.event, item.told
+        events: list[BaseEvent] = []
+        if event is None or isinstance(event, _END_EVENTS) or self.stream.awaited:
+            events += self._tell_changes(await proposals_of(self.http, self.actor, self.conversation_id))
+        match console_event:
             case ProposalEvent(type="proposal_opened"):
-                return [*told, *self.stream.tell_proposal(said.proposal)]
+                events += self.stream.tell_proposal(console_event.proposal)
             case TeamEvent():
-                return [*told, *self.stream.state(team=said.team.model_dump(mode="json"))]
-        return [*told, *(self.stream.of_turn(event, said) if event is not None else ())]
+                events += self.stream.state(team=console_event.team.model_dump(mode="json"))
+            case _ if event is not None:
+                events += self.stream.of_turn(event, console_event)
+        return events
 
-    def _news(self, every: Sequence[ProposalView]) -> list[BaseEvent]:
-        ended = [event for each in every for event in self.stream.tell_end(each)]
-        return [*ended, *self.stream.state(proposals=_plain(_open(every)))]
+    def _tell_changes(self, proposals: Sequence[ProposalView]) -> list[BaseEvent]:
+        """Return the events for results that have come, and for the changed list of open proposals."""
+        events: list[BaseEvent] = []
+        for proposal in proposals:
+            events += self.stream.tell_end(proposal)
+        return events + self.stream.state(proposals=_dump(_list_open(proposals)))
 
-    async def _at_rest(self) -> bool:
+    async def _is_at_rest(self) -> bool:
         return await self.http.conversations.at_rest(self.conversation_id)
 
 
-def _open(every: Sequence[ProposalView]) -> list[ProposalView]:
-    return [each for each in every if each.state is State.PROPOSED]
+def _is_within_turn(item: Heard | None) -> bool:
+    """Tell if something heard is an event of a turn other than its last."""
+    if item is None or not isinstance(item.event, TurnEvent):
+        return False
+    return not isinstance(item.event, _END_EVENTS)
 
 
-def _plain(every: Sequence[ProposalView]) -> list[dict[str, Any]]:
-    return [each.model_dump(mode="json") for each in every]
+def _list_open(proposals: Sequence[ProposalView]) -> list[ProposalView]:
+    return [proposal for proposal in proposals if proposal.state is State.PROPOSED]
 
 
-async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
+def _dump(proposals: Sequence[ProposalView]) -> list[dict[str, Any]]:
+    return [proposal.model_dump(mode="json") for proposal in proposals]
+
+
+async def _find_conversation_id(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
     """Return the caller's conversation of this id, or the id made for the thread; None for a deleted one."""
     if await find_own(http, actor, thread_id) is not None:
         return thread_id
-    ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
-    if await http.conversations.is_deleted(ident):
+    derived_id = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
+    if await http.conversations.is_deleted(derived_id):
         return None
-    return ident
+    return derived_id
 
 
-def _answer(entry: ResumeEntry) -> _Answer | str:
-    """Parse an entry of ``resume``; a text says why it can't be taken."""
-    named = parts_of(entry.interrupt_id)
-    if named is None:
-        return _UNKNOWN.format(entry.interrupt_id)
+def _parse_entry(entry: ResumeEntry) -> _InterruptAnswer | str:
+    """Parse an entry of ``resume``; return a text if it can't be taken."""
+    proposal_and_round = parts_of(entry.interrupt_id)
+    if proposal_and_round is None:
+        return _UNKNOWN_TEXT.format(entry.interrupt_id)
     try:
         payload = _Payload.model_validate({} if entry.payload is None else entry.payload)
     except ValidationError as error:
         why = fault_in_words(error.errors()[0])
         return f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
-    return entry, *named, payload
+    return entry, *proposal_and_round, payload

@@ -1,4 +1,4 @@
-"""A run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
+"""Writing a run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
 
 A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
 carries the id and the round, so that an answer counts for the content that was shown.
@@ -6,7 +6,7 @@ carries the id and the round, so that an answer counts for the content that was 
 
 import secrets
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ag_ui.core import (
@@ -61,36 +61,40 @@ from bot.web.ag_ui.history import call_id, make_call, result_of, tool_result
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
-_REASONS = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
-_CALL = "tool_call"
-_REFUSED = ":refused"
+_REASON_OF_KIND = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
+_CALL_REASON = "tool_call"
+_REFUSED_SUFFIX = ":refused"
 """The end of the id of an answer to a message that was not taken in."""
-_LONGEST_REASON = 1000
+_MAX_REASON_CHARS = 1000
+_MAX_ROUND_DIGITS = 8
 
 
 class RefusedMessage(NamedTuple):
-    """A message of a person that was not taken in, and why. ``id`` is empty where it has none."""
+    """A message of a person that was refused, and why. ``id`` is empty if it has none."""
 
     id: str
     words: str
 
 
 class RunStream:
-    """The writer of one run's events, in the order of their causes."""
+    """The writer of one run's events.
+
+    It knows which messages the front end has, and brings them into line with the stored conversation.
+    """
 
     def __init__(self, given: AguiInput, sent: SentMessages) -> None:
         self._run = given
         self._is_heavy = sent.is_heavy
-        self._answer: str | None = None  # the key of the one that is told; None: of nothing that began here
+        self._answer: str | None = None  # the key of the current answer, None before one begins
         self._thoughts = self._restarts = 0
-        self._text: AssistantMessage | None = None  # open
-        self._thought: ReasoningMessage | None = None  # open
-        # what the front end has by now
-        self._has: list[Message] = list({each.id: each for each in sent.readable}.values())
-        self._stored: set[str] = set()  # ids of what the rows had when they were looked at last
-        self._awaited: set[str] = set()  # proposals whose result is still to be told
+        self._open_text: AssistantMessage | None = None
+        self._open_thought: ReasoningMessage | None = None
+        # the messages that the front end has
+        self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
+        self._stored: set[str] = set()  # ids of the stored messages, as last read
+        self._awaited: set[str] = set()  # ids of proposals whose result was not sent yet
         self._state: dict[str, Any] = {}
-        self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
+        self._refusals: dict[str, str] = {}  # why a press was refused, by the proposal's id
 
     def begin(self, state: dict[str, Any]) -> list[BaseEvent]:
         """Return the first events."""
@@ -103,77 +107,110 @@ class RunStream:
         )
         return [begun, StateSnapshotEvent(snapshot=state)]
 
-    def catch_up(self, said: Sequence[Message]) -> list[BaseEvent]:
-        """Return all messages, for a front end that lacks some of them or has them in another order.
+    def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
+        """Return the events that bring the front end's messages into line with the stored ones, ``stored``.
 
-        Clients leave a message that they have where it is, and add others below: where that would be wrong,
-        they begin with nothing. What they alone know of, such as thoughts, stays where it was.
+        Empty if they are in line. Clients leave a message that they have where it is, and add others below:
+        if the order would be wrong, they first get an empty list. Messages that only the front end has, such
+        as thoughts, stay behind the message that they followed.
         """
         if not self._is_heavy:
-            said = self._with_files(said)
-        ours = {message.id: message for message in said}
-        self._stored = set(ours)
-        self._awaited -= {each.tool_call_id for each in said if isinstance(each, ToolMessage)}
-        kept = [message for message in self._has if message.id in ours]
-        changed = any(isinstance(m, AssistantMessage) and _text(m) != _text(ours[m.id]) for m in kept)
-        # some clients keep what a person answered as the call's result
-        foreign = any(isinstance(m, ToolMessage) and m.id not in ours for m in self._has)
-        have, told = _texts(kept), _texts(said)
-        in_order = have == told[: len(have)] and not self._is_heavy
-        if len(kept) == len(ours) and in_order and not (changed or foreign):
+            stored = self._with_files(stored)
+        by_id = {message.id: message for message in stored}
+        self._stored = set(by_id)
+        self._awaited -= {message.tool_call_id for message in stored if isinstance(message, ToolMessage)}
+        kept = [message for message in self._messages if message.id in by_id]
+        kept_texts, stored_texts = _list_text_ids(kept), _list_text_ids(stored)
+        is_in_order = kept_texts == stored_texts[: len(kept_texts)] and not self._is_heavy
+        if len(kept) == len(by_id) and is_in_order and not self._has_differences(by_id):
             return []
-        alone: dict[str | None, list[Message]] = defaultdict(list)
-        last = None
-        refused = {message.id.partition(_REFUSED)[0] for message in self._has if _REFUSED in message.id}
-        for message in self._has:
-            is_spoken = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
-            if message.id in ours:
-                last = message.id
-            elif not is_spoken or message.id in refused or _REFUSED in message.id:
-                alone[last].append(message)
-        self._has = [*alone[None], *(each for m in said for each in (m, *alone[m.id]))]
+        self._messages = self._merge(stored, by_id)
         self._is_heavy = False
-        nothing = [] if in_order else [MessagesSnapshotEvent(messages=[])]
-        return [*self._close_all(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
+        events = self._close_all()
+        if not is_in_order:
+            events.append(MessagesSnapshotEvent(messages=[]))
+        return [*events, MessagesSnapshotEvent(messages=list(self._messages))]
 
-    def _with_files(self, said: Sequence[Message]) -> list[Message]:
-        """Return the messages, the person's as the front end has them: with their files."""
-        theirs = {each.id: each for each in self._has if isinstance(each, UserMessage)}
-        kept: list[Message] = []
-        for message in said:
-            sent = theirs.get(message.id)
-            is_same = sent is not None and is_same_text(read_text(sent), _text(message))
-            kept.append(sent if sent is not None and is_same else message)
-        return kept
+    def _has_differences(self, by_id: Mapping[str, Message]) -> bool:
+        """Tell if an answer has another text than the stored one, or a result is not stored.
+
+        Some clients keep a person's answer to an interrupt as the call's result.
+        """
+        for message in self._messages:
+            stored = by_id.get(message.id)
+            if stored is None and isinstance(message, ToolMessage):
+                return True
+            if stored is None or not isinstance(message, AssistantMessage):
+                continue
+            if _content_of(message) != _content_of(stored):
+                return True
+        return False
+
+    def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
+        """Return the stored messages, each followed by those that only the front end has."""
+        following: dict[str | None, list[Message]] = defaultdict(list)
+        last_id = None
+        refused = {
+            message.id.partition(_REFUSED_SUFFIX)[0]
+            for message in self._messages
+            if _REFUSED_SUFFIX in message.id
+        }
+        for message in self._messages:
+            is_spoken = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
+            if message.id in by_id:
+                last_id = message.id
+            elif not is_spoken or message.id in refused or _REFUSED_SUFFIX in message.id:
+                following[last_id].append(message)
+        merged = following[None]
+        for message in stored:
+            merged += [message, *following[message.id]]
+        return merged
+
+    def _with_files(self, stored: Sequence[Message]) -> list[Message]:
+        """Return the stored messages; people's as the front end has them, with their files."""
+        from_people = {message.id: message for message in self._messages if isinstance(message, UserMessage)}
+        messages: list[Message] = []
+        for message in stored:
+            sent = from_people.get(message.id)
+            if sent is not None and is_same_text(read_text(sent), _content_of(message)):
+                messages.append(sent)
+            else:
+                messages.append(message)
+        return messages
 
     def tell_answer(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """Return the event on how an entry of ``resume`` was taken, in words for people."""
+        """Return the event with the reply to an entry of ``resume``, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
-            self._answers[proposal_id] = reply.text
-        told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
-        return CustomEvent(name="nod.answer", value=told)
+            self._refusals[proposal_id] = reply.text
+        value = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
+        return CustomEvent(name="nod.answer", value=value)
 
     def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Return the refusals of presses as text; for a waiting proposal its interrupt has them."""
-        still = {each.id for each in waiting}
-        late = [words for ident, words in self._answers.items() if ident not in still]
-        return [event for words in late for event in self._tell(secrets.token_hex(8), words)]
-
-    def refuse_messages(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
-        """Answer each message in words. The front end keeps them, so that the next run comes after it."""
+        """Return refused presses as messages; for a waiting proposal its interrupt tells them."""
+        waiting_ids = {proposal.id for proposal in waiting}
         events: list[BaseEvent] = []
-        for refused in messages:
-            name = f"{refused.id or self._run.run_id}{_REFUSED}"
-            number = len([each for each in self._has if each.id.startswith(name)])
-            events += self._tell(f"{name}:{number + 1}" if number else name, refused.words)
+        for proposal_id, words in self._refusals.items():
+            if proposal_id not in waiting_ids:
+                events += self._write_message(secrets.token_hex(8), words)
         return events
 
-    def _tell(self, ident: str, words: str) -> list[BaseEvent]:
-        self._has.append(AssistantMessage(id=ident, content=words))
+    def refuse_messages(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
+        """Answer each refused message. The front end keeps the answers, so they precede the next run."""
+        events: list[BaseEvent] = []
+        for refused in messages:
+            message_id = f"{refused.id or self._run.run_id}{_REFUSED_SUFFIX}"
+            number = len([message for message in self._messages if message.id.startswith(message_id)])
+            events += self._write_message(
+                f"{message_id}:{number + 1}" if number else message_id, refused.words
+            )
+        return events
+
+    def _write_message(self, message_id: str, words: str) -> list[BaseEvent]:
+        self._messages.append(AssistantMessage(id=message_id, content=words))
         return [
-            TextMessageStartEvent(message_id=ident, role="assistant"),
-            TextMessageContentEvent(message_id=ident, delta=words),
-            TextMessageEndEvent(message_id=ident),
+            TextMessageStartEvent(message_id=message_id, role="assistant"),
+            TextMessageContentEvent(message_id=message_id, delta=words),
+            TextMessageEndEvent(message_id=message_id),
         ]
 
     def awaits(self, proposal_id: str) -> None:
@@ -184,43 +221,50 @@ class RunStream:
     def awaited(self) -> Sequence[str]:
         return tuple(self._awaited)
 
-    def of_turn(self, event: TurnEvent, said: TurnEvents | None) -> list[BaseEvent]:
-        """Return a turn's event, with what the console's stream says of it, secrets hidden."""
+    def of_turn(self, event: TurnEvent, console_event: TurnEvents | None) -> list[BaseEvent]:
+        """Return the events for one of a turn.
+
+        ``console_event``: the same in the console's stream, in which secrets are hidden.
+        """
         match event:
             case AnswerBegun(key):
-                return self._begin(key)
+                return self._begin_answer(key)
             case TextDelta(text) if self._answer:
-                return self._say(self._answer, text)
+                return self._add_text(self._answer, text)
             case ThoughtDelta(text) if self._answer:
-                return self._think(self._answer, text)
+                return self._add_thought(self._answer, text)
             case TextRestarted():
-                return self._again()
+                return self._withdraw_answer()
             case TurnEnded() | TurnFailed():
                 return self._close_all()
-        match said:
+        match console_event:
             case CallStarted() if self._answer:
-                return self._call(call_id(self._answer, said.call_id), said.tool_name, said.arguments)
+                return self._add_call(
+                    call_id(self._answer, console_event.call_id),
+                    console_event.tool_name,
+                    console_event.arguments,
+                )
             case CallEnded() if self._answer:
-                return [self._result(call_id(self._answer, said.call_id), said.result)]
+                return [self._add_result(call_id(self._answer, console_event.call_id), console_event.result)]
         return []
 
     def tell_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the call that became a proposal; nothing for one that the front end knows."""
-        if self._knows(proposal.id):
+        """Return the events of the call that became a proposal; none if the front end has it."""
+        if self._has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
-        return self._announce(proposal)
+        return self._show_call(proposal)
 
     def tell_end(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the result of a proposal that this run opened or answered, once it has one."""
+        """Return the events of a proposal's result, once, if this run opened or answered it."""
         if result_of(proposal) is None or proposal.id not in self._awaited:
             return []
         self._awaited.remove(proposal.id)
-        return [*self._announce(proposal), self._result(proposal.id, result_of(proposal) or "")]
+        return [*self._show_call(proposal), self._add_result(proposal.id, result_of(proposal) or "")]
 
-    def state(self, **now: Any) -> list[BaseEvent]:
+    def state(self, **parts: Any) -> list[BaseEvent]:
         """Return the events for the changed parts of the state."""
-        changed = {name: value for name, value in now.items() if self._state.get(name) != value}
+        changed = {name: value for name, value in parts.items() if self._state.get(name) != value}
         self._state |= changed
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
         if delta:
@@ -228,26 +272,30 @@ class RunStream:
         return []
 
     def finished(
-        self, waiting: Sequence[ProposalView], end: TurnEnd | None, said: Sequence[Message]
+        self, waiting: Sequence[ProposalView], end: TurnEnd | None, stored: Sequence[Message]
     ) -> list[BaseEvent]:
         """Return the last events: an error, an interrupt for each open proposal, or the end.
 
-        ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended; None
-        where it had none.
+        ``stored``: the full conversation, as `history` returns it. ``end``: the end of the run's last turn;
+        None if it had none.
         """
-        last = [*self._close_all(), *(event for each in waiting for event in self.tell_proposal(each))]
+        events = self._close_all()
+        for proposal in waiting:
+            events += self.tell_proposal(proposal)
         if end is not None and end.error is not None:
-            return [*last, self.make_failure(end.error, "turn_failed")]
-        last += self.catch_up(said)
+            return [*events, self.make_failure(end.error, "turn_failed")]
+        events += self.catch_up(stored)
         outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
         if waiting:
-            outcome = RunFinishedInterruptOutcome(interrupts=[self._interrupt(each) for each in waiting])
+            outcome = RunFinishedInterruptOutcome(
+                interrupts=[self._make_interrupt(proposal) for proposal in waiting]
+            )
         elif end is not None and end.state == Ending.STOPPED:
             outcome = RunFinishedCancelledOutcome()
         else:
             outcome = RunFinishedSuccessOutcome()
         return [
-            *last,
+            *events,
             RunFinishedEvent(thread_id=self._run.thread_id, run_id=self._run.run_id, outcome=outcome),
         ]
 
@@ -259,80 +307,89 @@ class RunStream:
     def make_failure(text: str, code: str) -> BaseEvent:
         return RunErrorEvent(message=text, code=code)
 
-    def _begin(self, key: str) -> list[BaseEvent]:
-        """Begin another answer. A stored one is not told again; one that begins again is withdrawn."""
-        if any(ident == key or ident.startswith(f"{key}:") for ident in self._stored):
+    def _begin_answer(self, key: str) -> list[BaseEvent]:
+        """Begin an answer. A stored one is not written again; one that begins again is withdrawn first."""
+        if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored):
             self._answer = None
         elif key == self._answer:
-            return self._again()
+            return self._withdraw_answer()
         else:
             self._answer, self._thoughts, self._restarts = key, 0, 0
         return self._close_all()
 
-    def _say(self, key: str, text: str) -> list[BaseEvent]:
+    def _add_text(self, key: str, text: str) -> list[BaseEvent]:
         events = self._close_thought()
-        if self._text is None:
-            text = text.lstrip("\n")  # what parts two answers of one turn
+        if self._open_text is None:
+            text = text.lstrip("\n")  # line breaks separate the answers of a turn
             if not text:
                 return events
-            ident = f"{key}:again:{self._restarts}" if self._restarts else key
-            self._text = AssistantMessage(id=ident, content="")
-            self._has.append(self._text)
-            events.append(TextMessageStartEvent(message_id=ident, role="assistant"))
-        self._text.content = f"{self._text.content}{text}"
-        return [*events, TextMessageContentEvent(message_id=self._text.id, delta=text)]
+            message_id = f"{key}:again:{self._restarts}" if self._restarts else key
+            self._open_text = AssistantMessage(id=message_id, content="")
+            self._messages.append(self._open_text)
+            events.append(TextMessageStartEvent(message_id=message_id, role="assistant"))
+        self._open_text.content = f"{self._open_text.content}{text}"
+        return [*events, TextMessageContentEvent(message_id=self._open_text.id, delta=text)]
 
-    def _think(self, key: str, text: str) -> list[BaseEvent]:
+    def _add_thought(self, key: str, text: str) -> list[BaseEvent]:
         events: list[BaseEvent] = []
-        if self._thought is None:
+        if self._open_thought is None:
             self._thoughts += 1
-            ident = f"{key}:thought:{self._thoughts}"
-            self._thought = ReasoningMessage(id=ident, content="")
-            self._has.append(self._thought)
+            message_id = f"{key}:thought:{self._thoughts}"
+            self._open_thought = ReasoningMessage(id=message_id, content="")
+            self._messages.append(self._open_thought)
             events = [
-                ReasoningStartEvent(message_id=ident),
-                ReasoningMessageStartEvent(message_id=ident),
+                ReasoningStartEvent(message_id=message_id),
+                ReasoningMessageStartEvent(message_id=message_id),
             ]
-        self._thought.content += text
-        return [*events, ReasoningMessageContentEvent(message_id=self._thought.id, delta=text)]
+        self._open_thought.content += text
+        return [*events, ReasoningMessageContentEvent(message_id=self._open_thought.id, delta=text)]
 
     def _close_thought(self) -> list[BaseEvent]:
-        if self._thought is None:
+        if self._open_thought is None:
             return []
-        ident, self._thought = self._thought.id, None
-        return [ReasoningMessageEndEvent(message_id=ident), ReasoningEndEvent(message_id=ident)]
+        message_id, self._open_thought = self._open_thought.id, None
+        return [ReasoningMessageEndEvent(message_id=message_id), ReasoningEndEvent(message_id=message_id)]
 
     def _close_all(self) -> list[BaseEvent]:
         """End the text and the thought that are open."""
         events = self._close_thought()
-        if self._text is not None:
-            events.append(TextMessageEndEvent(message_id=self._text.id))
-            self._text = None
+        if self._open_text is not None:
+            events.append(TextMessageEndEvent(message_id=self._open_text.id))
+            self._open_text = None
         return events
 
-    def _knows(self, call: str) -> bool:
-        return any(call == each.id for m in self._has for each in getattr(m, "tool_calls", None) or ())
+    def _has_call(self, call: str) -> bool:
+        for message in self._messages:
+            for tool_call in getattr(message, "tool_calls", None) or ():
+                if tool_call.id == call:
+                    return True
+        return False
 
-    def _announce(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the call of a proposal, unless the front end has it; all texts are closed first."""
-        if self._knows(proposal.id):
+    def _show_call(self, proposal: ProposalView) -> list[BaseEvent]:
+        """Close all texts, and return the events of a proposal's call unless the front end has it."""
+        if self._has_call(proposal.id):
             return self._close_all()
-        return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)
+        return self._add_call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
-    def _again(self) -> list[BaseEvent]:
+    def _withdraw_answer(self) -> list[BaseEvent]:
         """Withdraw the text of an answer that was cut off and begins again."""
         events = self._close_all()
-        said = [m for m in self._has if m.id.startswith(f"{self._answer}:again:") or m.id == self._answer]
-        if said:
+        restarted = f"{self._answer}:again:"
+        kept = [
+            message
+            for message in self._messages
+            if message.id != self._answer and not message.id.startswith(restarted)
+        ]
+        if len(kept) < len(self._messages):
             self._restarts += 1  # no id is used twice
-            self._has = left = [message for message in self._has if message not in said]
-            events.append(MessagesSnapshotEvent(messages=list(left)))
+            self._messages = kept
+            events.append(MessagesSnapshotEvent(messages=list(kept)))
         return events
 
-    def _call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
-        made, text = make_call(ident, name, arguments)
+    def _add_call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
+        message, text = make_call(ident, name, arguments)
         events = self._close_all()
-        self._has.append(made)
+        self._messages.append(message)
         return [
             *events,
             ToolCallStartEvent(tool_call_id=ident, tool_call_name=name),
@@ -340,35 +397,37 @@ class RunStream:
             ToolCallEndEvent(tool_call_id=ident),
         ]
 
-    def _result(self, ident: str, text: str) -> BaseEvent:
-        made = tool_result(ident, text)
-        self._has.append(made)
-        return ToolCallResultEvent(message_id=made.id, tool_call_id=ident, content=text)
+    def _add_result(self, ident: str, text: str) -> BaseEvent:
+        message = tool_result(ident, text)
+        self._messages.append(message)
+        return ToolCallResultEvent(message_id=message.id, tool_call_id=ident, content=text)
 
-    def _interrupt(self, proposal: ProposalView) -> Interrupt:
-        ident = interrupt_id(proposal)
+    def _make_interrupt(self, proposal: ProposalView) -> Interrupt:
+        refusal = self._refusals.get(proposal.id)
+        message = " ".join(filter(None, (refusal, proposal.headline)))
         return Interrupt(
-            id=ident,
-            reason=_REASONS.get(proposal.kind, _CALL),
-            message=" ".join(t for t in (self._answers.get(proposal.id), proposal.headline) if t),
+            id=interrupt_id(proposal),
+            reason=_REASON_OF_KIND.get(proposal.kind, _CALL_REASON),
+            message=message,
             tool_call_id=proposal.id,
             response_schema=response_schema(proposal),
-            # with ``expires_at``, which as the interrupt's own would end the thread
+            # ``expires_at`` is in here: as a field of the interrupt it would end the thread
             metadata={"nod": proposal.model_dump(mode="json")},
         )
 
 
-def _text(message: Message) -> str:
+def _content_of(message: Message) -> str:
     return str(message.content or "")
 
 
-def _texts(messages: Sequence[Message]) -> list[str]:
-    """Return the ids of what people read as text."""
-    return [
-        m.id
-        for m in messages
-        if isinstance(m, UserMessage) or (isinstance(m, AssistantMessage) and m.content)
-    ]
+def _list_text_ids(messages: Sequence[Message]) -> list[str]:
+    """Return the ids of the messages that people read as text."""
+    ids = []
+    for message in messages:
+        is_answer = isinstance(message, AssistantMessage) and message.content
+        if is_answer or isinstance(message, UserMessage):
+            ids.append(message.id)
+    return ids
 
 
 def interrupt_id(proposal: ProposalView) -> str:
@@ -377,9 +436,11 @@ def interrupt_id(proposal: ProposalView) -> str:
 
 
 def parts_of(interrupt: str) -> tuple[str, int] | None:
-    """Return the proposal's id and the round; None for what is no interrupt of Nod's."""
-    ident, _, number = interrupt.partition("-")
-    return (ident, int(number)) if ident.isalnum() and number.isdecimal() and len(number) < 9 else None  # noqa: PLR2004
+    """Return the proposal's id and the round of an interrupt's id; None for an id of another form."""
+    proposal_id, _, round_ = interrupt.partition("-")
+    if not proposal_id.isalnum() or not round_.isdecimal() or len(round_) > _MAX_ROUND_DIGITS:
+        return None
+    return proposal_id, int(round_)
 
 
 def response_schema(proposal: ProposalView) -> dict[str, Any]:
@@ -388,7 +449,7 @@ def response_schema(proposal: ProposalView) -> dict[str, Any]:
         "type": "boolean",
         "description": "false declines; leave it out to decide later",
     }
-    words = {"type": "string", "maxLength": _LONGEST_REASON}
+    words = {"type": "string", "maxLength": _MAX_REASON_CHARS}
     reason = words | {"description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
     if Verb.ANSWER in proposal.verbs:

@@ -1,4 +1,7 @@
-"""Signing in to the console with a one-time link, and out: the session is a cookie that no script reads."""
+"""Routes for signing in to the console, by a one-time link or the organisation, and out.
+
+The session is a cookie that no script can read.
+"""
 
 import hmac
 import re
@@ -23,13 +26,12 @@ log = logger(__name__)
 
 router = api_routes("status", prefix="/api")
 visits = APIRouter(include_in_schema=False)
-"""Where a browser goes itself: away to the organisation's sign-in, and back."""
+"""The addresses that a browser visits itself: to the organisation's sign-in, and back."""
 
-_AWAY = "nod_away"
+_STATE_COOKIE = "nod_away"
 _MAX_ERROR_CHARS = 200
-_PAGE = re.compile(r"/[a-z]+/[\w-]{1,100}", re.ASCII)
-
-_LATE = "This link was used or is too old. Ask for a new one with /nod console in a chat."
+_PAGE_PATTERN = re.compile(r"/[a-z]+/[\w-]{1,100}", re.ASCII)
+_LATE_TEXT = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
 
 class SigningIn(Body):
@@ -44,9 +46,9 @@ async def enter(body: SigningIn, request: Request, site: SiteDep, answer: Respon
     site.doorkeeper.check_origin(request)
     secret = await site.signed_in.enter(body.code)
     if secret is None:
-        raise Fault(403, _LATE)
+        raise Fault(403, _LATE_TEXT)
     life = int(site.signed_in.life.total_seconds())
-    answer.set_cookie(COOKIE, secret, life, **_cookie(request, site))
+    answer.set_cookie(COOKIE, secret, life, **_make_cookie_attributes(request, site))
     return DoneBody()
 
 
@@ -63,14 +65,14 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
         raise Missing("This Nod has no sign-in of an organisation.")
     begun = Begun.new()
     try:
-        away = await site.organisation.address(begun)
+        sign_in_address = await site.organisation.address(begun)
     except NotSignedIn as error:
         return plain_page(error.message, 502, site.base)
     if not await site.signed_in.begin(begun.state, asdict(begun) | {"then": _check_page(then)}):
         return plain_page(MANY, 503, site.base)
-    answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
+    answer = RedirectResponse(sign_in_address, 303, headers={"Cache-Control": "no-store"})
     life = int(site.signed_in.away.total_seconds())
-    answer.set_cookie(_AWAY, begun.state, life, **_cookie(request, site, "lax"))
+    answer.set_cookie(_STATE_COOKIE, begun.state, life, **_make_cookie_attributes(request, site, "lax"))
     return answer
 
 
@@ -78,9 +80,9 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
 async def come_back_by_form(request: Request, site: SiteDep) -> Response:
     """Send a browser that brings a form on by an address: a form from another site brings no cookie."""
     form = parse_qs((await request.body()).decode(errors="replace"))
-    given = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
-    at = f"{site.base}{BACK}?{urlencode(given)}"
-    return RedirectResponse(at, 303, headers={"Cache-Control": "no-store"})
+    parameters = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
+    address = f"{site.base}{BACK}?{urlencode(parameters)}"
+    return RedirectResponse(address, 303, headers={"Cache-Control": "no-store"})
 
 
 @visits.get(BACK)
@@ -90,30 +92,32 @@ async def come_back(
     """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
     if error:
         log.warning("the sign-in provider refused a sign-in", why=error[:_MAX_ERROR_CHARS])
-    same = hmac.compare_digest(request.cookies.get(_AWAY, "").encode(), state.encode())
-    kept = dict(await site.signed_in.come_back(state) or {}) if state and same else {}
-    then = kept.pop("then", "")
+    is_same_browser = hmac.compare_digest(request.cookies.get(_STATE_COOKIE, "").encode(), state.encode())
+    stored = dict(await site.signed_in.come_back(state) or {}) if state and is_same_browser else {}
+    then = stored.pop("then", "")
     try:
-        if site.organisation is None or not kept or not code:
+        if site.organisation is None or not stored or not code:
             raise NotSignedIn
-        actor = await site.organisation.enter(Begun(**kept), code)
+        actor = await site.organisation.enter(Begun(**stored), code)
     except NotSignedIn as fault:
         answer: Response = plain_page(fault.message, 403, site.base)
     else:
         answer = RedirectResponse(f"{site.base}{then or '/'}", 303, headers={"Cache-Control": "no-store"})
         secret = await site.signed_in.enter_as(actor)
         life = int(site.signed_in.organisation_life.total_seconds())
-        answer.set_cookie(COOKIE, secret, life, **_cookie(request, site))
-    answer.delete_cookie(_AWAY, **_cookie(request, site, "lax"))
+        answer.set_cookie(COOKIE, secret, life, **_make_cookie_attributes(request, site))
+    answer.delete_cookie(_STATE_COOKIE, **_make_cookie_attributes(request, site, "lax"))
     return answer
 
 
 def _check_page(path: str) -> str:
     """Return a path of Nod's own, without a query; empty for anything else."""
-    return path if _PAGE.fullmatch(path) else ""
+    return path if _PAGE_PATTERN.fullmatch(path) else ""
 
 
-def _cookie(request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict") -> dict[str, Any]:
+def _make_cookie_attributes(
+    request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict"
+) -> dict[str, Any]:
     """Return the attributes of Nod's cookies: no script reads them, and no other path gets them."""
     secure = site.secure or request.url.scheme == "https"
     return {"path": site.base or "/", "httponly": True, "samesite": samesite, "secure": secure}
@@ -133,5 +137,5 @@ async def leave(
     if everywhere or secret:
         await site.signed_in.leave(actor, "" if everywhere else secret)
         site.channel.notifier.notify()
-    answer.delete_cookie(COOKIE, **_cookie(request, site))
+    answer.delete_cookie(COOKIE, **_make_cookie_attributes(request, site))
     return DoneBody()
