@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from bot.cli.doctor import _names, doctor
+from bot.cli.doctor import _check_names, doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
 from bot.settings import Settings, find_surrounding_faults
@@ -375,7 +375,7 @@ def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.Monk
         for part in ("", "_PROTO", "_PORT", "_ADDR"):
             monkeypatch.setenv(f"{name}_PORT_80_TCP{part}", "10.96.12.7")
     assert Settings.load() == Settings()
-    assert list(_names()) == []
+    assert list(_check_names()) == []
     monkeypatch.setenv("NOD_PORT", "tcp:80")
     with pytest.raises(SettingsError, match="not a number"):
         Settings.load()

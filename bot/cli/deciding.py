@@ -43,7 +43,12 @@ Seen = Annotated[
 Every = Annotated[bool, typer.Option("--all", help="Decide the other open proposals of the answer, too.")]
 
 app = typer.Typer()
-_ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
+_CONFIRMED_VERBS = (
+    Verb.UNDO,
+    Verb.UNDO_ALL,
+    Verb.FOR_REAL,
+    Verb.RETRY,
+)  # asked about first, besides those that approve
 
 
 @command(app)
@@ -67,8 +72,13 @@ def approve(
     """Approve a proposal as it is now; the running nod executes it."""
     if (similar is None) != (lasting is None):
         raise SettingsError("--similar and --for go together, such as: --similar exact --for 1h")
-    asked = {Verb.SIMILAR: similar, Verb.APPROVE_STEPS: steps, Verb.APPROVE_ALL: every, Verb.FOR_REAL: real}
-    chosen = [verb for verb, given in asked.items() if given] or [Verb.APPROVE]
+    options = {
+        Verb.SIMILAR: similar,
+        Verb.APPROVE_STEPS: steps,
+        Verb.APPROVE_ALL: every,
+        Verb.FOR_REAL: real,
+    }
+    chosen = [verb for verb, value in options.items() if value] or [Verb.APPROVE]
     if len(chosen) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
     press(proposal, chosen[0], seen, rung=similar, lasting=lasting, reach=reach)
@@ -93,13 +103,13 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
     log_at("error")
     with looking(settings) as database:
         found = find(database, proposal)
-        rungs, reaches = asyncio.run(_ladder(settings, database, found))
+        rungs, reaches = asyncio.run(_load_ladder(settings, database, found))
         if not rungs:
             raise NodError("you can't allow anything beyond this one call")
         if as_json:
-            told_rungs = [{"similar": rung, "allows": words} for rung, words in rungs]
-            told_reaches = [{"whose": reach, "allows": words} for reach, words in reaches]
-            print_json({"similar": told_rungs, "whose": told_reaches, "for": list(GrantDuration)})
+            scopes = [{"similar": rung, "allows": words} for rung, words in rungs]
+            audiences = [{"whose": reach, "allows": words} for reach, words in reaches]
+            print_json({"similar": scopes, "whose": audiences, "for": list(GrantDuration)})
             return
         for rung, words in rungs:
             print(f"--similar {rung:<6} {line(words)}")
@@ -124,8 +134,7 @@ def edit_proposal(
     if arguments is None:
         _print_arguments(proposal)
         return
-    given = decode_object(arguments)
-    press(proposal, Verb.EDIT, seen, arguments=given)
+    press(proposal, Verb.EDIT, seen, arguments=decode_object(arguments))
 
 
 @command(app)
@@ -202,24 +211,22 @@ def _print_arguments(prefix: str) -> None:
 
 
 def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None:
-    """Press on the proposal with this id prefix; prints the answer, and fails unless the press counts.
+    """Press on the proposal with this id prefix, and print the answer. Fails unless the press counts.
 
-    ``seen``: the round that was looked at. ``more``: what `Press` takes.
+    ``seen``: the round that the person saw. ``more``: further fields of `Press`.
     """
     settings = load_settings()
     log_at("error")
     with existing(settings) as database:
         found = find(database, prefix)
         approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
-        if (approving or verb in _ASKING) and not _sure(found, verb):
+        if (approving or verb in _CONFIRMED_VERBS) and not _confirm(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_take_press(settings, database, pressed))
-        if approving and reply.answer is Answer.ACCEPTED:
-            named = f"{line(found.description)}: "
-        else:
-            named = ""
-        print(f"{named}{plain(reply.text)}")
+        is_approved = approving and reply.answer is Answer.ACCEPTED
+        subject = f"{line(found.description)}: " if is_approved else ""
+        print(f"{subject}{plain(reply.text)}")
         if reply.answer is Answer.STALE:
             print(f"See: nod show {found.id}")
         if reply.answer is Answer.INVALID and verb is Verb.SIMILAR:
@@ -230,22 +237,23 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
             raise typer.Exit(1)
 
 
-def _sure(found: Proposal, verb: Verb) -> bool:
+def _confirm(found: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
-    asked = card_of(found, {}).button(verb if verb in _ASKING else Verb.APPROVE).sure
-    if asked is None or not sys.stdin.isatty():
+    button = card_of(found, {}).button(verb if verb in _CONFIRMED_VERBS else Verb.APPROVE)
+    question = button.sure
+    if question is None or not sys.stdin.isatty():
         return True
-    return typer.confirm(line(f"{asked.question} {asked.more}"))
+    return typer.confirm(line(f"{question.question} {question.more}"))
 
 
 async def _take_press(settings: Settings, database: Database, press: Press) -> Reply:
-    from bot.cli.gate import presses_of  # here, for what only prints its help loads no tool
+    from bot.cli.gate import presses_of  # here, so that printing help loads no tools
 
     async with presses_of(settings, database) as presses:
         return (await presses.take(press)).reply
 
 
-async def _ladder(
+async def _load_ladder(
     settings: Settings, database: Database, found: Proposal
 ) -> tuple[Sequence[tuple[GrantScope, str]], Sequence[tuple[GrantAudience, str]]]:
     from bot.cli.gate import presses_of

@@ -1,7 +1,7 @@
 """Checks for `nod doctor`: the settings and everything they name, with a fix for each fault.
 
-Nothing is changed: no file is made, no schema upgraded; only what is configured is asked over the network.
-The modules that ``NOD_TOOLS`` names are imported and MCP servers are started, as Nod does it.
+It changes nothing: no file is made, no schema upgraded. Only configured servers are asked over the network.
+The modules in ``NOD_TOOLS`` are imported and MCP servers are started, as in ``nod run``.
 """
 
 import asyncio
@@ -54,29 +54,31 @@ _MAX_NAMED = 5  # tools in one finding
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
-def in_words(found: Finding) -> str:
+def in_words(finding: Finding) -> str:
     """Format a finding as one line for a person."""
-    said = plain(f"{found.name}{found.fix and ': '}{found.fix}")
-    return f"{colour_text(f'{found.health:<4}', _COLOURS[found.health])} {said}"
+    words = f"{finding.name}: {finding.fix}" if finding.fix else finding.name
+    label = colour_text(f"{finding.health:<4}", _COLOURS[finding.health])
+    return f"{label} {plain(words)}"
 
 
 @command(app)
 def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
-    log_at("critical")  # what it would log is among the findings
+    log_at("critical")  # the findings tell the same
     settings, faults = Settings.inspect(**make_given())
-    around = find_surrounding_faults(os.environ)
-    findings = [fault(words) for words in (*faults, *around)]
-    if around:
+    surrounding_faults = find_surrounding_faults(os.environ)
+    findings = [fault(words) for words in (*faults, *surrounding_faults)]
+    if surrounding_faults:
         findings.append(warn("everything else", "was not checked. Fix this first, then check again."))
     elif settings:
         with show_progress("Checking", wanted=not as_json) as progress:
             findings += asyncio.run(check(settings, progress))
     if as_json:
-        print_json([asdict(found) for found in findings])
-    for found in () if as_json else findings:
-        print(in_words(found))
-    if any(found.failed for found in findings):
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            print(in_words(finding))
+    if any(finding.failed for finding in findings):
         raise typer.Exit(1)
 
 
@@ -88,28 +90,30 @@ def fault(words: str) -> Finding:
 
 
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
-    """Look at everything; never raises for what it finds. ``progress`` is told of its parts."""
+    """Check everything, and report each part to ``progress``. Faults are findings and raise nothing."""
     running = _is_running(settings)
-    parts = (_tools, _models, _channels, *([_running] if running else []))
-    findings = _here(settings, running=running)
-    for done, part in enumerate(parts, 1):
-        progress(done, len(parts) + 1)
-        findings += await part(settings)
+    checks = [_check_tools, _check_models, _check_channels]
+    if running:
+        checks.append(_check_running)
+    findings = _check_locally(settings, running=running)
+    for number, check_part in enumerate(checks, 1):
+        progress(number, len(checks) + 1)
+        findings += await check_part(settings)
     return findings
 
 
-def _here(settings: Settings, *, running: bool) -> list[Finding]:
+def _check_locally(settings: Settings, *, running: bool) -> list[Finding]:
     """Check everything that needs no network but the database's."""
     return [
-        *_names(),
-        *_private(settings),
+        *_check_names(),
+        *_check_file_modes(settings),
         look_at_database(settings),
         look_at_port(settings, running=running),
-        *_in_front(settings),
+        *_check_proxy(settings),
         look_at_admins(settings),
         *look_at_secrets(settings),
-        _tokens(settings),
-        *_webhooks(settings),
+        _count_tokens(settings),
+        *_check_webhook_secret(settings),
     ]
 
 
@@ -120,38 +124,41 @@ def look_at_secrets(settings: Settings) -> Iterator[Finding]:
 
     try:
         with looking(settings) as database:
-            found = database.read_now(secrets.look)
+            stored = database.read_now(secrets.look)
     except (NodError, DBAPIError, ModuleNotFoundError):
-        return  # told with the database
-    if found.lost:
-        places = name_some(sorted({each.place for each in found.lost}), _MAX_NAMED)
+        return  # reported with the database
+    if stored.lost:
+        places = name_some(sorted({secret.place for secret in stored.lost}), _MAX_NAMED)
         yield fail(name, f"no key of NOD_SECRET_KEY opens {places}. Add the key, or sign in there again.")
-    if found.older:
-        yield warn(name, f"{found.older} need an older key of NOD_SECRET_KEY. Run: nod secrets rotate")
-    if found.plain and settings.secret_key:
-        yield warn(name, f"{found.plain} are not encrypted yet. The next start of nod does that.")
-    elif found.plain:
-        yield ok(name, f"{found.plain} are not encrypted. NOD_SECRET_KEY does that: nod secrets new")
-    elif settings.secret_key and not (found.lost or found.older):
+    if stored.older:
+        yield warn(name, f"{stored.older} need an older key of NOD_SECRET_KEY. Run: nod secrets rotate")
+    if stored.plain and settings.secret_key:
+        yield warn(name, f"{stored.plain} are not encrypted yet. The next start of nod does that.")
+    elif stored.plain:
+        yield ok(name, f"{stored.plain} are not encrypted. NOD_SECRET_KEY does that: nod secrets new")
+    elif settings.secret_key and not (stored.lost or stored.older):
         yield ok(name, "encrypted with NOD_SECRET_KEY")
 
 
-async def _models(settings: Settings) -> list[Finding]:
-    return [*_prices(settings), *await look_at_models(settings)]
+async def _check_models(settings: Settings) -> list[Finding]:
+    return [*_check_prices(settings), *await look_at_models(settings)]
 
 
-async def _channels(settings: Settings) -> list[Finding]:
-    places = _places(settings)
-    found = _not_loaded(CHANNELS, "NOD_CHANNELS", settings.channels)
+async def _check_channels(settings: Settings) -> list[Finding]:
+    places = _list_places(settings)
+    unloaded = _list_unloaded(CHANNELS, "NOD_CHANNELS", settings.channels)
     try:
         kinds = channels_of(settings)
     except SettingsError as error:
-        return [fail("channels", error.message), *found]
-    return [*[finding for kind in kinds for finding in await kind.check(settings, places)], *found]
+        return [fail("channels", error.message), *unloaded]
+    findings: list[Finding] = []
+    for kind in kinds:
+        findings += await kind.check(settings, places)
+    return findings + unloaded
 
 
-def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]:
-    """List what installed packages would add if ``setting`` named it; none of it is imported."""
+def _list_unloaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]:
+    """List the entry points of installed packages that ``setting`` does not name; none is imported."""
     return [
         ok(
             f"{group} {point.name} of {origin(point)}",
@@ -161,13 +168,13 @@ def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]
     ]
 
 
-def _places(settings: Settings) -> list[Address]:
-    named = list(settings.approver_chats)
-    named += [rule.posts_at for rule in _book(settings).rules]
-    return [Address.parse(each) for each in dict.fromkeys(named) if each]
+def _list_places(settings: Settings) -> list[Address]:
+    chats = list(settings.approver_chats)
+    chats += [rule.posts_at for rule in _load_rulebook(settings).rules]
+    return [Address.parse(chat) for chat in dict.fromkeys(chats) if chat]
 
 
-async def _running(settings: Settings) -> list[Finding]:
+async def _check_running(settings: Settings) -> list[Finding]:
     """Check the running nod by its own health report."""
     name = "running nod"
     if not settings.port:
@@ -175,33 +182,30 @@ async def _running(settings: Settings) -> list[Finding]:
             warn(name, "it took any free port (NOD_PORT=0), so it was not asked. Its log has the address.")
         ]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
-    if ":" in host:
-        url = f"http://[{host}]:{settings.port}"
-    else:
-        url = f"http://{host}:{settings.port}"
+    url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
     try:
         async with httpx2.AsyncClient(base_url=url, timeout=_NOD_SECONDS, trust_env=False) as client:
             health = (await client.get("/healthz")).json()
             ready = (await client.get("/readyz")).json()
-        heard = [
-            fail(f"{name}, {channel['name']}", f"{channel['fault']}. Its log says why.")
-            if channel["fault"]
-            else ok(f"{name}, {channel['name']}", _ago(channel["heard_seconds_ago"]))
-            for channel in health["channels"]
-        ]
-        heard += [
-            fail(f"{name}, MCP server {server['name']}", "it is unavailable there. Its log says why.")
-            for server in health.get("mcp_servers", [])
-            if server["fault"]
-        ]
+        findings = []
+        for channel in health["channels"]:
+            label = f"{name}, {channel['name']}"
+            if channel["fault"]:
+                findings.append(fail(label, f"{channel['fault']}. Its log says why."))
+            else:
+                findings.append(ok(label, _format_ago(channel["heard_seconds_ago"])))
+        for server in health.get("mcp_servers", []):
+            if server["fault"]:
+                label = f"{name}, MCP server {server['name']}"
+                findings.append(fail(label, "it is unavailable there. Its log says why."))
         if not ready["ok"]:
-            return [*heard, fail(name, f"{ready['error']}. Its log says why.")]
+            return [*findings, fail(name, f"{ready['error']}. Its log says why.")]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError):
         return [fail(name, f"{url} can't be reached, or is another program. Check NOD_HOST and NOD_PORT.")]
-    return heard
+    return findings
 
 
-def _ago(seconds: int | None) -> str:
+def _format_ago(seconds: int | None) -> str:
     if seconds is None:
         return "nothing heard yet"
     return f"heard {seconds} s ago"
@@ -214,19 +218,19 @@ def _is_running(settings: Settings) -> bool:
         return False
 
 
-def _names() -> Iterator[Finding]:
-    """Warn of misspelt variables, which would silently have no effect."""
+def _check_names() -> Iterator[Finding]:
+    """Report misspelt variables, which would silently have no effect."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
-    given = {**dotenv_values(".env"), **os.environ}
-    own = {name for name, value in given.items() if not is_of_a_cluster(name, value or "")}
+    variables = {**dotenv_values(".env"), **os.environ}
+    own = {name for name, value in variables.items() if not is_of_a_cluster(name, value or "")}
     for name in sorted(own - known):
-        near = difflib.get_close_matches(name, known, 1, cutoff=0.85)
-        if near or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
-            hint = f"did you mean {near[0]}?" if near else ".env.example has every setting"
+        similar = difflib.get_close_matches(name, known, 1, cutoff=0.85)
+        if similar or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
+            hint = f"did you mean {similar[0]}?" if similar else ".env.example has every setting"
             yield fail(f"setting {name}", f"there is no such setting; {hint}")
 
 
-def _private(settings: Settings) -> Iterator[Finding]:
+def _check_file_modes(settings: Settings) -> Iterator[Finding]:
     """Warn of files that others on this machine can read."""
     file = settings.sqlite_file
     for path in (Path(".env"), *([file] if file else [])):
@@ -253,7 +257,7 @@ def look_at_database(settings: Settings) -> Finding:
     try:
         if file is not None:
             check_pages(file)
-        return _schema(name, engine)
+        return _check_schema(name, engine)
     except SettingsError as error:
         return fail(name, error.message)
     except DBAPIError as error:
@@ -263,8 +267,8 @@ def look_at_database(settings: Settings) -> Finding:
         engine.dispose()
 
 
-def _schema(name: str, engine: Engine) -> Finding:
-    """Raise DBAPIError where the database cannot be reached or written."""
+def _check_schema(name: str, engine: Engine) -> Finding:
+    """Check the schema. Raises DBAPIError if the database can't be reached or written."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -295,8 +299,8 @@ def look_at_port(settings: Settings, *, running: bool) -> Finding:
     return ok(name, "free")
 
 
-def _in_front(settings: Settings) -> Iterator[Finding]:
-    """Warn if no reverse proxy is in front, which alone limits silent and repeated connections."""
+def _check_proxy(settings: Settings) -> Iterator[Finding]:
+    """Warn if there is no reverse proxy: only that limits silent and repeated connections."""
     if settings.host not in LOOPBACK and not settings.trusted_proxies:
         yield warn(
             f"address {settings.host}",
@@ -314,7 +318,8 @@ def look_at_admins(settings: Settings) -> Finding:
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
     named = {*settings.tokens.values(), *_list_tokens(settings), "local"}
-    unknown = [a for a in settings.admins if a.startswith("http:") and a.removeprefix("http:") not in named]
+    over_http = [account for account in settings.admins if account.startswith("http:")]
+    unknown = [account for account in over_http if account.removeprefix("http:") not in named]
     if unknown:
         return warn(f"admins {', '.join(unknown)}", "no token has that name; nod token new NAME makes one")
     off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
@@ -325,14 +330,14 @@ def look_at_admins(settings: Settings) -> Finding:
     return ok("admins", ", ".join(settings.admins))
 
 
-def _tokens(settings: Settings) -> Finding:
+def _count_tokens(settings: Settings) -> Finding:
     issued, named = _list_tokens(settings), len(settings.tokens)
     if not issued and not named:
         return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
     return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
 
 
-def _webhooks(settings: Settings) -> Iterator[Finding]:
+def _check_webhook_secret(settings: Settings) -> Iterator[Finding]:
     secret = settings.webhook_secret
     if secret is not None and not secret.get_secret_value().startswith("whsec_"):
         yield warn(
@@ -342,7 +347,7 @@ def _webhooks(settings: Settings) -> Iterator[Finding]:
 
 
 def _list_tokens(settings: Settings) -> list[str]:
-    """Return the names of the tokens in the database, one each; none where it can't be read as it is."""
+    """Return the name of each token in the database; none if it can't be read without an upgrade."""
     try:
         with looking(settings) as database:
             return [token.name for token in database.read_now(tokens.working)]
@@ -350,53 +355,56 @@ def _list_tokens(settings: Settings) -> list[str]:
         return []
 
 
-async def _tools(settings: Settings) -> list[Finding]:
-    """Return the tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
-    found = _not_loaded(TOOLS, "NOD_TOOLS", settings.tools)
+async def _check_tools(settings: Settings) -> list[Finding]:
+    """Check the tools that are turned on, and list those that ``NOD_TOOLS`` could add."""
+    unloaded = _list_unloaded(TOOLS, "NOD_TOOLS", settings.tools)
     try:
         database = Database(settings.database_url, settings.audit_keys)
     except ModuleNotFoundError:
-        return found  # told with the database
+        return unloaded  # the fault is reported with the database
     secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
     try:
         parts = make_parts(settings, database, policies_of(settings))
         registry, own, mcp = registry_of(parts)
         await own.start()
-        misfits = await registry.misfits(_book(settings))
-        servers = await _servers(mcp, settings)
+        misfits = await registry.misfits(_load_rulebook(settings))
+        servers = await _check_servers(mcp, settings)
     except SettingsError as error:
-        return [fail("tools", error.message), *found]
+        return [fail("tools", error.message), *unloaded]
     finally:
         database.close()
-    names = ", ".join(sorted(own.known))
-    return [
-        *([ok(f"tools of {', '.join(settings.tools)}", names)] if names else []),
-        *servers,
-        *(warn(f"rule {number}", f"it {why}. Drop it, or set it again") for number, why in misfits.items()),
-        *await _docker(settings.docker_url),
-        *await _trials(settings),
-        *found,
-    ]
+    findings = []
+    if own.known:
+        names = ", ".join(sorted(own.known))
+        findings.append(ok(f"tools of {', '.join(settings.tools)}", names))
+    findings += servers
+    for number, why in misfits.items():
+        findings.append(warn(f"rule {number}", f"it {why}. Drop it, or set it again"))
+    findings += await _check_docker(settings.docker_url)
+    findings += await _check_trials(settings)
+    return findings + unloaded
 
 
-async def _trials(settings: Settings) -> list[Finding]:
-    """Check that commands can be tried first, where that is wanted."""
+async def _check_trials(settings: Settings) -> list[Finding]:
+    """Check that commands can be tried, if trials are turned on."""
     if not settings.trials:
         return []
     if settings.workspace is None or not settings.shell:
         return [warn("trials", "there are no commands to try: set NOD_WORKSPACE and NOD_SHELL")]
     cage = Cage(settings.workspace.resolve())
     trouble = await cage.trouble()
-    return [warn("trials", f"nothing is tried first: {trouble}") if trouble else ok("trials", cage.name)]
+    if trouble:
+        return [warn("trials", f"nothing is tried first: {trouble}")]
+    return [ok("trials", cage.name)]
 
 
-def _book(settings: Settings) -> Rulebook:
+def _load_rulebook(settings: Settings) -> Rulebook:
     with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
         return database.read_now(policies_of(settings).load).book
     return Rulebook()
 
 
-async def _docker(url: str | None) -> list[Finding]:
+async def _check_docker(url: str | None) -> list[Finding]:
     if url is None:
         return []
     try:
@@ -406,21 +414,21 @@ async def _docker(url: str | None) -> list[Finding]:
     return [ok(f"Docker at {url}")]
 
 
-async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
+async def _check_servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Check the MCP servers, started as for a turn and stopped again."""
     try:
         await mcp.settle(SETTLE_SECONDS)
         tools = await mcp.tools()
         findings = [
-            _server(server, [tool for tool in tools if tool.group == server.group], settings)
+            _describe_server(server, [tool for tool in tools if tool.group == server.group], settings)
             for server in await mcp.status()
         ]
-        return [*findings, *_many(tools)]
+        return [*findings, *_check_tool_count(tools)]
     finally:
         await mcp.stop()
 
 
-def _many(tools: Sequence[Tool]) -> Iterator[Finding]:
+def _check_tool_count(tools: Sequence[Tool]) -> Iterator[Finding]:
     if len(tools) > MAX_TOOLS:
         yield warn(
             "MCP servers",
@@ -429,10 +437,11 @@ def _many(tools: Sequence[Tool]) -> Iterator[Finding]:
         )
 
 
-def _server(server: ServerStatus, tools: Sequence[Tool], settings: Settings) -> Finding:
+def _describe_server(server: ServerStatus, tools: Sequence[Tool], settings: Settings) -> Finding:
     name = f"MCP server {server.name}"
     if server.trouble is None:
-        return (warn if server.left_out else ok)(name, _offers(tools, server.left_out))
+        report = warn if server.left_out else ok
+        return report(name, _describe_offer(tools, server.left_out))
     said = f"; it said: {server.said}" if server.said else ""
     if server.is_starting:
         return warn(name, f'{server.trouble}; "startup_timeout_sec" in its entry gives it longer{said}')
@@ -443,19 +452,18 @@ def _server(server: ServerStatus, tools: Sequence[Tool], settings: Settings) -> 
     return fail(name, f"NOD_MCP_CONFIG: {server.trouble}; {fix}{said}")
 
 
-def _offers(tools: Sequence[Tool], left_out: str) -> str:
+def _describe_offer(tools: Sequence[Tool], left_out: str) -> str:
     count = len(tools)
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
-    cut = [tool.name for tool in tools if find_untold(tool.spec)]
-    if cut:
-        told = f"models are not told all of {name_some(cut, _MAX_NAMED)}"
-    else:
-        told = ""
-    return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out, told]))
+    parts = [f"offers {count} tool" if count == 1 else f"offers {count} tools", left_out]
+    shortened = [tool.name for tool in tools if find_untold(tool.spec)]
+    if shortened:
+        parts.append(f"models are not told all of {name_some(shortened, _MAX_NAMED)}")
+    return "; ".join(filter(None, parts))
 
 
-def _prices(settings: Settings) -> Iterator[Finding]:
+def _check_prices(settings: Settings) -> Iterator[Finding]:
     try:
         settings.prices(settings.model)
     except SettingsError as error:
@@ -470,28 +478,25 @@ async def look_at_models(settings: Settings) -> list[Finding]:
         return [fault(error.message)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
-    rules, known = _book(settings).list_about(Subject.MODEL), {each.name for each in named}
-    return [
-        *await asyncio.gather(*map(_look_at_model, named)),
-        *(
-            fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod can't answer there")
-            for rule in rules
-            if rule.value not in known
-        ),
+    names = {model.name for model in named}
+    findings = list(await asyncio.gather(*map(_look_at_model, named)))
+    rules = _load_rulebook(settings).list_about(Subject.MODEL)
+    findings += [
+        fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod can't answer there")
+        for rule in rules
+        if rule.value not in names
     ]
+    return findings
 
 
 async def _look_at_model(named: NamedModel) -> Finding:
-    import openai  # a fifth of a second, only for who has a model server
+    import openai  # only here: it takes a fifth of a second
 
     client = openai.AsyncOpenAI(
         api_key=named.secret or "none", base_url=named.base_url, max_retries=0, timeout=_MODEL_SECONDS
     )
-    if named.model == named.name:
-        called = named.name
-    else:
-        called = f"{named.name} ({named.model})"
-    name = f"model {called} at {client.base_url}"
+    label = named.name if named.model == named.name else f"{named.name} ({named.model})"
+    name = f"model {label} at {client.base_url}"
     address = "OPENAI_BASE_URL" if named.setting == "NOD_MODEL" else "base_url"
     async with client:
         try:
@@ -508,6 +513,7 @@ async def _look_at_model(named: NamedModel) -> Finding:
         except openai.OpenAIError as error:
             return fail(name, f"{address}: this is not an OpenAI-compatible server ({error})")
     if offered and named.model not in offered:
-        some = ", ".join(sorted(difflib.get_close_matches(named.model, offered, 5) or offered[:5]))
-        return fail(name, f"{named.setting}: the server does not offer it; it offers {some}")
+        examples = difflib.get_close_matches(named.model, offered, 5) or offered[:5]
+        listed = ", ".join(sorted(examples))
+        return fail(name, f"{named.setting}: the server does not offer it; it offers {listed}")
     return ok(name)

@@ -30,8 +30,8 @@ from bot.store import proposals
 from bot.store.database import Database
 
 app = typer.Typer()
-_LISTED = 200
-_LOOK_SECONDS = 1.0
+_MAX_LISTED = 200
+_POLL_SECONDS = 1.0
 
 
 @command(app)
@@ -47,76 +47,85 @@ def pending(
         if watch:
             _watch(database, as_json=as_json)
             return
-        waiting, many = database.read_now(proposals.soonest, limit=None if as_json else _LISTED)
+        waiting, count = database.read_now(proposals.soonest, limit=None if as_json else _MAX_LISTED)
         if as_json:
-            print_json([_proposal_to_json(p, database) for p in waiting])
+            print_json([_proposal_to_json(proposal, database) for proposal in waiting])
             return
-        for p, *rest in together(waiting):
-            print(_row(p, len(rest)))
-        if many > len(waiting):
-            print(f"…and {many - len(waiting)} more; nod pending --json lists all.")
+        for proposal, *others_of_batch in together(waiting):
+            print(_format_row(proposal, len(others_of_batch)))
+        if count > len(waiting):
+            print(f"…and {count - len(waiting)} more; nod pending --json lists all.")
         if not waiting:
             print("Nothing is waiting for a decision.")
 
 
-def _row(p: Proposal, more: int = 0) -> str:
-    """``more``: how many of its batch it stands for as well."""
-    due, asked = format_expiry(p.expires_at, now()), format_relative(p.created_at, now())
-    by = f"asked by {line(p.requester.label)}, {asked}"
-    row = fit_to_terminal(
-        f"{p.id}  {p.risk.level:<11}  {due:<17}  {line(p.description)}{others(more)}  ({by})"
-    )
-    return colour_text(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
+def _format_row(proposal: Proposal, more: int = 0) -> str:
+    """Return a line of the list. ``more``: the number of other proposals of its batch."""
+    due, asked = format_expiry(proposal.expires_at, now()), format_relative(proposal.created_at, now())
+    by = f"asked by {line(proposal.requester.label)}, {asked}"
+    description = f"{line(proposal.description)}{others(more)}"
+    row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({by})")
+    return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
 
 def _watch(database: Database, *, as_json: bool) -> None:
     """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
-    from bot.domain.cards import card_of
-
-    known: dict[str, int] = {}  # what was printed, with its round
+    known: dict[str, int] = {}  # the printed round of each proposal
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             waiting, _ = database.read_now(proposals.soonest, limit=None)
-            left = known.keys() - {p.id for p in waiting}
-            gone = [database.read_now(proposals.get, ident) for ident in left]
-            new = [p for p in waiting if known.get(p.id) != p.round]
-            ended = [each for each in gone if each is not None]
+            new = [proposal for proposal in waiting if known.get(proposal.id) != proposal.round]
+            ended = []
+            for proposal_id in known.keys() - {proposal.id for proposal in waiting}:
+                proposal = database.read_now(proposals.get, proposal_id)
+                if proposal is not None:
+                    ended.append(proposal)
             if as_json:
-                lines = [json.dumps(_proposal_to_json(p, database)) for p in ended + new]
+                lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in ended + new]
             else:
-                lines = [fit_to_terminal(f"{p.id}  {line(card_of(p, {}).outcome)}") for p in ended]
-                lines += [_row(p, len(rest)) for p, *rest in together(new)]
+                lines = [_format_ended(proposal) for proposal in ended]
+                lines += [_format_row(first, len(others)) for first, *others in together(new)]
             if lines:
                 print("\n".join(lines), flush=True)
-            known = {p.id: p.round for p in waiting}
-            time.sleep(_LOOK_SECONDS)
+            known = {proposal.id: proposal.round for proposal in waiting}
+            time.sleep(_POLL_SECONDS)
 
 
-def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
-    return database.read_now(proposals.schema, p.tool_name, p.tool_version) or {}
+def _format_ended(proposal: Proposal) -> str:
+    from bot.domain.cards import card_of
+
+    return fit_to_terminal(f"{proposal.id}  {line(card_of(proposal, {}).outcome)}")
 
 
-def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
+def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
+    return database.read_now(proposals.schema, proposal.tool_name, proposal.tool_version) or {}
+
+
+def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
     """Return a proposal as JSON, its names as over HTTP."""
-    schema = _schema(p, database)
+    schema = _load_schema(proposal, database)
     return {
-        "id": p.id,
-        "state": p.state,
-        "description": redact_text(p.description),
-        "tool_name": p.tool_name,
-        "tool_arguments": shown_arguments(p.arguments, schema),
-        "risk": p.risk.level,
-        "requester": p.requester.label,
-        "deciders": p.deciders.in_words(p.requester.label),
-        "round": p.round,
-        "connection": _connection_to_json(p.connection),
-        "record": [redact_text(each) for each in p.record],
+        "id": proposal.id,
+        "state": proposal.state,
+        "description": redact_text(proposal.description),
+        "tool_name": proposal.tool_name,
+        "tool_arguments": shown_arguments(proposal.arguments, schema),
+        "risk": proposal.risk.level,
+        "requester": proposal.requester.label,
+        "deciders": proposal.deciders.in_words(proposal.requester.label),
+        "round": proposal.round,
+        "connection": _connection_to_json(proposal.connection),
+        "record": [redact_text(sentence) for sentence in proposal.record],
         "annotations": [
-            {"name": redact_text(each.name), "text": redact_text(each.text), "late": each.is_late}
-            for each in p.annotations
+            {
+                "name": redact_text(annotation.name),
+                "text": redact_text(annotation.text),
+                "late": annotation.is_late,
+            }
+            for annotation in proposal.annotations
         ],
-        "created_at": p.created_at.isoformat(),
-        "expires_at": p.expires_at.isoformat(),
+        "created_at": proposal.created_at.isoformat(),
+        "expires_at": proposal.expires_at.isoformat(),
     }
 
 
@@ -136,14 +145,16 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
         if as_json:
             print_json(_proposal_to_json(found, database))
             return
-        card = card_of(found, _schema(found, database))
+        card = card_of(found, _load_schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
         asked = f"{card.asked}, {format_relative(found.created_at, now())}"
         head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
             head += [f"May decide: {card.deciders}", format_expiry(card.expires_at, now()).capitalize()]
-            head += [card.undo_note] if card.undo_note else []
-        head += [card.again] if card.again else []
+            if card.undo_note:
+                head.append(card.undo_note)
+        if card.again:
+            head.append(card.again)
         if card.undoing:
             head += [f"Undo ends {format_relative(found.undo_until or now(), now())}: nod undo {found.id}"]
         head += [*card.votes, *card.notes]
@@ -157,23 +168,23 @@ def list_team(*, as_json: Json = False) -> None:
     from bot.store import teams
 
     with looking(load_settings()) as database:
-        found = database.read_now(teams.at, None)
+        teammates = database.read_now(teams.at, None)
     if not as_json:
-        print(plain(format_team(found).replace("**", "").replace("`", "")))
+        print(plain(format_team(teammates).replace("**", "").replace("`", "")))
         return
     print_json(
         [
             {
-                "id": each.id,
-                "conversation_id": each.lead_id,
-                "name": each.name,
-                "role": each.role,
-                "state": each.state,
-                "plan_state": each.plan_state,
-                "about": redact_text(each.about),
-                "waits_for": [p.id for p in each.waits_for],
-                "created_at": each.created_at.isoformat(),
+                "id": teammate.id,
+                "conversation_id": teammate.lead_id,
+                "name": teammate.name,
+                "role": teammate.role,
+                "state": teammate.state,
+                "plan_state": teammate.plan_state,
+                "about": redact_text(teammate.about),
+                "waits_for": [proposal.id for proposal in teammate.waits_for],
+                "created_at": teammate.created_at.isoformat(),
             }
-            for each in found
+            for teammate in teammates
         ]
     )

@@ -33,10 +33,10 @@ from bot.store import proposals
 from bot.store.audit import log
 from bot.web.channel import NAME, key_of
 
-_ENDED_TWICE = 130  # the exit code of what a person interrupts
-_LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should their ring be lost
-_TEAM = "demo-team"  # the id of the conversation that the demo with a team begins
-_SECONDS = 5.0
+_INTERRUPTED_EXIT = 130  # the exit code of an interrupted program
+_POLL_SECONDS = 5.0  # between looks for other processes' presses, in case a notification is lost
+_TEAM_CONVERSATION = "demo-team"  # the id of the conversation in which the demo's team works
+_HEALTH_SECONDS = 5.0
 
 
 def demo(port: int | None, *, team: bool, browser: bool) -> None:
@@ -55,7 +55,7 @@ def worker() -> None:
 
 
 def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: str) -> None:
-    """``needs``: the command that needs several processes, if it does."""
+    """Serve. ``needs``: this command, if it only makes sense with several processes."""
     settings = load_settings()
     require_admin(settings)
     if needs and settings.sqlite_file is not None:
@@ -79,13 +79,11 @@ def serve(
     works: bool = True,
     clock: Clock = now,
 ) -> None:
-    """Run until SIGINT, SIGTERM or SIGHUP; prints ``greeting`` with its ``{url}`` once everything is up.
+    """Run until SIGINT, SIGTERM or SIGHUP; print ``greeting`` with its ``{url}`` once everything is up.
 
-    ``receives``, ``works`` and ``clock`` are as in `build`.
-
-    ``browser``: open the console in one, where a person sits at this machine.
-
-    ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
+    ``receives``, ``works`` and ``clock`` are as in `build`. ``browser``: open the console in one if a person
+    sits at this machine. ``team``: ask for the demo's team first, once for each database, and show the URL of
+    that conversation.
     """
     if not (demo and settings.scripted):  # the demo's own model needs no network
         check_surroundings()
@@ -94,7 +92,7 @@ def serve(
 
 
 def check_surroundings() -> None:
-    """Raise SettingsError for what others' variables make impossible."""
+    """Raise SettingsError if variables of other programs make a start impossible."""
     faults = find_surrounding_faults(os.environ)
     if faults:
         raise SettingsError("; ".join(faults))
@@ -106,14 +104,14 @@ async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: 
 
     def stop() -> None:
         if stopped.is_set():
-            os._exit(_ENDED_TWICE)  # rows are safe at any instant
+            os._exit(_INTERRUPTED_EXIT)  # rows are safe at any instant
         stopped.set()
         announce("Stopping… Press Ctrl+C again to end now.")
         if main is not None and not up.is_set():
-            main.cancel()  # a start may wait for others, and must not make people wait
+            main.cancel()  # a start may wait for other processes for long
 
     def hang_up() -> None:
-        if not stopped.is_set():  # a terminal that closes says it twice
+        if not stopped.is_set():  # a closing terminal sends it twice
             stop()
 
     for signal_, end in ((signal.SIGINT, stop), (signal.SIGTERM, stop), (signal.SIGHUP, hang_up)):
@@ -140,25 +138,22 @@ async def _run(
         if seeded:
             await app.database.write(seed, now())
             if not get_chosen().quiet:
-                teller = asyncio.create_task(_tell(app), name="teller")
+                teller = asyncio.create_task(_announce_ends(app), name="teller")
                 stack.push_async_callback(cancel_and_wait, teller)
-        if ":" in app.settings.host:
-            host = f"[{app.settings.host}]"
-        else:
-            host = app.settings.host
+        host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
-            await app.core.assistant.handle(_team_request())
-            url += f"/#/c/{_TEAM}"
+            await app.core.assistant.handle(_make_team_request())
+            url += f"/#/c/{_TEAM_CONVERSATION}"
         announce(greeting.format(url=url))
         if browser and _has_screen():
             await asyncio.to_thread(webbrowser.open, url)
         if seeded and app.settings.scripted:
             offering = asyncio.create_task(_offer_model(), name="offer a model")
             stack.push_async_callback(cancel_and_wait, offering)
-        gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
+        gc.freeze()  # otherwise the exit takes a second to collect all that was loaded
         await stopped.wait()
-        await _say_what_runs(app)
+        await _announce_running(app)
 
 
 def _has_screen() -> bool:
@@ -169,7 +164,7 @@ def _has_screen() -> bool:
 
 
 async def _offer_model() -> None:
-    """Say how the demo talks to a model that answers on this machine."""
+    """Print how to start the demo with a model that answers on this machine."""
     from bot.cli.init import local_servers
 
     for server in (await local_servers())[:1]:
@@ -177,46 +172,57 @@ async def _offer_model() -> None:
         announce(f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo")
 
 
-async def _say_what_runs(app: App) -> None:
+async def _announce_running(app: App) -> None:
     """Print the approved changes that shutdown waits for."""
-    running = [
-        await app.database.read(proposals.get, ident) for ident in sorted(app.core.execution.under_way)
-    ]
-    for proposal in running:
+    for proposal_id in sorted(app.core.execution.under_way):
+        proposal = await app.database.read(proposals.get, proposal_id)
         if proposal is not None:
             announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}")
 
 
-async def _tell(app: App) -> None:
-    """Print a line for each proposal that ended, by whatever press, so that a trial shows what works."""
-    seen = await app.database.read(log.last_id)
+async def _announce_ends(app: App) -> None:
+    """Print a line for each proposal that ends, so that people trying the demo see what happens."""
+    last_seen = await app.database.read(log.last_id)
     while True:
         rings = app.notifier.rings
-        seen, found = await app.database.read(_list_ended, seen)
-        for proposal in found:
+        last_seen, ended = await app.database.read(_list_ended, last_seen)
+        for proposal in ended:
             announce(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}")
-        await app.notifier.wait(rings, _LOOK_SECONDS)
+        await app.notifier.wait(rings, _POLL_SECONDS)
 
 
-def _list_ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
-    rows = log.since(session, seen)
-    found = [proposals.get(session, ident) for ident in dict.fromkeys(ident for _, ident in rows)]
-    return rows[-1][0] if rows else seen, [p for p in found if p is not None and p.settled]
+def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:
+    """Return the newest row of the audit log, and the proposals that ended after ``last_seen``."""
+    rows = log.since(session, last_seen)
+    if not rows:
+        return last_seen, []
+    ended = []
+    for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):
+        proposal = proposals.get(session, proposal_id)
+        if proposal is not None and proposal.settled:
+            ended.append(proposal)
+    return rows[-1][0], ended
 
 
-def _team_request() -> Message:
+def _make_team_request() -> Message:
     """Return the demo's request for a team; its event id makes a second start add nothing."""
-    return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)
+    return Message(
+        Address(NAME, key_of(LOCAL, _TEAM_CONVERSATION)),
+        LOCAL,
+        REQUEST,
+        f"{LOCAL.key}/{_TEAM_CONVERSATION}",
+        begin=_TEAM_CONVERSATION,
+    )
 
 
 def open_console(*, only_print: bool) -> None:
     settings = load_settings()
     try:
-        httpx2.get(f"{settings.own_url}/healthz", timeout=_SECONDS, trust_env=False)
+        httpx2.get(f"{settings.own_url}/healthz", timeout=_HEALTH_SECONDS, trust_env=False)
     except httpx2.TransportError:
         raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
     address = settings.site_url()
-    if settings.tokens:  # without them this machine is let in as it is
+    if settings.tokens:  # without tokens this machine needs no sign-in
         with existing(settings) as database:
             code = database.write_now(sign_in_links.new_link, operator(), now())
         address += f"/#/sign-in/{code}"

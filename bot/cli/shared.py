@@ -33,8 +33,9 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Complete an id in the shell with proposals that can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
         with looking(load_settings()) as database:
-            found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
-        return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
+            candidates = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
+        matching = [proposal for proposal in candidates if proposal.id.startswith(incomplete.lower())]
+        return [(proposal.id, line(proposal.description)) for proposal in matching]
     return []
 
 
@@ -54,29 +55,29 @@ def load_settings(*, demo: bool = False, **more: Any) -> Settings:
 
 def make_given(*, demo: bool = False) -> dict[str, Any]:
     """Return the settings that this call overrides. In the demo, the person at this machine is the admin."""
-    here, found = get_chosen(), dict[str, Any]()
-    if demo or here.demo:
-        found = {
+    chosen, given = get_chosen(), dict[str, Any]()
+    if demo or chosen.demo:
+        given = {
             "NOD_DATABASE_URL": f"sqlite:///{DEMO}",
             "NOD_HOST": "127.0.0.1",
             "NOD_HTTP_TOKENS": (),
             "NOD_ADMINS": (str(LOCAL),),
             "NOD_ISSUES": True,
         }
-    if here.database:
-        found["NOD_DATABASE_URL"] = database_url(here.database)
-    return found
+    if chosen.database:
+        given["NOD_DATABASE_URL"] = database_url(chosen.database)
+    return given
 
 
-def database_url(named: str) -> str:
+def database_url(database: str) -> str:
     """Return the URL of a database that is named by its file or by its URL."""
-    if "://" in named:
-        return named
-    return f"sqlite:///{named}"
+    if "://" in database:
+        return database
+    return f"sqlite:///{database}"
 
 
 def log_at(usual: str, *, aside: bool = False) -> None:
-    """Log from this level on, or from what ``-q`` and ``-v`` say; ``aside`` as `logs.configure` has it."""
+    """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say; ``aside`` as in `logs.configure`."""
     logs.configure(get_chosen().log_level(usual), aside=aside)
 
 
@@ -86,7 +87,7 @@ def plain(text: str) -> str:
 
 
 def fit_to_terminal(text: str) -> str:
-    """Return a line cut to the terminal's width; in full where it is read by a program."""
+    """Return a line cut to the terminal's width; in full if a program reads it."""
     width = shutil.get_terminal_size().columns
     if sys.stdout.isatty():
         return shorten(text, width)
@@ -101,7 +102,7 @@ def colour_text(text: str, colour: str | None) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print for programs. What is not ASCII is escaped, so nothing can move a terminal's cursor."""
+    """Print JSON for programs, in ASCII, so that no character can move a terminal's cursor."""
     print(json.dumps(value, indent=2))
 
 
@@ -136,19 +137,18 @@ def existing(settings: Settings) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def looking(settings: Settings) -> Iterator[Database]:
-    """Open a database to read it. No file is changed, also where the disk is read-only."""
+    """Open a database to read it. No file is changed, so a read-only disk works, too."""
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     give_keyring(database, Keyring(settings.secret_key))
     try:
         current, newest = migrations.read_version(database.engine), migrations.find_newest_version()
         if current != newest:
-            look = migrations.damage if current is None else migrations.unknown
-            at = current or "empty"
-            fault = (
-                look(database.engine)
-                or f"the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
-            )
+            find_fault = migrations.damage if current is None else migrations.unknown
+            fault = find_fault(database.engine)
+            if not fault:
+                version = current or "empty"
+                fault = f"the schema is {version}, and this nod reads {newest}. Run: nod db upgrade"
             raise SettingsError(f"NOD_DATABASE_URL: {fault}")
         yield database
     finally:
@@ -167,22 +167,21 @@ def as_may_be(settings: Settings) -> Iterator[Database]:
 def _check_there(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and not file.exists():
-        if get_chosen().demo:
-            else_ = "Start it here: nod demo"
-        else:
-            else_ = f"Name one with -d FILE; --demo takes {DEMO}"
-        raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {else_}.")
+        fix = (
+            "Start it here: nod demo" if get_chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
+        )
+        raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {fix}.")
 
 
 def decode_object(text: str) -> dict[str, Any]:
     """Return a JSON object given on the command line; raises BadArguments."""
     try:
-        given = json.loads(text)
+        decoded = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadArguments({"JSON": f"this is not JSON ({error})"}) from None
-    if not isinstance(given, dict):
+    if not isinstance(decoded, dict):
         raise BadArguments({"JSON": "write a JSON object, such as '{\"number\": 3}'"})
-    return given
+    return decoded
 
 
 def operator() -> Actor:
@@ -193,7 +192,7 @@ def operator() -> Actor:
     if get_chosen().demo:
         return LOCAL
     try:
-        name = pwd.getpwuid(os.getuid()).pw_name  # what the environment says is anyone's to set
+        name = pwd.getpwuid(os.getuid()).pw_name  # the environment could be set by anyone
     except KeyError:  # a container's user may have no name
         name = str(os.getuid())
     return Actor(SHELL, name, name)
@@ -203,9 +202,9 @@ def find(database: Database, prefix: str) -> Proposal:
     prefix = prefix.strip()
     if len(prefix) < proposals.SHORTEST:
         raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")
-    found = database.read_now(proposals.starting_with, prefix.lower())
-    if not found:
+    matching = database.read_now(proposals.starting_with, prefix.lower())
+    if not matching:
         raise NodError(f"there is no proposal {prefix}; see: nod pending")
-    if len(found) > 1:
+    if len(matching) > 1:
         raise NodError(f"{prefix} matches several proposals; give more characters of the ID")
-    return found[0]
+    return matching[0]

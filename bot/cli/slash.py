@@ -24,11 +24,11 @@ from bot.store.connections import get_connections
 from bot.store.database import Database
 
 app = typer.Typer()
-_CHATTED = re.compile(
+_SLASH_PATTERN = re.compile(
     r"(?<![\w./])/(?:nod )?"
     r"(approvals|connections|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
-_ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
+_OTHER_CHAT_MARK = "(Telegram: "  # follows a text that is to be sent from a chat
 
 
 @command(app)
@@ -141,9 +141,9 @@ def _find_no_connections(database: Database) -> str:
 def say(
     name: str, text: str, *, as_json: bool = False, find_reason: Callable[[Database], str] = lambda _: ""
 ) -> None:
-    """Say a slash command at this shell.
+    """Run a slash command of this shell's person, and print the answer.
 
-    ``find_reason`` returns the answer where the command does not exist here, or "".
+    ``find_reason`` returns the answer if the command does not apply on this database, else "".
     """
     settings = load_settings()
     log_at("error")
@@ -157,18 +157,19 @@ def say(
         if as_json:
             print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
         else:
-            print(_write_as_typed(plain(reply.text)))
+            print(_write_for_shell(plain(reply.text)))
         if reply.answer is Answer.REFUSED:
             raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
         if reply.answer is not Answer.ACCEPTED:
             raise typer.Exit(1)
 
 
-def _write_as_typed(text: str) -> str:
+def _write_for_shell(text: str) -> str:
+    """Replace slash commands in an answer by commands of the shell."""
     text = text.replace("`", "")
-    if _ELSEWHERE in text:
+    if _OTHER_CHAT_MARK in text:
         return text
-    return _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
+    return _SLASH_PATTERN.sub(r"nod \1", text).replace("nod help", "nod --help")
 
 
 async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:
@@ -179,9 +180,13 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
         """Do nothing: the running nod finds the work in the rows."""
 
     async def hindrance(place: Address) -> str:
-        kinds = [kind for kind in channels_of(settings) if kind.name == place.channel]
-        found = [each for kind in kinds for each in await kind.check(settings, [place])]
-        return next((each.fix for each in found if each.name == f"posting in {place}"), "")
+        for kind in channels_of(settings):
+            if kind.name != place.channel:
+                continue
+            for finding in await kind.check(settings, [place]):
+                if finding.name == f"posting in {place}":
+                    return finding.fix
+        return ""
 
     async with presses_of(settings, database) as presses:
 
@@ -206,6 +211,5 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             gate.groups,
             connections=get_connections(database),
         )
-        return await SlashCommands(parts, [each.make_commands(settings, parts) for each in FEATURES]).handle(
-            command
-        )
+        of_features = [feature.make_commands(settings, parts) for feature in FEATURES]
+        return await SlashCommands(parts, of_features).handle(command)

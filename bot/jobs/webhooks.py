@@ -26,7 +26,7 @@ from bot.store import proposals, webhooks
 from bot.store.database import Database
 from bot.store.tables.proposals import CallbackRow
 from bot.telemetry.logs import logger
-from bot.tools.builtin.fetch import Pinned
+from bot.tools.builtin.fetch import PinnedBackend
 from bot.tools.target import Resolve, addresses, by_system, target
 
 log = logger(__name__)
@@ -101,7 +101,7 @@ class Webhooks:
         try:
             async with asyncio.timeout(_SECONDS):
                 goal = target(url, self._hosts)
-                pinned = Pinned(await addresses(goal, self._resolve, self._hosts), self._connector)
+                pinned = PinnedBackend(await addresses(goal, self._resolve, self._hosts), self._connector)
                 status = await _post(goal.url, pinned, headers, body)
         except ToolError as error:
             return error.message, False
@@ -156,7 +156,7 @@ def key_of(secret: str) -> bytes:
     return secret.encode()
 
 
-async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: bytes) -> int:
+async def _post(url: str, pinned: PinnedBackend, headers: list[tuple[str, str]], body: bytes) -> int:
     host = url.split("/")[2]
     async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
         given = [("Host", host), *headers, ("Content-Length", str(len(body)))]

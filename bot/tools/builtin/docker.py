@@ -1,7 +1,7 @@
 """Containers of one Docker daemon (group ``runtime``): list, inspect, logs; start, restart; stop, remove.
 
-Every change shows the container's id among its old values, so a container that was made again under the same
-name is noticed before an approval runs. The daemon is in ``docker_daemon.py``.
+Every change shows the container's id among its old values. So before an approved change runs, Nod notices if
+the container was made again under the same name. The daemon is in ``docker_daemon.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,20 +15,20 @@ from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspected, describe_listed
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
-_GRACE = 10  # seconds a container has to stop by itself
+_STOP_SECONDS = 10  # that a container has to stop by itself
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
-_NAMES = {"container": Referent.NAME_OR_ID}
+_REFERENTS = {"container": Referent.NAME_OR_ID}
 Lines = Annotated[int, Field(ge=1, le=5000)]
 
 
 def docker_tools(url: str = "unix:///var/run/docker.sock", *, seconds: float = 20.0) -> FixedToolset:
     """Return all container tools over the daemon at ``url``; ``seconds`` for each of its answers."""
     daemon = Daemon(url, seconds)
-    return FixedToolset("docker", (*_reads(daemon), *_writes(daemon)))
+    return FixedToolset("docker", (*_make_reading_tools(daemon), *_make_writing_tools(daemon)))
 
 
-def _reads(daemon: Daemon) -> tuple[Tool, ...]:
+def _make_reading_tools(daemon: Daemon) -> tuple[Tool, ...]:
     @tool(writes=False, group="runtime", summary="List containers")
     async def docker_list(*, stopped: bool = True) -> dict[str, Any]:
         """List Docker containers with their state.
@@ -37,9 +37,10 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             stopped: whether to list those that do not run as well
 
         """
-        return {"containers": [describe_listed(each) for each in await daemon.containers(stopped=stopped)]}
+        containers = await daemon.containers(stopped=stopped)
+        return {"containers": [describe_listed(container) for container in containers]}
 
-    @tool(writes=False, group="runtime", summary="Inspect container {container}", names=_NAMES)
+    @tool(writes=False, group="runtime", summary="Inspect container {container}", names=_REFERENTS)
     async def docker_inspect(container: Name) -> dict[str, Any]:
         """Tell everything about one container. Values of its environment are left out.
 
@@ -49,7 +50,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return describe_inspected(await daemon.inspect(container))
 
-    @tool(writes=False, group="runtime", summary="Read the log of {container}", names=_NAMES)
+    @tool(writes=False, group="runtime", summary="Read the log of {container}", names=_REFERENTS)
     async def docker_logs(container: Name, lines: Lines = 200) -> dict[str, Any]:
         """Read the end of a container's log.
 
@@ -58,18 +59,17 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             lines: how many lines from the end, 200 when not given
 
         """
-        log, cut = await daemon.log(container, lines)
-        return {
-            "container": container,
-            "log": decode_log(log),
-            **({"cut": "the log is longer"} if cut else {}),
-        }
+        log, is_cut = await daemon.log(container, lines)
+        result = {"container": container, "log": decode_log(log)}
+        if is_cut:
+            result["cut"] = "the log is longer"
+        return result
 
     return docker_list, docker_inspect, docker_logs
 
 
-def _writes(daemon: Daemon) -> tuple[Tool, ...]:
-    def changing(
+def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
+    def change_tool(
         summary: str,
         wanted: str | None,
         *,
@@ -77,20 +77,20 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         idempotent: bool = False,
         destructive: bool = False,
     ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """Return a tool that brings one container to the state ``wanted``; None: it is gone."""
+        """Return a decorator for a tool that brings a container to the state ``wanted``; None removes it."""
         return tool(
             group="runtime",
             summary=summary,
-            preview=_preview(daemon, wanted),
-            current=_state(daemon, wanted),
+            preview=_make_preview(daemon, wanted),
+            current=_make_state_reader(daemon, wanted),
             touches="containers",  # one change at a time: a name and an id may be one container
             timeout=daemon.seconds + grace + 10,
             idempotent=idempotent,
             destructive=destructive,
-            names=_NAMES,
+            names=_REFERENTS,
         )
 
-    @changing("Start container {container}", "running", idempotent=True)
+    @change_tool("Start container {container}", "running", idempotent=True)
     async def docker_start(container: Name) -> dict[str, Any]:
         """Start a container that does not run.
 
@@ -100,7 +100,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return await _change_state(daemon, container, "start")
 
-    @changing("Restart container {container}", "restarted", grace=_GRACE)
+    @change_tool("Restart container {container}", "restarted", grace=_STOP_SECONDS)
     async def docker_restart(container: Name) -> dict[str, Any]:
         """Stop a container and start it again.
 
@@ -108,9 +108,11 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _change_state(daemon, container, "restart", t=_GRACE)
+        return await _change_state(daemon, container, "restart", t=_STOP_SECONDS)
 
-    @changing("Stop container {container}", "exited", grace=_GRACE, idempotent=True, destructive=True)
+    @change_tool(
+        "Stop container {container}", "exited", grace=_STOP_SECONDS, idempotent=True, destructive=True
+    )
     async def docker_stop(container: Name) -> dict[str, Any]:
         """Stop a container that runs; it can be started again.
 
@@ -118,9 +120,9 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _change_state(daemon, container, "stop", t=_GRACE)
+        return await _change_state(daemon, container, "stop", t=_STOP_SECONDS)
 
-    @changing("Remove container {container}", None, destructive=True)
+    @change_tool("Remove container {container}", None, destructive=True)
     async def docker_remove(container: Name) -> dict[str, Any]:
         """Remove a container that does not run, with all that was written inside it. Its volumes stay.
 
@@ -135,31 +137,38 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
     return docker_start, docker_restart, docker_stop, docker_remove
 
 
-def _preview(daemon: Daemon, wanted: str | None) -> Preview:
+def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
     """Return the preview of a change of state; ``wanted`` is the new state, None for a removal."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
-        now = describe_inspected(await daemon.inspect(arguments["container"]))
-        name, state = now["name"], now["state"]
+        current = describe_inspected(await daemon.inspect(arguments["container"]))
+        name, state = current["name"], current["state"]
         if state == wanted:
             raise ToolError(f"This would change nothing: {name} is {state} already.")
         if wanted is None and state in ("running", "paused", "restarting"):
             raise ToolError(f"{name} is {state}; stop it before it can be removed.")
         if wanted == "exited" and state in ("created", "dead"):
             raise ToolError(f"{name} does not run; it is {state}.")
-        kept = None if wanted is None else now["id"]
+        id_afterwards = None if wanted is None else current["id"]
         return [
-            PreviewField("container", f"{name}, id {now['id']}", kept and f"{name}, id {kept}"),
-            PreviewField("image", now["image"], kept and now["image"]),
+            PreviewField(
+                "container", f"{name}, id {current['id']}", id_afterwards and f"{name}, id {id_afterwards}"
+            ),
+            PreviewField("image", current["image"], id_afterwards and current["image"]),
             PreviewField("state", state, wanted),
-            PreviewField("started", now["started_at"], kept and ("now" if wanted != "exited" else "")),
+            PreviewField(
+                "started", current["started_at"], id_afterwards and ("now" if wanted != "exited" else "")
+            ),
         ]
 
     return read
 
 
-def _state(daemon: Daemon, wanted: str | None) -> Current:
-    """Return the state it is in; nothing tells of a container that it was restarted, or that it is gone."""
+def _make_state_reader(daemon: Daemon, wanted: str | None) -> Current:
+    """Return a function that reads the state of a container.
+
+    It reads nothing for a restart or a removal, whose result no state shows.
+    """
 
     async def read(arguments: Arguments) -> Mapping[str, str | None]:
         if wanted not in ("running", "exited"):

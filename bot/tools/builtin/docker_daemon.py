@@ -1,7 +1,7 @@
-"""One Docker daemon, spoken to over its HTTP API (https://docs.docker.com/reference/api/engine/).
+"""Client of one Docker daemon, over its HTTP API (https://docs.docker.com/reference/api/engine/).
 
-Each question is a connection of its own: there are few of them, and the daemon may have been restarted since.
-Of its answers `described` and `listed` give the few things that matter to a reader.
+Each request opens its own connection: there are few, and the daemon may have been restarted since.
+`describe_listed` and `describe_inspected` give the few fields of its answers that matter to a reader.
 """
 
 import contextlib
@@ -14,40 +14,46 @@ import httpx2
 from bot.errors import ToolError, ToolTimedOut
 from bot.tools.intake import TooLarge, bound_response
 
-_MOST_LOG = 200_000  # bytes
-_MOST_REFUSAL = 500  # characters that are told of one
-_HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
-_UNREACHABLE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL)
-
-_ID = 12  # characters of an id, as Docker shows it
+_MAX_LOG_BYTES = 200_000
+_MAX_REFUSAL_CHARS = 500  # of the daemon's own words
+_FRAME_HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
+_UNREACHABLE_ERRORS = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.UnsupportedProtocol,
+    httpx2.InvalidURL,
+)
+_ID_CHARS = 12  # of an id, as Docker shows it
 
 
 class Daemon:
-    """A Docker daemon. Failures are ToolError in words; ToolTimedOut where it may have acted all the same."""
+    """A Docker daemon. Methods raise ToolError, and ToolTimedOut if it may have acted nevertheless."""
 
     def __init__(self, url: str, seconds: float) -> None:
-        """``url`` is ``unix:///path``, ``tcp://host:port`` or ``https://host:port``.
+        """``url``: ``unix:///path``, ``tcp://host:port`` or ``https://host:port``.
 
-        ``seconds`` is for each answer.
+        ``seconds``: the time limit of each answer.
         """
         self.url = url
         self.seconds = seconds
 
     async def containers(self, *, stopped: bool) -> list[dict[str, Any]]:
         async with self._send_request("GET", "/containers/json", all=str(stopped).lower()) as answer:
-            return list(await _json(answer))
+            return list(await _read_json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
-        """Inspect a container. Raises ToolError for the beginning of an id that is too short.
+        """Inspect a container. Raises ToolError for too short a beginning of an id.
 
-        A name that a rule knows has no short second spelling that way.
+        Otherwise a container that a rule names would have many short spellings.
         """
         async with self._send_request("GET", f"/containers/{container}/json") as answer:
-            found = dict(await _json(answer))
-        name = str(found.get("Name", "")).lstrip("/")
-        if container != name and len(container) < _ID:
-            raise ToolError(f"{container} is no container's name. Give a name, or an id of {_ID} characters.")
-        return found
+            inspected = dict(await _read_json(answer))
+        name = str(inspected.get("Name", "")).lstrip("/")
+        if container != name and len(container) < _ID_CHARS:
+            raise ToolError(
+                f"{container} is no container's name. Give a name, or an id of {_ID_CHARS} characters."
+            )
+        return inspected
 
     async def send_change(self, container: str, verb: str, **query: int) -> None:
         async with self._send_request("POST", f"/containers/{container}/{verb}", **query):
@@ -58,17 +64,19 @@ class Daemon:
             pass
 
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
-        """Return the log's end, and whether it is longer; no more of it in memory than is told."""
+        """Return the end of the log, and True if it is longer. Only that end is kept in memory."""
         config = (await self.inspect(container)).get("Config") or {}
-        end, cut = bytearray(), False
+        end, is_cut = bytearray(), False
         path = f"/containers/{container}/logs"
         async with self._send_request("GET", path, stdout=1, stderr=1, tail=lines) as answer:
-            parts = answer.aiter_raw()
-            async for part in parts if config.get("Tty") else _remove_frames(parts):
+            output: AsyncIterator[bytes] = answer.aiter_raw()
+            if not config.get("Tty"):
+                output = _remove_frames(output)
+            async for part in output:
                 end += part
-                cut = cut or len(end) > _MOST_LOG
-                del end[:-_MOST_LOG]
-        return bytes(end), cut
+                is_cut = is_cut or len(end) > _MAX_LOG_BYTES
+                del end[:-_MAX_LOG_BYTES]
+        return bytes(end), is_cut
 
     @contextlib.asynccontextmanager
     async def _send_request(
@@ -78,13 +86,13 @@ class Daemon:
         try:
             async with self._client() as client:
                 async with client.stream("GET", "/version") as answer:
-                    version = (await _json(answer))["ApiVersion"]
+                    version = (await _read_json(answer))["ApiVersion"]
                 async with client.stream(method, f"/v{version}{path}", params=query) as answer:
                     if answer.is_error:
-                        raise await _refusal(answer)
+                        raise await _make_refusal(answer)
                     yield answer
-        except _UNREACHABLE as error:
-            raise self._unreachable(error) from None
+        except _UNREACHABLE_ERRORS as error:
+            raise self._explain_unreachable(error) from None
         except httpx2.TimeoutException:
             raise ToolTimedOut(f"Docker did not answer within {self.seconds:g} s.") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError):
@@ -99,7 +107,7 @@ class Daemon:
         headers = {"Accept-Encoding": "identity"}
         return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 
-    def _unreachable(self, error: BaseException | None) -> ToolError:
+    def _explain_unreachable(self, error: BaseException | None) -> ToolError:
         """Return the error for an unreachable daemon, with the system's own reason, if any."""
         why = ""
         while error is not None:
@@ -113,69 +121,70 @@ class Daemon:
         return ToolError(f"The Docker daemon at {self.url} cannot be reached{why}. Is it running?")
 
 
-async def _json(answer: httpx2.Response) -> Any:
+async def _read_json(answer: httpx2.Response) -> Any:
     await bound_response(answer)
     await answer.aread()
     return answer.json()
 
 
-async def _refusal(answer: httpx2.Response) -> ToolError:
-    said = (await _json(answer))["message"]
+async def _make_refusal(answer: httpx2.Response) -> ToolError:
+    message = str((await _read_json(answer))["message"])[:_MAX_REFUSAL_CHARS]
     if answer.status_code == httpx2.codes.NOT_FOUND:
-        begins = "Docker says"
-    else:
-        begins = "Docker refused"
-    return ToolError(f"{begins}: {str(said)[:_MOST_REFUSAL]}")
+        return ToolError(f"Docker says: {message}")
+    return ToolError(f"Docker refused: {message}")
 
 
 async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the output of a container without a terminal, without the headers in between."""
-    rest, left = b"", 0
+    """Yield the output of a container without a terminal, without the headers of its frames."""
+    buffer, frame_left = b"", 0
     async for part in parts:
-        rest += part
-        while rest:
-            if left == 0:
-                if len(rest) < _HEADER.size:
+        buffer += part
+        while buffer:
+            if frame_left == 0:
+                if len(buffer) < _FRAME_HEADER.size:
                     break
-                _, left = _HEADER.unpack_from(rest)
-                rest = rest[_HEADER.size :]
-            yield rest[:left]
-            rest, left = rest[left:], max(left - len(rest), 0)
+                _, frame_left = _FRAME_HEADER.unpack_from(buffer)
+                buffer = buffer[_FRAME_HEADER.size :]
+            content = buffer[:frame_left]
+            yield content
+            buffer = buffer[len(content) :]
+            frame_left -= len(content)
 
 
 def decode_log(log: bytes) -> str:
     return log.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
-def describe_listed(found: dict[str, Any]) -> dict[str, Any]:
+def describe_listed(listed: dict[str, Any]) -> dict[str, Any]:
     return {
-        "id": found["Id"][:_ID],
-        "name": (found.get("Names") or [""])[0].lstrip("/"),
-        "image": found.get("Image", ""),
-        "state": found.get("State", ""),
-        "status": found.get("Status", ""),
+        "id": listed["Id"][:_ID_CHARS],
+        "name": (listed.get("Names") or [""])[0].lstrip("/"),
+        "image": listed.get("Image", ""),
+        "state": listed.get("State", ""),
+        "status": listed.get("Status", ""),
     }
 
 
-def describe_inspected(found: dict[str, Any]) -> dict[str, Any]:
+def describe_inspected(inspected: dict[str, Any]) -> dict[str, Any]:
     """Return the important part of an inspection. Environment values are left out: most are secrets."""
-    state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
+    state, config, host = inspected["State"], inspected.get("Config") or {}, inspected.get("HostConfig") or {}
     return {
-        "id": found["Id"][:_ID],
-        "name": found.get("Name", "").lstrip("/"),
+        "id": inspected["Id"][:_ID_CHARS],
+        "name": inspected.get("Name", "").lstrip("/"),
         "image": config.get("Image", ""),
         "state": state.get("Status", "unknown"),
         "exit_code": state.get("ExitCode"),
         "health": (state.get("Health") or {}).get("Status"),
-        "created_at": found.get("Created", ""),
+        "created_at": inspected.get("Created", ""),
         "started_at": state.get("StartedAt", ""),
         "command": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
-        "environment": [each.partition("=")[0] for each in config.get("Env") or []],
+        "environment": [variable.partition("=")[0] for variable in config.get("Env") or []],
         "labels": config.get("Labels") or {},
         "restart_policy": (host.get("RestartPolicy") or {}).get("Name", ""),
-        "ports": sorted((found.get("NetworkSettings") or {}).get("Ports") or {}),
+        "ports": sorted((inspected.get("NetworkSettings") or {}).get("Ports") or {}),
         "mounts": [
-            f"{each.get('Source', '')}:{each.get('Destination', '')}" for each in found.get("Mounts", [])
+            f"{mount.get('Source', '')}:{mount.get('Destination', '')}"
+            for mount in inspected.get("Mounts", [])
         ],
-        "restarts": found.get("RestartCount", 0),
+        "restarts": inspected.get("RestartCount", 0),
     }

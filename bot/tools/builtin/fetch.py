@@ -1,9 +1,9 @@
 """Reading a page from the open Internet (group ``web``).
 
-Guarded against being sent to an internal network: the name is resolved once, every address must be
-public, and the connection goes to a checked address itself, so a name that answers differently a moment
-later changes nothing. Each redirect is a new target and checked again. The rules for URLs and addresses are
-in ``target.py``; a page is made into text by ``documents.py``, in a process that is bounded.
+It can't be sent to an internal network: a name is resolved once, every address must be public, and the
+connection goes to a checked address itself, so a name that resolves differently later changes nothing.
+Each redirect is checked again like a new target. ``target.py`` has the rules for URLs and addresses;
+``documents.py`` makes a page into text, in a bounded process.
 """
 
 import asyncio
@@ -27,17 +27,26 @@ from bot.tools.signature import Storable
 from bot.tools.target import Resolve, Target, addresses, by_system, target
 from bot.tools.tool import Arguments, CallContext, FixedToolset, tool
 
-_REDIRECTS = 5
-_MOVED = frozenset({301, 302, 303, 307, 308})
-_AGENT = "nod (+https://pypi.org/project/nod-approvals)"
-_KINDS = ("text/html", "text/plain", "text/markdown", "text/csv", "application/json", "application/xhtml+xml")
-_PAGES = frozenset({"text/html", "application/xhtml+xml"})
-_NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})  # some are quadratic
+_MAX_REDIRECTS = 5
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_USER_AGENT = "nod (+https://pypi.org/project/nod-approvals)"
+_TEXT_TYPES = (
+    "text/html",
+    "text/plain",
+    "text/markdown",
+    "text/csv",
+    "application/json",
+    "application/xhtml+xml",
+)
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_REFUSED_CHARSETS = frozenset(
+    {"punycode", "idna", "unicode-escape", "raw-unicode-escape"}
+)  # some are quadratic
 Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 
 
-class Pinned(httpcore2.AsyncNetworkBackend):
-    """A transport that connects to fixed addresses, the first that answers, whatever the host is called."""
+class PinnedBackend(httpcore2.AsyncNetworkBackend):
+    """A network backend that connects to the first of fixed addresses that answers, whatever the host."""
 
     def __init__(self, addresses: Sequence[str], connector: httpcore2.AsyncNetworkBackend) -> None:
         self._addresses = addresses
@@ -45,7 +54,7 @@ class Pinned(httpcore2.AsyncNetworkBackend):
 
     async def connect_tcp(
         self,
-        host: str,  # for TLS and the Host header; it was resolved before
+        host: str,  # only for TLS and the Host header; it was resolved before
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
         local_address: str | None = None,
@@ -77,10 +86,10 @@ def fetch_tools(
     max_bytes: int = 2_000_000,
     ports: Collection[int] = (80, 443),
 ) -> FixedToolset:
-    """Return the tool `http_fetch`, which the composition root leaves out by default.
+    """Return the tool `http_fetch`, which is off by default.
 
-    ``resolve`` and ``connector`` are the two places that touch the network. ``seconds`` is for the whole,
-    redirects counted; ``max_bytes`` for the body. Other ports than ``ports`` are never connected to.
+    Only ``resolve`` and ``connector`` touch the network. ``seconds``: for one fetch with its redirects.
+    ``max_bytes``: of a body. Connections only go to ``ports``.
     """
     connect = connector or httpcore2.AnyIOBackend()
     documents = Documents()
@@ -119,49 +128,51 @@ def fetch_tools(
                 )
         except TimeoutError:
             raise ToolError(f"The page did not arrive within {seconds:g} s.") from None
-        found = await _read_text(documents, page)
-        if "note" in found:
-            await context.progress(found["note"])
-        return {"url": page.url, "status": page.status, "type": page.kind, **found}
+        content = await _read_text(documents, page)
+        if "note" in content:
+            await context.progress(content["note"])
+        return {"url": page.url, "status": page.status, "type": page.kind, **content}
 
     return FixedToolset("web", (http_fetch,))
 
 
-async def _read_text(documents: Documents, page: "_Fetched") -> dict[str, Any]:
-    """``text``, and of an HTML page its ``title``, ``links`` and ``note`` where it has them."""
+async def _read_text(documents: Documents, page: "_Page") -> dict[str, Any]:
+    """Return the ``text`` of a page, and of HTML also ``title``, ``links`` and ``note`` if it has them."""
     text = _decode(page)
-    if page.kind not in _PAGES:
+    if page.kind not in _HTML_TYPES:
         return {"text": text}
-    found = await documents.read_page(text)
-    if "fault" in found:
-        raise ToolError(f"The page can't be read: {found['fault']}.")
-    told = {name: found[name] for name in ("title", "note") if found[name]}
-    if found["links"]:
-        told["links"] = _absolute(page.url, found["links"])
-    return {**told, "text": found["text"]}
+    parsed = await documents.read_page(text)
+    if "fault" in parsed:
+        raise ToolError(f"The page can't be read: {parsed['fault']}.")
+    content = {name: parsed[name] for name in ("title", "note") if parsed[name]}
+    if parsed["links"]:
+        content["links"] = _make_absolute(page.url, parsed["links"])
+    return {**content, "text": parsed["text"]}
 
 
-def _decode(page: "_Fetched") -> str:
-    """The text in the bytes; an unknown character set is read as UTF-8."""
+def _decode(page: "_Page") -> str:
+    """Return the bytes of a page as text; an unknown character set is read as UTF-8."""
     try:
-        known = codecs.lookup(page.charset).name
-        text = page.body.decode("utf-8" if known in _NO_CHARSETS else known, errors="replace")
+        charset = codecs.lookup(page.charset).name
+        if charset in _REFUSED_CHARSETS:
+            charset = "utf-8"
+        text = page.body.decode(charset, errors="replace")
     except (LookupError, ValueError):
         text = page.body.decode(errors="replace")
     return text.replace("\0", "\ufffd")
 
 
-def _absolute(page: str, links: Sequence[str]) -> list[str]:
+def _make_absolute(page: str, links: Sequence[str]) -> list[str]:
     """Return the links as absolute web addresses; others are left out."""
-    found = []
+    urls = []
     for link in links:
         with contextlib.suppress(ValueError):
-            found.append(urldefrag(urljoin(page, link)).url)
-    return [each for each in dict.fromkeys(found) if each.startswith(("http://", "https://"))]
+            urls.append(urldefrag(urljoin(page, link)).url)
+    return [url for url in dict.fromkeys(urls) if url.startswith(("http://", "https://"))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Fetched:
+class _Page:
     """A downloaded page."""
 
     url: str
@@ -178,22 +189,22 @@ async def _follow_redirects(
     connector: httpcore2.AsyncNetworkBackend,
     tls: ssl.SSLContext | None,
     max_bytes: int,
-) -> "_Fetched":
-    """Request the URL and follow its redirects, each checked as if it had been asked for."""
+) -> "_Page":
+    """Request the URL and follow its redirects; ``checked`` checks and parses each URL."""
     goal = checked(url)
-    for _ in range(_REDIRECTS + 1):
-        pinned = Pinned(await addresses(goal, resolve), connector)
-        answer = await _answer(goal, pinned, tls, max_bytes)
-        if isinstance(answer, _Fetched):
+    for _ in range(_MAX_REDIRECTS + 1):
+        pinned = PinnedBackend(await addresses(goal, resolve), connector)
+        answer = await _request(goal, pinned, tls, max_bytes)
+        if isinstance(answer, _Page):
             return answer
-        goal = _next(checked, goal, answer)
-    raise ToolError(f"The page redirects more than {_REDIRECTS} times.")
+        goal = _follow_redirect(checked, goal, answer)
+    raise ToolError(f"The page redirects more than {_MAX_REDIRECTS} times.")
 
 
-def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
-    """Return the target of a redirect on the same host. Raises ToolError for one that may not be fetched.
+def _follow_redirect(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
+    """Return the target of a redirect on the same host. Raises ToolError if it may not be fetched.
 
-    Another host is another call, which is judged for itself: what led there may have put words into it.
+    Another host needs a call of its own, since the redirect may carry data of the first host to it.
     """
     try:
         following = checked(urljoin(goal.url, location))
@@ -206,15 +217,15 @@ def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Targ
     return following
 
 
-async def _answer(
-    goal: Target, pinned: Pinned, tls: ssl.SSLContext | None, max_bytes: int
-) -> "_Fetched | str":
+async def _request(
+    goal: Target, pinned: PinnedBackend, tls: ssl.SSLContext | None, max_bytes: int
+) -> "_Page | str":
     """Make one request, and return the page or the address that it redirects to."""
     headers = [
         ("Host", goal.url.split("/")[2]),
-        ("User-Agent", _AGENT),
-        ("Accept", ", ".join(_KINDS)),
-        ("Accept-Encoding", "identity"),  # packed bytes could be a million times longer than they look
+        ("User-Agent", _USER_AGENT),
+        ("Accept", ", ".join(_TEXT_TYPES)),
+        ("Accept-Encoding", "identity"),  # compressed content could be a million times longer
     ]
     address = httpcore2.URL(scheme=goal.scheme, host=goal.host, port=goal.port, target=goal.path)
     try:
@@ -222,37 +233,37 @@ async def _answer(
             httpcore2.AsyncConnectionPool(network_backend=pinned, ssl_context=tls, retries=0) as pool,
             pool.stream("GET", address, headers=headers) as response,
         ):
-            said = {
+            fields = {
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
             }
-            if response.status in _MOVED and "location" in said:
-                return said["location"]
-            kind, charset = _kind(said)
+            if response.status in _REDIRECT_STATUSES and "location" in fields:
+                return fields["location"]
+            kind, charset = _read_type(fields)
             body = await _read_bounded(response, max_bytes)
     except (
         httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
         httpcore2.UnsupportedProtocol, OSError,
     ) as error:  # fmt: skip
         raise ToolError(f"{goal.host} could not be reached ({type(error).__name__}).") from error
-    return _Fetched(goal.url, response.status, kind, charset, body)
+    return _Page(goal.url, response.status, kind, charset, body)
 
 
-def _kind(said: dict[str, str]) -> tuple[str, str]:
-    """Return media type and character set. Raises ToolError for what is not text."""
-    kind, _, rest = said.get("content-type", "text/plain").partition(";")
+def _read_type(headers: dict[str, str]) -> tuple[str, str]:
+    """Return the media type and the character set. Raises ToolError if it is not text."""
+    kind, _, parameters = headers.get("content-type", "text/plain").partition(";")
     kind = kind.strip().lower()
-    if kind not in _KINDS and not kind.endswith("+json"):
+    if kind not in _TEXT_TYPES and not kind.endswith("+json"):
         raise ToolError(f"The page is {kind or 'of no known type'}; only text, HTML and JSON are fetched.")
-    if said.get("content-encoding", "identity").strip().lower() != "identity":
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise ToolError("The page came packed although it was asked for as it is.")
-    _, _, charset = rest.lower().partition("charset=")
+    _, _, charset = parameters.lower().partition("charset=")
     return kind, charset.strip().strip('"') or "utf-8"
 
 
-async def _read_bounded(response: httpcore2.Response, most: int) -> bytes:
-    found = bytearray()
+async def _read_bounded(response: httpcore2.Response, max_bytes: int) -> bytes:
+    body = bytearray()
     async for part in response.aiter_stream():
-        found += part
-        if len(found) > most:
-            raise ToolError(f"The page has more than {most} bytes.")
-    return bytes(found)
+        body += part
+        if len(body) > max_bytes:
+            raise ToolError(f"The page has more than {max_bytes} bytes.")
+    return bytes(body)

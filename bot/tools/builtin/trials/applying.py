@@ -1,12 +1,11 @@
-"""Application of changes to a workspace: all of them or none, also where Nod is killed in the middle.
+"""Applying changes to a workspace: all of them or none, even if Nod is killed in the middle.
 
 New contents are written to a staging folder in the workspace, and synced; then comes a file with the list of
-changes. From there on each path is exchanged with its staged twin by one rename, and what comes out is
-compared with what people saw: where it is something else, it goes back. So what is staged and what stands in
-place tell how far it came. After a crash `settle_apply` finishes it, or undoes it where something else
-changed.
+changes. After that each path is exchanged with its staged content by one rename. The old content that this
+takes out is compared with what people saw; if it differs, it is put back. So the staging folder and the paths
+show how far an apply came. After a crash `settle_apply` finishes it, or undoes it if another file changed.
 
-Others who apply something wait for the lock of the workspace. No link in it is followed. All of it blocks.
+Other applies wait for the lock of the workspace. Links in it are not followed. All functions block.
 """
 
 import contextlib
@@ -33,33 +32,33 @@ from bot.tools.builtin.files.workspace import (
 from bot.tools.builtin.trials.changes import FileChange, FileState, check_changes, content_of
 from bot.tools.builtin.trials.copies import STAGE, Stamp, remove_folder
 
-_READY = "ready"
-_DONE, _UNDONE = ".done", ".undone"
-_ALTERED = "it is not what was tried"
-_BEFORE = "Nod stopped before anything was changed."
-_LARGEST = 16 << 20  # bytes of a file whose content is compared
+_READY_FILE = "ready"
+_DONE_SUFFIX, _UNDONE_SUFFIX = ".done", ".undone"
+_ALTERED_TEXT = "it is not what was tried"
+_NOTHING_DONE_TEXT = "Nod stopped before anything was changed."
+_MAX_COMPARED_BYTES = 16 << 20  # of a file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
-    """Return the path that has changed since, in words, or an empty text. Raises ToolError."""
+    """Return the first path that changed since the trial, in words; empty if none did. Raises ToolError."""
     with _lock_workspace(workspace, changes) as root:
         return _find_changed_path(root, changes)
 
 
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
-    """Make the changes. Raises ToolError where it made none, and OSError where it can't say.
+    """Make the changes. Raises ToolError if none was made, and OSError if that is unclear.
 
-    ``key`` names the apply for `settle_apply`.
+    ``key`` identifies the apply for `settle_apply`.
     """
     with _lock_workspace(workspace, changes) as root:
         why = _find_changed_path(root, changes)
         if why:
             raise ToolError(f"{why} Nothing was changed.")
-        for how in ("", _DONE, _UNDONE):
+        for suffix in ("", _DONE_SUFFIX, _UNDONE_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
-                remove_folder(workspace / f"{STAGE}{key}{how}")  # of an earlier try that came to nothing
+                remove_folder(workspace / f"{STAGE}{key}{suffix}")  # of an earlier failed apply
         try:
-            _prepare(root, changes, f"{STAGE}{key}")
+            _stage(root, changes, f"{STAGE}{key}")
         except OSError as error:
             with contextlib.suppress(OSError):
                 remove_folder(workspace / f"{STAGE}{key}")
@@ -70,25 +69,26 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
 
 
 def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
-    """Finish an `apply` that was cut off: True when it is done, None when its state is unclear.
+    """Finish an interrupted `apply`. Return True if it is done, None if its state is unclear.
 
-    Raises ToolError where nothing is changed.
+    Raises ToolError if nothing is changed.
     """
     with _lock_workspace(workspace, changes) as root:
-        for how in (_DONE, _UNDONE):
-            if (cleared := workspace / f"{STAGE}{key}{how}").exists():
-                remove_folder(cleared)
-                if how == _DONE:
+        for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
+            ended = workspace / f"{STAGE}{key}{suffix}"
+            if ended.exists():
+                remove_folder(ended)
+                if suffix == _DONE_SUFFIX:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
         try:
-            staged = {each.name for each in (workspace / f"{STAGE}{key}").iterdir()}
+            staged = {path.name for path in (workspace / f"{STAGE}{key}").iterdir()}
         except FileNotFoundError:
             return _judge_by_paths(root, changes)
-        if _READY not in staged:
-            _clear(workspace, root, key, _UNDONE)
-            raise ToolError(_BEFORE)
-        changes = _list_staged(workspace / f"{STAGE}{key}" / _READY, changes)
+        if _READY_FILE not in staged:
+            _remove_stage(workspace, root, key, _UNDONE_SUFFIX)
+            raise ToolError(_NOTHING_DONE_TEXT)
+        changes = _list_staged(workspace / f"{STAGE}{key}" / _READY_FILE, changes)
         why = _carry_out(workspace, root, changes, key)
         if why:
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
@@ -96,44 +96,46 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
 
 
 def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
-    """Return the present state of each path."""
+    """Return the current state of each path."""
     check_changes(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
-        return [_at(root, each.path) for each in changes]
+        return [_read_state(root, change.path) for change in changes]
 
 
 def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-    """Return the staged ones of these changes, with the former states. Raises OSError for any other."""
-    found = ready.read_bytes()
-    if not found:  # of an older release
+    """Return the staged changes with their old states. Raises OSError if they are not among ``changes``."""
+    content = ready.read_bytes()
+    if not content:  # written by an older release
         return changes
-    staged = [FileChange.read(each) for each in json.loads(found)]
-    if {(each.path, each.new) for each in staged} <= {(each.path, each.new) for each in changes}:
+    staged = [FileChange.read(change) for change in json.loads(content)]
+    wanted = {(change.path, change.new) for change in changes}
+    if all((change.path, change.new) in wanted for change in staged):
         return staged
-    raise OSError(errno.ESTALE, _ALTERED)
+    raise OSError(errno.ESTALE, _ALTERED_TEXT)
 
 
 def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
-    """Return the result of `settle_apply` where no staging folder is left.
+    """Return the result of `settle_apply` if no staging folder is left.
 
-    All was applied or nothing, so one path is enough to tell.
+    Either all or nothing was applied, so one path is enough to tell.
     """
-    old = {each.path: each.old for each in reversed(changes)}  # the first of each path
-    new = {each.path: each.new for each in changes}
-    there = {path: _at(root, path) for path in new}
-    is_new, is_old = (any(there[path] == then[path] for path in there) for then in (new, old))
+    old = {change.path: change.old for change in reversed(changes)}  # before the first change of each path
+    new = {change.path: change.new for change in changes}
+    current = {path: _read_state(root, path) for path in new}
+    is_new = any(state == new[path] for path, state in current.items())
+    is_old = any(state == old[path] for path, state in current.items())
     if is_old and not is_new:
-        raise ToolError(_BEFORE)
+        raise ToolError(_NOTHING_DONE_TEXT)
     if not changes or (is_new and not is_old):
         return True
     return None
 
 
-def _clear(workspace: Path, root: int, key: str, how: str) -> None:
-    """Remove the staging folder, renamed first: a half-removed one must not look like an unfinished apply."""
-    os.rename(f"{STAGE}{key}", f"{STAGE}{key}{how}", src_dir_fd=root, dst_dir_fd=root)
+def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
+    """Rename the staging folder, then remove it: a half-removed one must not look like an open apply."""
+    os.rename(f"{STAGE}{key}", f"{STAGE}{key}{suffix}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
-    remove_folder(workspace / f"{STAGE}{key}{how}")
+    remove_folder(workspace / f"{STAGE}{key}{suffix}")
 
 
 @contextlib.contextmanager
@@ -146,36 +148,37 @@ def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[
 
 
 @contextlib.contextmanager
-def _above(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """Yield the open folder in which a path stands, and its name there. Raises OSError without one."""
+def _open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """Yield the open parent folder of a path, and the name in it. Raises OSError without the folder."""
     *folders, name = path.split("/")
     with contextlib.ExitStack() as stack:
-        for each in folders:
-            root = stack.enter_context(open_descriptor(each, FOLDER, root))
+        for parent in folders:
+            root = stack.enter_context(open_descriptor(parent, FOLDER, root))
         yield root, name
 
 
-def _at(root: int, path: str) -> FileState | None:
+def _read_state(root: int, path: str) -> FileState | None:
     """Return the state of a path; None without it, or without its folder."""
     try:
-        with _above(root, path) as (folder, name):
-            return _thing(folder, name)
+        with _open_parent(root, path) as (folder, name):
+            return _read_entry(folder, name)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
         raise
 
 
-def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
-    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    kind, mode = kind_of(seen.st_mode), seen.st_mode & 0o777
+def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
+    """Return the state of an entry of a folder; a large or ``stamped`` file's by its stamp."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    kind, mode = kind_of(status.st_mode), status.st_mode & 0o777
     match kind:
         case "folder":
             return FileState(kind, mode | 0o700)
         case "link":
             return FileState(kind, mark=os.readlink(name, dir_fd=folder))
-        case "file" if stamped or seen.st_size > _LARGEST:
-            return FileState(kind, mode, seen.st_size, Stamp.of(seen).mark)
+        case "file" if stamped or status.st_size > _MAX_COMPARED_BYTES:
+            return FileState(kind, mode, status.st_size, Stamp.of(status).mark)
         case "file":
             with open_descriptor(name, READ, folder) as fd:
                 return FileState.of(mode, content_of(fd))
@@ -183,142 +186,148 @@ def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
             return FileState(kind, mode)
 
 
-def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool:
-    """Tell if this state is in place; ``alone``: a folder must be empty.
+def _is_in_place(folder: int, name: str, state: FileState, *, alone: bool = True) -> bool:
+    """Tell if an entry of a folder has this state; ``alone``: a folder must be empty.
 
-    The stamp is compared without the time that a rename changes.
+    Stamps are compared without the time that a rename changes.
     """
-    stamped = thing.mark.startswith("stamp:")
+    stamped = state.mark.startswith("stamp:")
     try:
-        found = _thing(folder, name, stamped=stamped)
-        if alone and thing.kind == "folder":
+        current = _read_entry(folder, name, stamped=stamped)
+        if alone and state.kind == "folder":
             with open_descriptor(name, FOLDER, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
     except OSError:
         return False
     if stamped:
-        return _steady(found.mark) == _steady(thing.mark)
-    return found == thing
+        return _strip_change_time(current.mark) == _strip_change_time(state.mark)
+    return current == state
 
 
-def _steady(mark: str) -> list[str]:
-    """Return a stamp without its inode's change time."""
-    ino, written, _, *rest = mark.split(".")
-    return [ino, written, *rest]
+def _strip_change_time(mark: str) -> list[str]:
+    """Return the parts of a stamp without the inode's change time."""
+    inode, modified, _, *others = mark.split(".")
+    return [inode, modified, *others]
 
 
 def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
-    """Return the first path where something else stands than was tried, in words; empty for none."""
-    gone: set[str] = set()
-    for each in changes:
-        same = False
-        if each.old is None:
-            above = each.path.split("/")
-            same = any("/".join(above[:n]) in gone for n in range(1, len(above) + 1))
-            same = same or _at(root, each.path) is None
+    """Return the first path that is not as it was tried, in words; empty if there is none."""
+    removed: set[str] = set()  # by earlier changes of the list
+    for change in changes:
+        is_same = False
+        if change.old is None:
+            parts = change.path.split("/")
+            ancestors = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+            is_same = not removed.isdisjoint(ancestors) or _read_state(root, change.path) is None
         else:
-            with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
-                same = _is(folder, name, each.old, alone=False)
-        if not same:
-            return f"{each.path} changed after it was tried."
-        if each.new is None:
-            gone.add(each.path)
+            with contextlib.suppress(OSError), _open_parent(root, change.path) as (folder, name):
+                is_same = _is_in_place(folder, name, change.old, alone=False)
+        if not is_same:
+            return f"{change.path} changed after it was tried."
+        if change.new is None:
+            removed.add(change.path)
     return ""
 
 
-def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
-    """Stage every new content, and last that all of it is there."""
+def _stage(root: int, changes: Sequence[FileChange], stage: str) -> None:
+    """Write every new content to the staging folder, and last the file that says it is complete."""
     os.mkdir(stage, 0o700, dir_fd=root)
     with open_descriptor(stage, FOLDER, root) as staged:
-        for number, each in enumerate(changes):
-            if each.new is None or (each.new.kind == "folder" and each.old is not None):
-                continue
-            if each.new.kind == "folder":
-                os.mkdir(str(number), 0o700, dir_fd=staged)
-                os.chmod(str(number), each.new.mode, dir_fd=staged)
-                continue
-            if each.new.kind == "link":
-                os.symlink(each.new.mark, str(number), dir_fd=staged)
-                continue
-            write_new(str(number), staged, each.new.unpacked, each.new.mode)
-            with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
-                owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                os.chown(str(number), owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
-                os.chmod(str(number), each.new.mode, dir_fd=staged)
+        for number, change in enumerate(changes):
+            changes_folder = change.old is not None and change.new is not None and change.new.kind == "folder"
+            if change.new is not None and not changes_folder:
+                _stage_content(root, staged, str(number), change.path, change.new)
         os.fsync(staged)
         bare = [
-            FileChange(each.path, each.old and each.old.bare, each.new and each.new.bare) for each in changes
+            FileChange(change.path, change.old and change.old.bare, change.new and change.new.bare)
+            for change in changes
         ]
-        write_new(_READY, staged, json.dumps([asdict(each) for each in bare]).encode(), 0o600)
+        write_new(_READY_FILE, staged, json.dumps([asdict(change) for change in bare]).encode(), 0o600)
         os.fsync(staged)
     os.fsync(root)
 
 
-def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
-    """Take every step that is not taken; where one can't be, undo them all, and say why.
+def _stage_content(root: int, staged: int, slot: str, path: str, new: FileState) -> None:
+    """Write the new content of a path to its slot of the staging folder, with the owner of the old one."""
+    if new.kind == "folder":
+        os.mkdir(slot, 0o700, dir_fd=staged)
+        os.chmod(slot, new.mode, dir_fd=staged)
+    elif new.kind == "link":
+        os.symlink(new.mark, slot, dir_fd=staged)
+    else:
+        write_new(slot, staged, new.unpacked, new.mode)
+        with contextlib.suppress(OSError), _open_parent(root, path) as (folder, name):
+            owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            os.chown(slot, owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
+            os.chmod(slot, new.mode, dir_fd=staged)
 
-    Then nothing is staged any longer. Raises OSError where not all can be undone.
+
+def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
+    """Make all changes that are not made yet. If one fails, undo all and return why; else return "".
+
+    The staging folder is removed in both cases. Raises OSError if not all can be undone.
     """
     with open_descriptor(f"{STAGE}{key}", FOLDER, root) as staged:
-        why = _steps(root, staged, changes)
+        why = _exchange_all(root, staged, changes)
         os.fsync(staged)
-    _clear(workspace, root, key, _UNDONE if why else _DONE)
+    _remove_stage(workspace, root, key, _UNDONE_SUFFIX if why else _DONE_SUFFIX)
     return why
 
 
-def _steps(root: int, staged: int, changes: Sequence[FileChange]) -> str:
-    for number, each in enumerate(changes):
+def _exchange_all(root: int, staged: int, changes: Sequence[FileChange]) -> str:
+    for number, change in enumerate(changes):
         try:
-            _exchange(root, staged, number, each.path, each.old, each.new)
+            _exchange(root, staged, number, change.path, change.old, change.new)
         except OSError as error:
-            why = f"{each.path} can't be changed ({error.strerror})."
-            steps = reversed([*enumerate(changes)][: number + 1])
-            left = [done.path for at, done in steps if not _undo_change(root, staged, at, done)]
-            if left:
-                why = f"{why} These were changed by someone else: {', '.join(left)}"
+            why = f"{change.path} can't be changed ({error.strerror})."
+            made = list(enumerate(changes))[: number + 1]
+            stuck = [done.path for at, done in reversed(made) if not _undo_change(root, staged, at, done)]
+            if stuck:
+                why = f"{why} These were changed by someone else: {', '.join(stuck)}"
                 raise OSError(errno.EBUSY, why) from error
             return why
-    for path in {each.path.rpartition("/")[0] for each in changes}:
-        with contextlib.suppress(OSError), _above(root, f"{path}/." if path else ".") as (folder, _):
+    for path in {change.path.rpartition("/")[0] for change in changes}:
+        inside = f"{path}/." if path else "."
+        with contextlib.suppress(OSError), _open_parent(root, inside) as (folder, _):
             os.fsync(folder)
     return ""
 
 
-def _undo_change(root: int, staged: int, number: int, each: FileChange) -> bool:
-    """Undo one change, if it was made; False where something else stands there by now."""
+def _undo_change(root: int, staged: int, number: int, change: FileChange) -> bool:
+    """Undo one change, if it was made. Return False if the path was changed since."""
     try:
-        _exchange(root, staged, number, each.path, each.new, each.old)
+        _exchange(root, staged, number, change.path, change.new, change.old)
     except FileNotFoundError:
-        return each.old is None  # its folder was not there yet
+        return change.old is None  # its folder was not there yet
     except OSError:
         return False
     return True
 
 
 def _exchange(
-    root: int, staged: int, number: int, path: str, was: FileState | None, will: FileState | None
+    root: int, staged: int, number: int, path: str, old: FileState | None, new: FileState | None
 ) -> None:
-    """Put what will be in the place of what was, which is staged then; nothing where it is so already.
+    """Exchange the content of a path with its staged content, unless that was done before.
 
-    Raises OSError where something else stands there, or is staged; that stays as it is.
+    Raises OSError if the path or its slot has another content than expected, which stays.
     """
     slot = str(number)
-    if was is not None and will is not None and will.kind == "folder":
-        with _above(root, path) as (folder, name), open_descriptor(name, FOLDER, folder) as made:
-            os.fchmod(made, will.mode)
+    if old is not None and new is not None and new.kind == "folder":
+        with _open_parent(root, path) as (folder, name), open_descriptor(name, FOLDER, folder) as existing:
+            os.fchmod(existing, new.mode)
         return
-    there = look_at(slot, staged) is not None
-    if there == (will is None) or (was is not None and there and _is(staged, slot, was)):
+    is_staged = look_at(slot, staged) is not None
+    if is_staged == (new is None) or (old is not None and is_staged and _is_in_place(staged, slot, old)):
         return
-    if will is not None and not _is(staged, slot, will):
-        raise OSError(errno.ESTALE, _ALTERED)
-    with _above(root, path) as (folder, name):
-        if was is None:
+    if new is not None and not _is_in_place(staged, slot, new):
+        raise OSError(errno.ESTALE, _ALTERED_TEXT)
+    with _open_parent(root, path) as (folder, name):
+        if old is None:
             rename(slot, staged, name, folder, NOREPLACE)
             return
-        how = EXCHANGE if will is not None else NOREPLACE
-        rename(name, folder, slot, staged, how)
-        if not _is(staged, slot, was):
-            rename(slot, staged, name, folder, how)
-            raise OSError(errno.ESTALE, _ALTERED)
+        flag = EXCHANGE if new is not None else NOREPLACE
+        rename(name, folder, slot, staged, flag)
+        if not _is_in_place(staged, slot, old):
+            rename(slot, staged, name, folder, flag)
+            raise OSError(errno.ESTALE, _ALTERED_TEXT)

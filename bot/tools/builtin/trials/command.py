@@ -1,4 +1,7 @@
-"""A command tried in a closed copy of the workspace, and what it did applied to the workspace."""
+"""Trials of commands: a command runs in a closed copy of the workspace, before it is decided.
+
+An approval applies the changes of files that the trial made; the command itself does not run again.
+"""
 
 import asyncio
 import os
@@ -38,16 +41,16 @@ from bot.tools.tool import (
     tool,
 )
 
-_END = 2000  # characters of what it printed, for people
-_FEW = 3  # paths that a title names
-_NOTE = "It ran in a closed copy before it was approved; its changes of files were then applied."
+_MAX_OUTPUT_CHARS = 2000  # of the command's output, for people
+_MAX_NAMED_PATHS = 3  # in a title
+_NOTE_TEXT = "It ran in a closed copy before it was approved; its changes of files were then applied."
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandToken:
-    """What an approval applies: how the command ended when it was tried, and the changes that it made."""
+    """The result of a trial that an approval applies: the command's exit and output, and its changes."""
 
     exit: int | None
     stdout: str
@@ -55,19 +58,19 @@ class CommandToken:
     changes: Sequence[FileChange]
 
     @classmethod
-    def parse(cls, kept: Mapping[str, Any]) -> "CommandToken":
-        """Return what `as_json` gave."""
-        return cls(kept["exit"], kept["stdout"], kept["stderr"], _changes(kept))
+    def parse(cls, stored: Mapping[str, Any]) -> "CommandToken":
+        """Parse the output of `as_json`."""
+        return cls(stored["exit"], stored["stdout"], stored["stderr"], _parse_changes(stored))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is kept, without large old contents."""
-        ended = {"exit": self.exit, "stdout": self.stdout, "stderr": self.stderr}
-        return ended | {"changes": changes_to_json(self.changes)}
+        """Return the token as JSON to store, without large old contents."""
+        result = {"exit": self.exit, "stdout": self.stdout, "stderr": self.stderr}
+        return result | {"changes": changes_to_json(self.changes)}
 
 
 @dataclass(eq=False)
 class CommandTrials:
-    """Tries the commands of one workspace; ``seconds``: how long one may run that asks for no limit."""
+    """The trials of one workspace's commands. ``seconds``: the time limit of a command that names none."""
 
     workspace: Path
     cage: Cage
@@ -75,7 +78,7 @@ class CommandTrials:
     limits: CopyLimits = field(default_factory=CopyLimits)
 
     def __post_init__(self) -> None:
-        # what a crash left behind is no reason to wait
+        # in a thread: a start does not wait for the copies that a crash left behind
         threading.Thread(target=sweep, args=(self.workspace,), daemon=True).start()
 
     @property
@@ -85,65 +88,67 @@ class CommandTrials:
         )
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
-        """Run the command over a copy. Raises ToolError where it is not tried."""
+        """Run the command in a copy. Raises ToolError if it can't be tried."""
         trouble = await self.cage.trouble()
         if trouble:
             raise ToolError(f"There are no trials here: {trouble}")
-        made, lock = await asyncio.to_thread(folder_for, self.workspace, account())
+        seconds = arguments.get("seconds") or self.seconds
+        folder, lock = await asyncio.to_thread(folder_for, self.workspace, account())
         try:
-            return await self._over(made, arguments["argv"], arguments.get("seconds") or self.seconds)
+            return await self._run_in_copy(folder, arguments["argv"], seconds)
         finally:
             os.close(lock)
-            await _to_its_end(remove_folder, made)
+            await _run_to_end(remove_folder, folder)
 
-    async def _over(self, made: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
-        copy = made / "w"
-        await asyncio.to_thread(_prepare, copy)
-        nodes = await _to_its_end(copy_workspace, self.workspace, copy, self.limits, account())
-        held = len(nodes), sum(each.size for each in nodes.values())
-        ended = await self.cage.run(argv, copy, seconds, held)
+    async def _run_in_copy(self, folder: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
+        copy = folder / "w"
+        await asyncio.to_thread(_make_copy_folder, copy)
+        nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, account())
+        copied = len(nodes), sum(node.size for node in nodes.values())
+        ended = await self.cage.run(argv, copy, seconds, copied)
         changes: list[FileChange] = []
-        refused = f"{ended.why[:1].upper()}{ended.why[1:]}." if ended.why else ""
+        refusal = f"{ended.why[:1].upper()}{ended.why[1:]}." if ended.why else ""
         try:
-            if not refused:
+            if not refusal:
                 owner = account() or os.geteuid()
-                changes = await _to_its_end(compare_copy, self.workspace, copy, nodes, owner)
+                changes = await _run_to_end(compare_copy, self.workspace, copy, nodes, owner)
         except Inapplicable as error:
-            refused = str(error)
+            refusal = str(error)
         except OSError as error:
-            refused = f"What it did can't be read ({error.strerror})."
-        return await asyncio.to_thread(self._output, ended, changes, refused)
+            refusal = f"What it did can't be read ({error.strerror})."
+        return await asyncio.to_thread(self._describe_trial, ended, changes, refusal)
 
-    def _output(self, ended: Ended, changes: Sequence[FileChange], refused: str) -> TrialOutput:
+    def _describe_trial(self, ended: Ended, changes: Sequence[FileChange], refusal: str) -> TrialOutput:
         fields, files = describe_changes(changes)
-        said = "\n".join(each.strip("\n") for each in (ended.stdout, ended.stderr) if each.strip())
+        output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = CommandToken(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
-        inverse = _inverse(_changes(token))
+        inverse = _find_inverse(_parse_changes(token))
         return TrialOutput(
             fields,
             token,
-            said[-_END:],
+            output[-_MAX_OUTPUT_CHARS:],
             ended.exit_code,
             files,
             f"{self.cage.name}, no network",
-            refused,
+            refusal,
             final=inverse if isinstance(inverse, str) else "",
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
-        return not await asyncio.to_thread(applying.find_changed, self.workspace, _changes(token))
+        """Tell if the files that a trial changed are still as they were."""
+        return not await asyncio.to_thread(applying.find_changed, self.workspace, _parse_changes(token))
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
-        """Make the changes of a trial. Raises ToolError where none were made."""
+        """Make the changes of a trial. Raises ToolError if none was made."""
         tried = CommandToken.parse(token)
-        await _to_its_end(applying.apply, self.workspace, tried.changes, context.idempotency_key)
+        await _run_to_end(applying.apply, self.workspace, tried.changes, context.idempotency_key)
         return _report_applied(tried, "Applied")
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
-        """Finish an apply that was cut off, or return None; see `Trying`."""
+        """Finish an apply that was interrupted, and return its output; None if its state is unclear."""
         tried = CommandToken.parse(token)
-        done = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
-        if done:
+        is_applied = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
+        if is_applied:
             return _report_applied(tried, "Nod stopped in the middle, and finished it now")
         return None
 
@@ -154,13 +159,15 @@ class CommandTrials:
         return InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
-        """Return the tool that puts back what a command changed when it was applied."""
+        """Return the tool that undoes the applied changes of a command."""
 
         @tool(
             group="runtime",
-            summary=lambda arguments: f"Put back {name_some(sorted(_paths(_changes(arguments))), _FEW)}",
-            preview=self._now_and_then,
-            current=self._as_it_is,
+            summary=lambda arguments: (
+                f"Put back {name_some(sorted(_list_paths(_parse_changes(arguments))), _MAX_NAMED_PATHS)}"
+            ),
+            preview=self._preview_undo,
+            current=self._read_current_values,
             touches="workspace",
             timeout=60.0,
         )
@@ -171,107 +178,118 @@ class CommandTrials:
                 changes: each file, and what it becomes
 
             """
-            back = _changes({"changes": changes})
-            there, fields = await self._now(back)
+            undo = _parse_changes({"changes": changes})
+            current, fields = await self._preview_changes(undo)
             if old_values(fields) != old_values(context.preview):
                 raise ToolError("It changed after it was shown. Nothing was changed.")
-            gone = {each.path for each in back if each.new is None}
-            back = [
-                each if each.old is None and each.path in gone else replace(each, old=old)
-                for each, old in zip(back, there, strict=True)
-                if old != each.new
-            ]
-            await _to_its_end(applying.apply, self.workspace, back, context.idempotency_key)
-            return _report_restored(back)
+            remaining = _skip_done(undo, current)
+            await _run_to_end(applying.apply, self.workspace, remaining, context.idempotency_key)
+            return _report_restored(remaining)
 
-        return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undoing)
+        return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undo)
 
-    async def _settle_undoing(self, arguments: Arguments, key: str) -> ToolOutput | None:
-        done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(arguments), key)
-        if done:
-            return _report_restored(_changes(arguments))
+    async def _settle_undo(self, arguments: Arguments, key: str) -> ToolOutput | None:
+        changes = _parse_changes(arguments)
+        if await asyncio.to_thread(applying.settle_apply, self.workspace, changes, key):
+            return _report_restored(changes)
         return None
 
-    async def _as_it_is(self, arguments: Arguments) -> Mapping[str, str | None]:
-        _, fields = await self._now(_changes(arguments))
-        return {each.field: each.old_value for each in fields}
+    async def _read_current_values(self, arguments: Arguments) -> Mapping[str, str | None]:
+        _, fields = await self._preview_changes(_parse_changes(arguments))
+        return {field.field: field.old_value for field in fields}
 
-    async def _now_and_then(self, arguments: Arguments) -> Sequence[PreviewField]:
-        _, fields = await self._now(_changes(arguments))
-        if all(each.old_value == each.new_value for each in fields):
+    async def _preview_undo(self, arguments: Arguments) -> Sequence[PreviewField]:
+        _, fields = await self._preview_changes(_parse_changes(arguments))
+        if all(field.old_value == field.new_value for field in fields):
             raise ToolError("This would change nothing: all of it is as it was.")
         return fields
 
-    async def _now(self, changes: Sequence[FileChange]) -> tuple[list[FileState | None], list[PreviewField]]:
-        """Return the present state of each path, and the preview of its change."""
-        there = await asyncio.to_thread(applying.now, self.workspace, changes)
-        each = {
-            change.path: PreviewField(f"content of {change.path}", as_words(old), as_words(change.new))
-            for change, old in zip(changes, there, strict=True)
-        }
-        return there, [*each.values()]
+    async def _preview_changes(
+        self, changes: Sequence[FileChange]
+    ) -> tuple[list[FileState | None], list[PreviewField]]:
+        """Return the current state of each path, and a field for each with its change."""
+        current = await asyncio.to_thread(applying.now, self.workspace, changes)
+        fields = {}
+        for change, state in zip(changes, current, strict=True):
+            name = f"content of {change.path}"
+            fields[change.path] = PreviewField(name, as_words(state), as_words(change.new))
+        return current, list(fields.values())
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
-        """Return the present content of the files on a card."""
-        fields = {each.field: FileChange(each.path, None, None) for each in files if each.field}
-        there = await asyncio.to_thread(applying.now, self.workspace, [*fields.values()])
-        return {name: as_words(now) for name, now in zip(fields, there, strict=True)}
+        """Return the current content of the files on a card, by the card's field."""
+        paths = {file.field: FileChange(file.path, None, None) for file in files if file.field}
+        states = await asyncio.to_thread(applying.now, self.workspace, list(paths.values()))
+        return {field: as_words(state) for field, state in zip(paths, states, strict=True)}
 
 
-def _prepare(copy: Path) -> None:
+def _skip_done(undo: Sequence[FileChange], current: Sequence[FileState | None]) -> list[FileChange]:
+    """Return the changes that are still to be made, each from the current state of its path."""
+    removed = {change.path for change in undo if change.new is None}
+    remaining = []
+    for change, state in zip(undo, current, strict=True):
+        if state == change.new:
+            continue
+        is_made_again = change.old is None and change.path in removed
+        remaining.append(change if is_made_again else replace(change, old=state))
+    return remaining
+
+
+def _make_copy_folder(copy: Path) -> None:
     copy.mkdir(mode=0o755)
     owner = account()
     if owner is not None:
         os.chown(copy, owner, owner)
 
 
-async def _to_its_end(work: Callable[..., T], *given: Any) -> T:
-    """Do it in a thread, to its end: who is cancelled waits until nothing is touched any longer."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *given))
+async def _run_to_end(work: Callable[..., T], *arguments: Any) -> T:
+    """Run ``work`` in a thread to its end; a cancelled caller waits until it touches nothing any longer."""
+    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
-        return await asyncio.shield(doing)
+        return await asyncio.shield(task)
     finally:
-        await asyncio.wait({doing})
+        await asyncio.wait({task})
 
 
-def _changes(kept: Mapping[str, Any]) -> list[FileChange]:
-    return [FileChange.read(each) for each in kept["changes"]]
+def _parse_changes(stored: Mapping[str, Any]) -> list[FileChange]:
+    return [FileChange.read(change) for change in stored["changes"]]
 
 
-def _paths(changes: Sequence[FileChange]) -> list[str]:
-    return list(dict.fromkeys(each.path for each in changes))
+def _list_paths(changes: Sequence[FileChange]) -> list[str]:
+    return list(dict.fromkeys(change.path for change in changes))
 
 
-def _files(count: int) -> str:
-    return f"{count or 'no'} {'files' if count > 1 else 'file'}"
+def _count_files(count: int) -> str:
+    noun = "files" if count > 1 else "file"
+    return f"{count or 'no'} {noun}"
 
 
-def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
-    back = undoing(changes)
-    if back is None:
+def _find_inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
+    """Return the arguments of `shell_undo` for these changes, or the reason why they can't be undone."""
+    undo = undoing(changes)
+    if undo is None:
         return "What was there before is more than 1 MB."
-    if back:
-        return {"changes": [asdict(each) for each in back]}
+    if undo:
+        return {"changes": [asdict(change) for change in undo]}
     return "It changes no file."
 
 
 def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
-    return ToolOutput({"restored": _paths(changes)}, told="What it changed is as it was")
+    return ToolOutput({"restored": _list_paths(changes)}, told="What it changed is as it was")
 
 
 def _report_applied(tried: CommandToken, done: str) -> ToolOutput:
     """Return the output of the trial, with the applied changes and their undo."""
-    paths = _paths(tried.changes)
+    paths = _list_paths(tried.changes)
     data = {
         "exit_code": tried.exit,
         "stdout": tried.stdout,
         "stderr": tried.stderr,
         "applied": paths,
-        "note": _NOTE,
+        "note": _NOTE_TEXT,
     }
     return ToolOutput(
         data,
-        told=f"{done} the result of its trial: {_files(len(paths))} changed",
+        told=f"{done} the result of its trial: {_count_files(len(paths))} changed",
         ended_badly=f"Ended with code {tried.exit}" if tried.exit else None,
-        kept=_inverse(tried.changes),
+        kept=_find_inverse(tried.changes),
     )
