@@ -12,31 +12,33 @@ from bot.domain.jobs import Peers
 from bot.errors import ChannelError, SettingsError
 from bot.telemetry.logs import logger
 
-_HOPS = 4  # redirects, and the answer
-_SLOWEST = 60.0  # seconds between two tries
+_MAX_REQUESTS = 4  # of one download: its redirects, and the file
+_MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
 
 T = TypeVar("T")
 
 log = logger(__name__)
 
 PATIENCE = 15.0
-"""Seconds for which a call waits because the platform says so. What would take longer is tried another time:
-a call that waits holds a place among those at work, and other chats would wait for it, too."""
-_LONGEST = 3600.0  # seconds; after that a platform may be asked again, whatever it said
-_MANY = 1000
-_NOT_THERE = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+"""Seconds for which a call waits if the platform says so. A call that would wait longer fails and is tried
+another time: a waiting call takes a slot from other chats."""
+_MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
+_MAX_PLACES = 1000
+_GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
     """Download a file from a platform, cut one byte beyond ``most``. Raises ChannelError.
 
-    Only these ``origins``, such as ``https://files.slack.com``, are asked, also where one redirects.
+    Only these ``origins``, such as ``https://files.slack.com``, are requested, even after a redirect.
     """
-    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    url, found = httpx2.URL(address), bytearray()
+    headers = {"Accept-Encoding": "identity"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    url, content = httpx2.URL(address), bytearray()
     try:
         async with httpx2.AsyncClient(follow_redirects=False) as client:
-            for _ in range(_HOPS):
+            for _ in range(_MAX_REQUESTS):
                 if f"{url.scheme}://{url.netloc.decode()}" not in origins:
                     raise ChannelError("it is kept elsewhere; download it and attach it")
                 async with client.stream("GET", url, headers=headers) as response:
@@ -46,26 +48,26 @@ async def download(address: str, most: int, origins: Collection[str], token: str
                     if not response.is_success:
                         raise ChannelError(_describe_status(response.status_code))
                     async for part in response.aiter_raw():
-                        found += part
-                        if len(found) > most:
+                        content += part
+                        if len(content) > most:
                             break
-                    return bytes(found[: most + 1])
+                    return bytes(content[: most + 1])
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise ChannelError("it could not be fetched") from error
     raise ChannelError("its platform redirects too often")
 
 
 def _describe_status(status: int) -> str:
-    if status in _NOT_THERE:
+    if status in _GONE_STATUSES:
         return "it was deleted, or its link has expired"
     return f"the download failed (HTTP {status})"
 
 
 class PlatformLink:
-    """Connecting with back-off: tries to reach a platform until it answers, more slowly each time.
+    """Connecting with back-off: it tries to reach a platform until it answers, more slowly each time.
 
-    ``attempt`` gives what hindered it for now, None when it succeeded, and raises SettingsError for what
-    trying again will not change. ``sleep`` takes seconds.
+    ``attempt`` returns None if it succeeded, else the fault, and raises SettingsError for a fault that trying
+    again will not change. ``sleep`` takes seconds.
     """
 
     def __init__(
@@ -82,45 +84,45 @@ class PlatformLink:
         self.refused = False
 
     async def open(self, patience: float | None = None) -> None:
-        """Wait for the first try, at most ``patience`` seconds; what that did not do is done later.
+        """Begin to connect, and wait for the first attempt, at most ``patience`` seconds.
 
-        Raises SettingsError when the first try did in time.
+        Raises SettingsError if the first attempt raised it in that time.
         """
-        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._keep_trying(tried))
-        await asyncio.wait({tried}, timeout=patience)
-        if not tried.cancel():
-            tried.result()
+        first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._keep_trying(first_attempt))
+        await asyncio.wait({first_attempt}, timeout=patience)
+        if not first_attempt.cancel():
+            first_attempt.result()
 
-    async def _keep_trying(self, tried: "asyncio.Future[None]") -> None:
-        told, pause = "", 1.0
+    async def _keep_trying(self, first_attempt: "asyncio.Future[None]") -> None:
+        logged_fault, pause = "", 1.0
         while True:
             try:
                 fault = await self._attempt()
             except SettingsError as error:
                 self.refused = True
-                if tried.done():
+                if first_attempt.done():
                     log.error(error.message)
                 else:
-                    tried.set_exception(error)
+                    first_attempt.set_exception(error)
                 return
             except Exception as error:
-                if tried.done():
+                if first_attempt.done():
                     raise
-                tried.set_exception(error)
+                first_attempt.set_exception(error)
                 return
             self.up = fault is None
-            if self.up and told:
+            if self.up and logged_fault:
                 log.info(self._connected)
-            if not tried.done():
-                tried.set_result(None)
+            if not first_attempt.done():
+                first_attempt.set_result(None)
             if fault is None:
                 return
-            if fault != told:
-                told = fault
-                log.warning(self._unreached, why=told)
+            if fault != logged_fault:
+                logged_fault = fault
+                log.warning(self._unreached, why=logged_fault)
             await self._sleep(pause)
-            pause = min(pause * 2, _SLOWEST)
+            pause = min(pause * 2, _MAX_RETRY_SECONDS)
 
     async def close(self) -> None:
         self.up = False
@@ -130,7 +132,7 @@ class PlatformLink:
 
 
 class Background:
-    """Background tasks, for work after an answer; failures are logged as ``what``, ``usual`` ones briefly."""
+    """Background tasks for work after an answer. Failures are logged as ``what``; ``usual`` ones briefly."""
 
     def __init__(self, what: str, *usual: type[Exception]) -> None:
         self._what = what
@@ -152,7 +154,7 @@ class Background:
             log.error(self._what, exc_info=error)
 
     async def close(self, patience: float = 0) -> None:
-        """Cancel what has not ended in so many seconds."""
+        """Wait ``patience`` seconds for the tasks, then cancel them."""
         if self._tasks and patience:
             await asyncio.wait(self._tasks, timeout=patience)
         for task in list(self._tasks):
@@ -161,10 +163,11 @@ class Background:
 
 
 class Waits:
-    """Rate limits as a platform told them: until when each of its places takes nothing.
+    """The waits that a platform imposes, by place; shared with other processes.
 
-    A place is what its limits count by: a chat, a method in a workspace. ``now`` is in seconds, of which only
-    differences count. What one process is told may be lost on its way to another: that one is told itself.
+    A place is what its limits count by, such as a chat, or a method in a workspace. ``now`` returns seconds,
+    of which only differences count. If a wait is lost on its way to another process, the platform tells that
+    process itself.
     """
 
     def __init__(self, platform: str, now: Callable[[], float] = time.monotonic) -> None:
@@ -174,13 +177,13 @@ class Waits:
         self._others: Peers | None = None
 
     def share(self, others: Peers) -> None:
-        """Wait together with the other processes."""
+        """Share the waits with other processes."""
         self._others = others
-        others.on(self._kind, lambda told: self._keep(*told))
+        others.on(self._kind, lambda wait: self._store_wait(*wait))
 
     def told(self, place: str, seconds: float) -> None:
-        """Note a wait that the platform told this process."""
-        self._keep(place, seconds)
+        """Note a wait that the platform imposed on this process."""
+        self._store_wait(place, seconds)
         if self._others is not None:
             self._others.broadcast(self._kind, [place, seconds])
 
@@ -188,8 +191,8 @@ class Waits:
         """Return the seconds until the place takes calls again, or 0."""
         return max(0.0, self._until.get(place, 0.0) - self._now())
 
-    def _keep(self, place: str, seconds: float) -> None:
+    def _store_wait(self, place: str, seconds: float) -> None:
         now = self._now()
-        if len(self._until) > _MANY:
-            self._until = {each: until for each, until in self._until.items() if until > now}
-        self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _LONGEST))
+        if len(self._until) > _MAX_PLACES:
+            self._until = {known: until for known, until in self._until.items() if until > now}
+        self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _MAX_WAIT_SECONDS))

@@ -1,7 +1,8 @@
-"""Cards as channels may look them up, each answer checked against who asks and where."""
+"""Lookups of cards for channels; each answer is checked against the person and the place that ask."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlmodel import Session
@@ -24,7 +25,7 @@ from bot.store.database import Database
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 
-_RECENT = 20
+_MAX_RECENT = 20
 
 
 @dataclass(eq=False)
@@ -72,14 +73,14 @@ class CoreLookup:
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        if not await self.presses.gate.groups.read(self._may, proposal_id, actor, address, Verb.EDIT):
+        if not await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, Verb.EDIT):
             return None
         return (await self.cards.load_card(proposal_id)).card.arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        return await self.presses.gate.groups.read(self._may, proposal_id, actor, address, verb)
+        return await self.presses.gate.groups.read(self._may_decide, proposal_id, actor, address, verb)
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
         return await self.presses.gate.groups.read(self._decides, proposal_id, actor)
@@ -99,42 +100,48 @@ class CoreLookup:
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         groups, registry = self.presses.gate.groups, self.presses.gate.registry
-        found = await context.context(groups, registry, proposal_id, actor, address)
-        if found is None:
+        lines = await context.context(groups, registry, proposal_id, actor, address)
+        if lines is None:
             return None
-        return context.format_lines(found)
+        return context.format_lines(lines)
 
     async def overview(self, actor: Actor) -> Overview:
-        parts: list[list[list[Proposal]]] = []
+        sections: list[list[list[Proposal]]] = []  # of groups of rows that share a card
         offers: list[CommandOffer] = []
 
-        def find(session: Session) -> list[Proposal]:
-            found = [together(part) for part in self._overview(session, actor)]
-            parts[:] = [[_whole(session, each[0]) for each in part] for part in found]
-            offers[:] = [each for offer in hooks_of(session).offer_commands for each in offer(session, actor)]
-            return [p for part in parts for rows in part for p in rows]
+        def find_proposals(session: Session) -> list[Proposal]:
+            sections.clear()
+            for section in self._list_overview(session, actor):
+                groups = together(section)
+                sections.append([_list_batch(session, group[0]) for group in groups])
+            offers.clear()
+            for offer_commands in hooks_of(session).offer_commands:
+                offers.extend(offer_commands(session, actor))
+            return [proposal for section in sections for rows in section for proposal in rows]
 
-        cards = await self.cards.load_cards(find)
+        cards = await self.cards.load_cards(find_proposals)
         if await self.presses.gate.groups.ask_missing():
-            cards = await self.cards.load_cards(find)
+            cards = await self.cards.load_cards(find_proposals)
 
-        def shown(rows: Sequence[Proposal]) -> Card:
-            each = [cards[p.id] for p in rows]
+        def make_card(rows: Sequence[Proposal]) -> Card:
+            row_cards = [cards[proposal.id] for proposal in rows]
             if rows[0].batch:
-                return batch_card(rows, each)
-            return each[0]
+                return batch_card(rows, row_cards)
+            return row_cards[0]
 
-        waiting, asked, recent = (tuple(map(shown, part)) for part in parts)
+        waiting, asked, recent = (tuple(map(make_card, section)) for section in sections)
         return Overview(waiting, asked, recent, tuple(offers))
 
     def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
         if rights.visible(session, self.policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        home = conversation is not None and conversation.origin == address
-        return home or (address is not None and posted_cards.stand_at(session, [proposal.card_id], address))
+        is_origin = conversation is not None and conversation.origin == address
+        if is_origin:
+            return True
+        return address is not None and posted_cards.stand_at(session, [proposal.card_id], address)
 
-    def _may(
+    def _may_decide(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb
     ) -> bool:
         proposal = proposals.get(session, proposal_id)
@@ -143,28 +150,33 @@ class CoreLookup:
         return rights.find_objection(session, self.policies, proposal, actor, verb, at=address) is None
 
     def _decides(self, session: Session, proposal_id: str, actor: Actor) -> bool:
-        p, person = proposals.get(session, proposal_id), people.person_of(session, actor)
-        if p is None or people.person_of(session, p.requester) == person:
+        proposal, person = proposals.get(session, proposal_id), people.person_of(session, actor)
+        if proposal is None or people.person_of(session, proposal.requester) == person:
             return False
-        return rights.find_objection(session, self.policies, p, actor) is None
+        return rights.find_objection(session, self.policies, proposal, actor) is None
 
-    def _overview(
+    def _list_overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
         reach = rights.make_reach(session, self.policies, actor)
         pending = proposals.list_seen(session, reach, [State.PROPOSED])
-        waiting = [p for p in pending if rights.find_objection(session, self.policies, p, actor) is None]
-        ended = proposals.list_seen(session, reach, sorted(SETTLED), _RECENT * 5)
+        find_objection = partial(rights.find_objection, session, self.policies)
+        waiting = [proposal for proposal in pending if find_objection(proposal, actor) is None]
+        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
 
-        def mine(p: Proposal) -> bool:
-            return people.person_of(session, p.requester) == person
+        def is_own(proposal: Proposal) -> bool:
+            return people.person_of(session, proposal.requester) == person
 
-        recent = [p for p in ended if mine(p) or any(v.person_id == person.id for v in p.votes)]
-        return waiting, [p for p in pending if mine(p)], recent[:_RECENT]
+        def has_vote(proposal: Proposal) -> bool:
+            return any(vote.person_id == person.id for vote in proposal.votes)
+
+        recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
+        own = [proposal for proposal in pending if is_own(proposal)]
+        return waiting, own, recent[:_MAX_RECENT]
 
 
-def _whole(session: Session, p: Proposal) -> list[Proposal]:
-    if p.batch:
-        return proposals.of_batch(session, p.batch)
-    return [p]
+def _list_batch(session: Session, proposal: Proposal) -> list[Proposal]:
+    if proposal.batch:
+        return proposals.of_batch(session, proposal.batch)
+    return [proposal]

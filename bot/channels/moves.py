@@ -1,9 +1,9 @@
 """Chats that a platform gave another id.
 
-A chat keeps the id it had when Nod first met it for everything outside its channel's folder: settings, rules,
-grants, conversations, schedules, what is remembered and copies of cards name it by that. Only what goes to
-the platform, and what comes from there, is translated. Where people talked to Nod at the new id before the
-platform told of it, both ids stay, and the core is told.
+Outside its channel's folder a chat keeps the id by which Nod first knew it: settings, rules, grants,
+conversations, schedules, memories and copies of cards name it by that. Only requests to the platform, and
+events from it, are translated. If people wrote to Nod at the new id before the platform announced it, both
+ids stay in use, and the core is told.
 """
 
 from typing import Any
@@ -19,80 +19,80 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_KEY = "moved:"
+_KEY_PREFIX = "moved:"
 
 
 class ChatMoves:
-    """The chats of one channel that moved, by the keys of their addresses: rows, cached here."""
+    """The chats of one channel that got a new id, by the keys of their addresses: rows, cached here."""
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
         self._channel, self._database, self._clock = channel, database, clock
-        self._told = f"{channel} moved"  # what processes tell each other
-        self._now: dict[str, str] = {}
-        self._home: dict[str, str] = {}
+        self._topic = f"{channel} moved"  # of the broadcasts between processes
+        self._current_key: dict[str, str] = {}  # by the known key
+        self._known_key: dict[str, str] = {}  # by the current key
         self._others: Peers | None = None
         self._inbox: Inbox | None = None
 
     def connect(self, inbox: Inbox, others: Peers | None) -> None:
-        """Have the core told of moves by ``inbox``, and other processes of what is learned here."""
+        """Report moves to the core by ``inbox``, and share them with other processes."""
         self._inbox, self._others = inbox, others
         if others is not None:
-            others.on(self._told, lambda told: self._note(*told))
+            others.on(self._topic, lambda move: self._note(*move))
 
     async def load(self) -> None:
-        """Read what is known, and tell the core what a crash kept from it."""
-        for key, state in (await self._database.read(list_states, self._channel, _KEY)).items():
-            old = key.removeprefix(_KEY)
+        """Read the stored moves, and report those to the core that a crash kept from it."""
+        for key, state in (await self._database.read(list_states, self._channel, _KEY_PREFIX)).items():
+            old = key.removeprefix(_KEY_PREFIX)
             self._note(old, state)
             await self._tell_core(old, state)
 
     async def learn(self, old: str, new: str) -> None:
-        """Remember that a chat moved; the cards that stand in it are behind from now on."""
+        """Store that a chat got a new id, and mark its cards as outdated."""
         old = self.home(old)
-        if old == new or self._now.get(old) == new:
+        if old == new or self._current_key.get(old) == new:
             return
-        state = await self._database.write(self._learn, old, new)
+        state = await self._database.write(self._store_move, old, new)
         self._note(old, state)
         if self._others is not None:
-            self._others.broadcast(self._told, [old, state])
+            self._others.broadcast(self._topic, [old, state])
         log.info("a chat has a new id", channel=self._channel, old=old, new=new)
         await self._tell_core(old, state)
 
     @property
     def are_known(self) -> bool:
-        """True if any chat moved."""
-        return bool(self._now)
+        """True if any chat got a new id."""
+        return bool(self._current_key)
 
     def has_moved(self, key: str) -> bool:
-        """Return whether the chat moved away from this key."""
-        return key in self._now
+        """Tell if the chat no longer has this key."""
+        return key in self._current_key
 
     def now(self, key: str) -> str:
         """Return the key by which the platform knows a chat today."""
-        return self._now.get(key, key)
+        return self._current_key.get(key, key)
 
     def home(self, key: str) -> str:
         """Return the key by which the rest of Nod knows a chat."""
-        return self._home.get(key, key)
+        return self._known_key.get(key, key)
 
-    def _learn(self, session: Session, old: str, new: str) -> dict[str, Any]:
+    def _store_move(self, session: Session, old: str, new: str) -> dict[str, Any]:
         state = {"to": new, "home": not posted_cards.is_known(session, self._channel, new)}
-        self._keep(session, old, state)
+        self._store_state(session, old, state)
         posted_cards.fall_behind(session, self._channel, f"{old}/")
         return state
 
-    def _keep(self, session: Session, old: str, state: dict[str, Any]) -> None:
-        keep_state(session, self._channel, f"{_KEY}{old}", state, self._clock())
+    def _store_state(self, session: Session, old: str, state: dict[str, Any]) -> None:
+        keep_state(session, self._channel, f"{_KEY_PREFIX}{old}", state, self._clock())
 
     async def _tell_core(self, old: str, state: dict[str, Any]) -> None:
-        """Have what people set for the chat hold at its new address too, once, where both are in use."""
+        """Report a move to the core, once, if both ids are in use: then settings hold at both."""
         if state["home"] or state.get("told") or self._inbox is None:
             return
         await self._inbox(ChatMoved(Address(self._channel, old), Address(self._channel, str(state["to"]))))
-        await self._database.write(self._keep, old, {**state, "told": True})
+        await self._database.write(self._store_state, old, {**state, "told": True})
 
     def _note(self, old: str, state: dict[str, Any]) -> None:
-        new = str(state["to"])  # earlier releases kept Telegram's numbers
-        self._now[old] = new
+        new = str(state["to"])  # earlier releases stored Telegram's as numbers
+        self._current_key[old] = new
         if state["home"]:
-            self._home[new] = old
+            self._known_key[new] = old

@@ -1,7 +1,7 @@
-"""Streaming of a turn as text that grows, for platforms where a message can be edited.
+"""Streaming of a turn as text that grows, for platforms on which a message can be edited.
 
-What is shown on the way is a preview and may be skipped; the final text is not. A long text goes out in
-several posts: where one of them is refused, those before it are not posted again.
+Texts before the end are previews and may be skipped; the final text is always posted. A long text goes out in
+several posts: if one of them is refused, those before it are not posted again.
 """
 
 from abc import ABC, abstractmethod
@@ -32,36 +32,36 @@ MOST_POSTS = 5
 
 
 class StreamedMessage(ABC):
-    """Stream by edits of one message; raises ChannelError only when the final text could not be posted."""
+    """A `Stream` by edits of one message. It only raises ChannelError if the final text can't be posted."""
 
     def __init__(self) -> None:
         self._text = ""
-        self._doing = ""
-        self._far = ""  # how far that is
-        self.choices: tuple[str, ...] = ()  # what people may say next, for buttons below the end
+        self._activity = ""  # such as the tool that runs
+        self._progress = ""  # of the activity
+        self.choices: tuple[str, ...] = ()  # for buttons below the end
 
     @abstractmethod
     async def preview(self, text: str, doing: str) -> None:
-        """Show the answer so far, and what is being done right now; may raise ChannelError."""
+        """Show the answer so far, and the current activity; may raise ChannelError."""
 
     @abstractmethod
     async def finish(self, text: str, note: str) -> None:
-        """Show the answer as it ended, CommonMark, and a note of Nod's own below it."""
+        """Show the final answer, CommonMark, and a note of Nod's own below it."""
 
     async def send(self, event: TurnEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._text, self._doing, self._far = self._text + text, "", ""
+                self._text, self._activity, self._progress = self._text + text, "", ""
             case TextRestarted():
                 self._text = ""
             case Waited(words=words):
-                self._doing, self._far = words, ""
+                self._activity, self._progress = words, ""
             case ToolStarted(summary=summary):
-                self._doing, self._far = summary, ""
+                self._activity, self._progress = summary, ""
             case ToolProgress(words=words):
-                self._far = f" ({words})"
+                self._progress = f" ({words})"
             case ToolFinished():
-                self._doing = self._far = ""
+                self._activity = self._progress = ""
             case TurnEnded(ending=Ending.STOPPED):
                 return await self.finish(self._text, f"⏹ {STOPPED}")
             case TurnEnded(text=text):
@@ -72,15 +72,15 @@ class StreamedMessage(ABC):
             case _:
                 return None
         try:
-            await self.preview(self._text, self._doing + self._far)
-        except ChannelError as error:  # the final text is what counts
+            await self.preview(self._text, self._activity + self._progress)
+        except ChannelError as error:  # only the final text must arrive
             log.info("preview refused", why=error.message)
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """A text to be posted as a file, with ``words`` and Nod's own note on it, if there is one."""
+    """A text that is posted as a file, below a message with ``words``; ``note`` is Nod's own."""
 
     text: str
     note: str = ""
@@ -92,20 +92,17 @@ class FullText:
 
 
 def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """Return the posts of a text.
-
-    Where they are too many to read, the first of them and all of it as a file.
-    """
+    """Return the posts of a text; of too many only the first, and the full text as a file."""
     if len(posts) <= MOST_POSTS:
         return posts
     return [posts[0], FullText(text, note)]
 
 
 async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:
-    """Post one after the other, without the first ``after``; a ChannelError then says how many arrived."""
-    for number, each in enumerate(posts[after:], after):
+    """Post one after the other, without the first ``after``. A ChannelError has the number that arrived."""
+    for number, item in enumerate(posts[after:], after):
         try:
-            await post(each)
+            await post(item)
         except ChannelError as error:
             error.arrived = number
             raise

@@ -1,12 +1,9 @@
-"""The Block Kit pieces we build with. Hostile text goes only where Slack parses nothing.
+"""Builders of Block Kit blocks. Hostile text only goes where Slack parses nothing.
 
-Every piece keeps to its limit whatever it is given; ``rich`` splits into as many blocks as it needs.
-
-What Slack refuses, as numbers; what could reach one of them is cut or split.
-
-Each line names its source: [blocks] docs.slack.dev/reference/block-kit, [views] …/reference/views,
-[chat] …/reference/methods/chat.postMessage and chat.startStream, [seen] found by asking Slack, [ours] a
-choice of ours where Slack documents nothing.
+Every block keeps Slack's limits whatever it is given: texts are cut, and ``rich`` splits into several blocks.
+The constants are Slack's limits; each names its source: [blocks] docs.slack.dev/reference/block-kit,
+[views] …/reference/views, [chat] …/reference/methods/chat.postMessage and chat.startStream,
+[seen] found by asking Slack, [ours] a choice of ours where Slack documents nothing.
 """
 
 from collections.abc import Iterable
@@ -44,7 +41,7 @@ SESSION_TITLE = 200  # [chat] agents.sessions.setStatus
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Some text of one style; ``style`` is bold, strike, italic, code or nothing. ``url`` makes it a link."""
+    """A piece of text in one style: bold, strike, italic, code or none. ``url`` makes it a link."""
 
     text: str
     style: str = ""
@@ -52,7 +49,7 @@ class Run:
 
     @property
     def shown(self) -> str:
-        """The text as people read it: honest, and with a direction of its own."""
+        """The text as displayed: cleaned, and with its own direction of writing."""
         return set_apart(clean(self.text))
 
     def element(self) -> Block:
@@ -66,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ContextLine:
-    """One line of runs, preformatted text as it is, or an item of a numbered list."""
+    """A line of runs: plain, ``preformatted``, or an item of a numbered list."""
 
     runs: tuple[Run, ...]
     preformatted: bool = False
@@ -95,37 +92,39 @@ def mrkdwn_block(mrkdwn: str) -> Block:
 
 
 def context(*contents: str | Block) -> Block:
-    """Give one line of small print; what is not text is `marked`."""
-    shown = [c for c in contents if not isinstance(c, str) or c.strip()][:CONTEXT_ELEMENTS]
-    elements = [plain(c, 400) if isinstance(c, str) else c for c in shown]
+    """Return a line of small print; elements that are no text are made by `mrkdwn_block`."""
+    shown = [content for content in contents if not isinstance(content, str) or content.strip()]
+    elements = [
+        plain(content, 400) if isinstance(content, str) else content for content in shown[:CONTEXT_ELEMENTS]
+    ]
     return {"type": "context", "elements": elements or [plain(BLANK, 10)]}
 
 
 def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
-    """Give one context line that ends with a time in the reader's own zone, where there is one."""
+    """Return a line of small print that ends with a time, if there is one, in the reader's own zone."""
     line = context(*contents)
     if at is not None:
-        if any(not isinstance(c, str) or c.strip() for c in contents):
-            said = line["elements"]
-        else:
-            said = []
-        line["elements"] = [*said[: CONTEXT_ELEMENTS - 1], _moment(label, at)]
+        has_contents = any(not isinstance(content, str) or content.strip() for content in contents)
+        elements = line["elements"] if has_contents else []
+        line["elements"] = [*elements[: CONTEXT_ELEMENTS - 1], _make_time(label, at)]
     return line
 
 
-def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
-    date = f"<!date^{int(at.timestamp())}^{said}|{format_local(at)}>"
+def _make_time(label: str, at: datetime, form: str = "{date_short_pretty} at {time}") -> Block:
+    date = f"<!date^{int(at.timestamp())}^{form}|{format_local(at)}>"
     return mrkdwn_block(f"{label} {date}".strip())
 
 
 def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
     """Return a section with an outcome, its time, and a button at its side. ``words`` are escaped.
 
-    ``runs``: it did not end yet, and the time says how long ago it began.
+    ``runs``: it has not ended yet, and the time says how long ago it began.
     """
-    time = [_moment("", at, "{ago}") if runs else _moment("", at)] if at else []
-    said = [text.escape(words), *(each["text"] for each in time)]
-    return {"type": "section", "text": mrkdwn_block(" · ".join(said)), "accessory": button}
+    parts = [text.escape(words)]
+    if at:
+        time = _make_time("", at, "{ago}") if runs else _make_time("", at)
+        parts.append(time["text"])
+    return {"type": "section", "text": mrkdwn_block(" · ".join(parts)), "accessory": button}
 
 
 def divider() -> Block:
@@ -135,25 +134,25 @@ def divider() -> Block:
 def rich(lines: Iterable[ContextLine]) -> list[Block]:
     """Return rich text blocks for these lines, each within its limit; a line must fit one block."""
     blocks: list[Block] = []
-    held: list[ContextLine] = []
+    current: list[ContextLine] = []
     used = 0
     for line in lines:
-        if held and used + line.width > RICH_TEXT:
-            blocks.append(_rich(held))
-            held, used = [], 0
-        held.append(line)
+        if current and used + line.width > RICH_TEXT:
+            blocks.append(_make_rich_block(current))
+            current, used = [], 0
+        current.append(line)
         used += line.width
-    if held:
-        return [*blocks, _rich(held)]
+    if current:
+        return [*blocks, _make_rich_block(current)]
     return blocks
 
 
-def _rich(lines: list[ContextLine]) -> Block:
+def _make_rich_block(lines: list[ContextLine]) -> Block:
     elements: list[Block] = []
     for line in lines:
         parts = [run.element() for run in line.runs if run.text]
         if line.preformatted:
-            elements.append({"type": _block_for(line), "elements": parts})
+            elements.append({"type": _choose_literal_type(line), "elements": parts})
         elif line.numbered:
             item = {"type": "rich_text_section", "elements": parts}
             if elements and elements[-1]["type"] == "rich_text_list":
@@ -167,10 +166,10 @@ def _rich(lines: list[ContextLine]) -> Block:
     return {"type": "rich_text", "elements": elements}
 
 
-def _block_for(line: ContextLine) -> str:
-    """Return the element type for literal text: code, or a quote where lines run from right to left."""
-    turned = any(runs_right_to_left(run.text) for run in line.runs)
-    if turned:
+def _choose_literal_type(line: ContextLine) -> str:
+    """Return the element type of literal text: code, or a quote for text from right to left."""
+    is_right_to_left = any(runs_right_to_left(run.text) for run in line.runs)
+    if is_right_to_left:
         return "rich_text_quote"
     return "rich_text_preformatted"
 
@@ -178,7 +177,7 @@ def _block_for(line: ContextLine) -> str:
 def button(
     label: str, action_id: str, value: str, style: str = "", confirm: str = "", sure: Sure | None = None
 ) -> Block:
-    """Return a button. ``confirm`` is the warning before it counts, ``sure`` the question, else its label."""
+    """Return a button. ``confirm``: the warning before a press counts; ``sure``: the question of that."""
     element: Block = {
         "type": "button",
         "text": plain(label, BUTTON_TEXT),
@@ -204,13 +203,13 @@ def option(label: str, value: str) -> Block:
 
 
 def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
-    """Give the ⋯ menu; an option is a label and a value."""
-    shown = [option(*each) for each in list(options)[:OVERFLOW_OPTIONS]]
+    """Return the ⋯ menu; an option is a label and a value."""
+    shown = [option(label, value) for label, value in list(options)[:OVERFLOW_OPTIONS]]
     return {"type": "overflow", "action_id": action_id, "options": shown}
 
 
 def input_block(block_id: str, label: str, element: Block, **more: Any) -> Block:
-    """Return an input of a window, under its label; what is entered has the action id `VALUE`."""
+    """Return an input of a modal with its label; its action id is `VALUE`."""
     block = {"type": "input", "block_id": block_id, "label": plain(label, LABEL)}
     return block | more | {"element": element | {"action_id": VALUE}}
 
@@ -220,7 +219,7 @@ def actions(*elements: Block) -> Block:
 
 
 def saying(choices: Iterable[str]) -> list[Block]:
-    """Return a row with a button for each of these words; nothing without any."""
+    """Return a row with a button for each choice; nothing without any."""
     buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
     if buttons:
         return [actions(*buttons)]
@@ -228,9 +227,9 @@ def saying(choices: Iterable[str]) -> list[Block]:
 
 
 def markdown(content: str, team: str = "") -> Block:
-    """Return a block of CommonMark from ourselves, a model or a tool; mentions in it notify no one.
+    """Return a block of CommonMark from Nod, a model or a tool; mentions in it notify no one.
 
-    With ``team``, for what one person alone reads: its people and channels are shown by their names there.
+    ``team``: for a text to one person only, in which its people and channels are shown by their names.
     """
     shown = text.harmless(content, text.POST)
     if team:

@@ -1,6 +1,6 @@
-"""The fields of a tool as modal inputs, prefilled, and the filled-in modal read back into arguments.
+"""Forms: a tool's fields as inputs of a modal, and reading the submitted modal back into arguments.
 
-What a modal cannot hold (a value beyond 3,000 characters, more fields than fit) keeps the value it has.
+A value that a modal can't hold (beyond 3,000 characters, or in too many fields) stays as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,91 +16,99 @@ from bot.domain.forms import Field, Shape, fill_in, option_labels
 from bot.domain.people import Actor
 from bot.domain.value_text import speak_value
 
-_LONG = 80  # characters from which a text gets several lines
+_LINE_CHARS = 80  # a longer text gets an input of several lines
 
 
 def inputs(fields: Sequence[Field], team: str) -> list[Block]:
-    """Give one input block per field; a context line where the value must stay as it is."""
-    return [_input(at, f, team) if _editable(f) else _write_kept(at, f) for at, f in _name_blocks(fields)]
+    """Return an input for each field, or a remark for one whose value can't be edited."""
+    shown = []
+    for block_id, field in _name_blocks(fields):
+        if _is_editable(field):
+            shown.append(_make_input(block_id, field, team))
+        else:
+            shown.append(_write_unchanged(block_id, field))
+    return shown
 
 
 def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
     """Return the id of each field's input block, by the field's name."""
-    return {f.name: at for at, f in _name_blocks(fields) if _editable(f)}
+    return {field.name: block_id for block_id, field in _name_blocks(fields) if _is_editable(field)}
 
 
 def _name_blocks(fields: Sequence[Field]) -> list[tuple[str, Field]]:
-    return [(f"field-{i}", each) for i, each in enumerate(fields)]
+    return [(f"field-{number}", field) for number, field in enumerate(fields)]
 
 
-def _editable(asked: Field) -> bool:
-    return text.width(clean(asked.as_text)) <= blocks.INPUT_VALUE
+def _is_editable(field: Field) -> bool:
+    return text.width(clean(field.as_text)) <= blocks.INPUT_VALUE
 
 
-def _write_kept(at: str, asked: Field) -> Block:
-    words = f"{text.cut(asked.label, 100)[0]}: too long to edit in Slack. It stays as it is."
-    return {"type": "context", "block_id": at, "elements": [plain(words, 300)]}
+def _write_unchanged(block_id: str, field: Field) -> Block:
+    words = f"{text.cut(field.label, 100)[0]}: too long to edit in Slack. It stays as it is."
+    return {"type": "context", "block_id": block_id, "elements": [plain(words, 300)]}
 
 
-def _input(at: str, asked: Field, team: str) -> Block:
-    optional = not asked.required or asked.nullable or asked.may_be_empty
-    described = asked.description.strip()
-    default = f"Default: {speak_value(asked.value)}." if asked.default else ""
-    if described[-1:].isalnum() and default:
-        described += "."
-    hint = f"{described} {default}".strip()
+def _make_input(block_id: str, field: Field, team: str) -> Block:
+    optional = not field.required or field.nullable or field.may_be_empty
+    hint = field.description.strip()
+    if field.default:
+        if hint[-1:].isalnum():
+            hint += "."
+        hint = f"{hint} Default: {speak_value(field.value)}.".strip()
     hinted = {"hint": plain(hint, 500)} if hint else {}
-    return blocks.input_block(at, asked.label, _element(asked, team), optional=optional, **hinted)
+    return blocks.input_block(block_id, field.label, _make_element(field, team), optional=optional, **hinted)
 
 
-def _element(asked: Field, team: str) -> Block:
-    match asked.shape:
+def _make_element(field: Field, team: str) -> Block:
+    match field.shape:
         case Shape.FLAG:
             options = [blocks.option("Yes", "1"), blocks.option("No", "0")]
-            chosen = options[not asked.value] if isinstance(asked.value, bool) else None
-            return _with({"type": "static_select", "options": options}, "initial_option", chosen)
+            chosen = options[not field.value] if isinstance(field.value, bool) else None
+            return _with_initial({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICE:
-            options = _options(asked)
-            if asked.value in asked.options:
-                chosen = options[asked.options.index(asked.value)]
-            else:
-                chosen = None
-            return _with({"type": "static_select", "options": options}, "initial_option", chosen)
+            options = _make_options(field)
+            chosen = None
+            if field.value in field.options:
+                chosen = options[field.options.index(field.value)]
+            return _with_initial({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICES:
-            options = _options(asked)
-            given = asked.value if isinstance(asked.value, list) else []
-            chosen_all = [o for o, v in zip(options, asked.options, strict=True) if v in given]
-            return _with({"type": "multi_static_select", "options": options}, "initial_options", chosen_all)
+            options = _make_options(field)
+            values = field.value if isinstance(field.value, list) else []
+            pairs = zip(options, field.options, strict=True)
+            chosen_all = [option for option, value in pairs if value in values]
+            return _with_initial(
+                {"type": "multi_static_select", "options": options}, "initial_options", chosen_all
+            )
         case Shape.DATE:
-            return _with({"type": "datepicker"}, "initial_date", _date(asked.value))
+            return _with_initial({"type": "datepicker"}, "initial_date", _read_date(field.value))
         case Shape.USER:
-            return _with({"type": "users_select"}, "initial_user", _user(asked.value, team))
+            return _with_initial({"type": "users_select"}, "initial_user", _find_user(field.value, team))
         case Shape.NUMBER | Shape.INTEGER:
-            element: Block = {"type": "number_input", "is_decimal_allowed": asked.shape is Shape.NUMBER}
-            return _with(element, "initial_value", asked.as_text)
+            element: Block = {"type": "number_input", "is_decimal_allowed": field.shape is Shape.NUMBER}
+            return _with_initial(element, "initial_value", field.as_text)
         case _:
-            return _text_element(asked)
+            return _make_text_element(field)
 
 
-def _text_element(asked: Field) -> Block:
-    content = clean(asked.as_text)
-    several = asked.shape is not Shape.TEXT or len(content) > _LONG or "\n" in content
-    several = several or asked.multiline
-    return _with({"type": "plain_text_input", "multiline": several}, "initial_value", content)
+def _make_text_element(field: Field) -> Block:
+    content = clean(field.as_text)
+    multiline = field.multiline or field.shape is not Shape.TEXT
+    multiline = multiline or len(content) > _LINE_CHARS or "\n" in content
+    return _with_initial({"type": "plain_text_input", "multiline": multiline}, "initial_value", content)
 
 
-def _with(element: Block, key: str, value: Any) -> Block:
+def _with_initial(element: Block, key: str, value: Any) -> Block:
     if value:
         return element | {key: value}
     return element
 
 
-def _options(asked: Field) -> list[Block]:
-    labels = option_labels(asked.options, blocks.OPTION_TEXT)
-    return [blocks.option(label, str(at)) for at, label in enumerate(labels)]
+def _make_options(field: Field) -> list[Block]:
+    labels = option_labels(field.options, blocks.OPTION_TEXT)
+    return [blocks.option(label, str(position)) for position, label in enumerate(labels)]
 
 
-def _date(value: Any) -> str | None:
+def _read_date(value: Any) -> str | None:
     with suppress(ValueError):
         if isinstance(value, str):
             return date.fromisoformat(value).isoformat()
@@ -108,11 +116,11 @@ def _date(value: Any) -> str | None:
     return None
 
 
-def _user(value: Any, team: str) -> str | None:
+def _find_user(value: Any, team: str) -> str | None:
     with suppress(ValueError):
-        found = user_of(Actor.parse(value)) if isinstance(value, str) else None
-        if found and found[0] == team:
-            return found[1]
+        account = user_of(Actor.parse(value)) if isinstance(value, str) else None
+        if account and account[0] == team:
+            return account[1]
         return None
     return None
 
@@ -120,30 +128,33 @@ def _user(value: Any, team: str) -> str | None:
 def read_form(
     fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Turn a view's ``state.values`` into arguments and faults, by the field's name.
+    """Return the arguments and the faults of a view's ``state.values``, by the field's name.
 
-    ``arguments`` is what the form was made from: whatever it could not show is taken from there.
+    ``arguments``: those that the form was made from; values that it could not show stay as they are.
     """
-    entered = {field.name: state[at].get(VALUE) or {} for at, field in _name_blocks(fields) if at in state}
+    entered = {}
+    for block_id, field in _name_blocks(fields):
+        if block_id in state:
+            entered[field.name] = state[block_id].get(VALUE) or {}
     shown = (field for field in fields if field.name in entered)
-    return fill_in(shown, arguments, lambda field: _read(field, entered[field.name], team))
+    return fill_in(shown, arguments, lambda field: _read_value(field, entered[field.name], team))
 
 
-def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
-    """Give the value, None for nothing; raises BadAnswer with words for the person."""
+def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
+    """Return the value of an input, None for nothing. Raises BadAnswer with words for the person."""
     chosen = element.get("selected_option") or {}
-    match asked.shape:
+    match field.shape:
         case Shape.FLAG:
             if chosen:
                 return chosen["value"] == "1"
             return None
         case Shape.CHOICE:
             if chosen:
-                return asked.options[int(chosen["value"])]
+                return field.options[int(chosen["value"])]
             return None
         case Shape.CHOICES:
-            picked = [asked.options[int(o["value"])] for o in element.get("selected_options") or []]
-            if picked or not asked.nullable:
+            picked = [field.options[int(option["value"])] for option in element.get("selected_options") or []]
+            if picked or not field.nullable:
                 return picked
             return None
         case Shape.DATE:
@@ -154,10 +165,10 @@ def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
                 return str(actor_of(team, user))
             return None
     entered = element.get("value") or ""
-    if asked.value is not None and entered == clean(asked.as_text):
-        return asked.value  # no one touched it
-    given = entered if asked.shape is Shape.TEXT else entered.strip()
-    optional = asked.nullable or not asked.required or not asked.may_be_empty
-    if optional and not given:
+    if field.value is not None and entered == clean(field.as_text):
+        return field.value  # it was not edited
+    content = entered if field.shape is Shape.TEXT else entered.strip()
+    optional = field.nullable or not field.required or not field.may_be_empty
+    if optional and not content:
         return None
-    return asked.read(entered)
+    return field.read(entered)

@@ -1,4 +1,4 @@
-"""App Home: what waits for you, what you asked for, how things ended; kept current for all who opened it."""
+"""App Home: a person's waiting proposals, their own requests, and recent ends, kept current."""
 
 import asyncio
 import json
@@ -24,113 +24,119 @@ from bot.errors import ChannelError
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
-_EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100
-_MOST_OFFERS = 5
-_CALM = 0.5  # seconds; changes within them are shown together
+log = logger(__name__)
+
+_MAX_CARDS_PER_PART = 8  # three parts of 8 cards with 3 blocks each stay below 100 blocks
+_MAX_OFFERS = 5
+_DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 
 
 def view(overview: Overview, notice: str = "") -> Block:
-    """Render the home tab of one person; what they asked for and may decide stands under the first part.
+    """Render the home tab of one person. ``notice`` is a line for everybody.
 
-    ``notice`` is a line for everybody.
+    Their own requests that they may decide are in the first part only.
     """
     mine = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
     asked = tuple(card for card in overview.asked if card.proposal_id not in waiting)
+    nothing_asked = "Nothing else of yours is open." if mine else "Nothing of yours is open."
     shown = [
-        *([b.context(notice)] if notice else []),
         b.header("Waiting for you"),
-        *_part(overview.waiting, "You're all caught up.", decide=True, mine=mine),
+        *_render_part(overview.waiting, "You're all caught up.", decide=True, mine=mine),
         b.divider(),
         b.header("You asked for"),
-        *_part(asked, "Nothing else of yours is open." if mine else "Nothing of yours is open.", mine=mine),
+        *_render_part(asked, nothing_asked, mine=mine),
         b.divider(),
         b.header("Lately"),
-        *_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
-        *_list_offers(overview.offers),
+        *_render_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
+        *_render_offers(overview.offers),
     ]
+    if notice:
+        shown.insert(0, b.context(notice))
     return {"type": "home", "blocks": shown}
 
 
-def _list_offers(offers: Sequence[CommandOffer]) -> list[Block]:
-    """Render what parts of Nod offer this person: each a line and a button that sends its command."""
+def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
+    """Return the offers of Nod's parts to this person: each a line and a button that sends its command."""
     shown: list[Block] = [b.divider(), b.header("Your accounts")] if offers else []
-    for each in offers[:_MOST_OFFERS]:
-        label = text.cut(each.label, blocks.BUTTON_TEXT)[0]
-        shown += [b.context(each.about), b.actions(b.button(label, action_id(SEND_COMMAND), each.words))]
+    for offer in offers[:_MAX_OFFERS]:
+        label = text.cut(offer.label, blocks.BUTTON_TEXT)[0]
+        shown += [b.context(offer.about), b.actions(b.button(label, action_id(SEND_COMMAND), offer.words))]
     return shown
 
 
-def _part(
+def _render_part(
     cards: tuple[Card, ...], empty: str, *, decide: bool = False, mine: Collection[str] = ()
 ) -> list[Block]:
     if not cards:
         return [b.context(empty)]
     shown: list[Block] = []
-    for card in cards[:_EACH]:
-        shown += _entry(card, decide=decide, mine=card.proposal_id in mine)
-    if len(cards) > _EACH:
-        shown.append(b.context(f"… and {len(cards) - _EACH} more."))
+    for card in cards[:_MAX_CARDS_PER_PART]:
+        shown += _render_entry(card, decide=decide, mine=card.proposal_id in mine)
+    if len(cards) > _MAX_CARDS_PER_PART:
+        shown.append(b.context(f"… and {len(cards) - _MAX_CARDS_PER_PART} more."))
     return shown
 
 
-def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
+def _render_entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     title = text.cut(text.link_text(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
-    under = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
-    value = value_of(card)
-    shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(under),))])
+    details = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
+    shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(details),))])
     if card.pending:
         shown.append(b.footer(label="Expires", at=card.expires))
     elif card.decided_at:
         shown.append(b.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
-    buttons, view_all = [], b.button("View all", action_id(VIEW), value)
+    return [*shown, b.actions(*_make_buttons(card, decide=decide, mine=mine))]
+
+
+def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
+    """Return the buttons of an entry. ``decide``: the person may decide it; ``mine``: they asked for it."""
+    value = value_of(card)
+    view_all = b.button("View all", action_id(VIEW), value)
     if card.batch:
+        if not (decide or card.batch.offers):
+            return [view_all]
         label, style = CHOOSE if card.pending else EACH_ROW, "primary" if decide else ""
-        choose = b.button(label, action_id(CHOOSING), value, style)
-        rows = [choose] if decide or card.batch.offers else []
-        buttons += [*rows, view_all]
-    elif decide and Verb.APPROVE in card.verbs:
-        withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
-        hidden = [*withdraw, *more(card, whole=False)][: blocks.OVERFLOW_OPTIONS - 1]
-        first = "Read, then answer" if card.kind.is_answer else "Read, then approve"
-        buttons += [
-            b.button(first, action_id(REVIEW), value, "primary"),
+        return [b.button(label, action_id(CHOOSING), value, style), view_all]
+    if decide and Verb.APPROVE in card.verbs:
+        entries = list(more(card, whole=False))
+        if mine:
+            entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
+        entries = [*entries[: blocks.OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
+        review_label = "Read, then answer" if card.kind.is_answer else "Read, then approve"
+        return [
+            b.button(review_label, action_id(REVIEW), value, "primary"),
             b.button("Decline", action_id(Verb.DECLINE), value, "danger"),
-            b.overflow(MORE, [*hidden, ("View all", f"{VIEW}:{value}")]),
+            b.overflow(MORE, entries),
         ]
-    elif mine and card.pending:
-        sure = "It is withdrawn and will not run."
-        buttons += [view_all, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure)]
-    else:
-        buttons.append(view_all)
-    return [*shown, b.actions(*buttons)]
-
-
-log = logger(__name__)
+    if mine and card.pending:
+        question = "It is withdrawn and will not run."
+        return [view_all, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", question)]
+    return [view_all]
 
 
 class Homes:
-    """The home tabs that people opened, each refreshed when it changed."""
+    """The home tabs that people have opened; each is published again when it changed."""
 
     def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database
         self._lookup = lookup
         self._clock = clock
-        self._shown: dict[tuple[str, str], int] = {}
-        self._behind = False
+        self._shown: dict[tuple[str, str], int] = {}  # a hash of each, by team and user
+        self._is_behind = False
         self._task: asyncio.Task[None] | None = None
 
     async def open_home(self, team: str, user: str) -> None:
-        """Show a person's home and keep it current from now on."""
+        """Show a person's home, and keep it current from now on."""
         await self._database.write(remember_home, team, user, self._clock())
         self._shown.pop((team, user), None)
         await self._publish(team, user)
 
     def changed(self) -> None:
-        """Note that some proposal changed: refresh every home soon, one refresh after the other."""
-        self._behind = True
+        """Note that a proposal changed: every home is refreshed soon."""
+        self._is_behind = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._refresh())
 
@@ -140,9 +146,9 @@ class Homes:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _refresh(self) -> None:
-        while self._behind:
-            await asyncio.sleep(_CALM)
-            self._behind = False
+        while self._is_behind:
+            await asyncio.sleep(_DEBOUNCE_SECONDS)
+            self._is_behind = False
             try:
                 for team, user in await self._database.read(homes):
                     await self._publish(team, user)
@@ -150,14 +156,14 @@ class Homes:
                 log.exception("App Homes not refreshed")
 
     async def _publish(self, team: str, user: str) -> None:
-        shown = view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
-        mark = hash(json.dumps(shown, sort_keys=True))
-        if self._shown.get((team, user)) == mark:
+        home = view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
+        fingerprint = hash(json.dumps(home, sort_keys=True))
+        if self._shown.get((team, user)) == fingerprint:
             return
         try:
             client = await self._workspaces.client(team)
-            await client.views_publish(user_id=user, view=shown)
+            await client.views_publish(user_id=user, view=home)
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.warning("App Home not published", team=team, why=str(error))
             return
-        self._shown[team, user] = mark
+        self._shown[team, user] = fingerprint

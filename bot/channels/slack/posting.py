@@ -1,6 +1,6 @@
 """Posts in Slack outside of a turn: ephemeral messages, files, and messages that must not be posted twice.
 
-Where no answer said if something was posted, it is looked for before the next try.
+If a call got no answer, the post is looked for before it is tried again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_WAITED = 5.0  # seconds
-_SKEW = timedelta(minutes=5)  # between Slack's clock and ours
-_LOOKED_AT = 200  # messages
-_MAYBE_STREAMS = 3  # the newest messages
+_CALL_SECONDS = 5.0
+_MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and ours
+_SEARCHED_MESSAGES = 200
+_TRIED_STREAMS = 3  # the newest messages that may be a lost stream
 
 
 async def tell_person(
@@ -36,15 +36,15 @@ async def tell_person(
     with translate_errors():
         client = await workspaces.client(team)
         if place is not None:
-            at = {"channel": place.channel, "user": user, "thread_ts": place.thread}
+            target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
             try:
-                async with within(_WAITED):
+                async with within(_CALL_SECONDS):
                     try:
-                        await client.chat_postEphemeral(text=words, blocks=shown, **at)  # type: ignore[arg-type]
+                        await client.chat_postEphemeral(text=words, blocks=shown, **target)  # type: ignore[arg-type]
                     except SlackApiError as error:
                         if code_of(error) not in CONTENTS:
                             raise
-                        await client.chat_postEphemeral(text=words, **at)  # type: ignore[arg-type]
+                        await client.chat_postEphemeral(text=words, **target)  # type: ignore[arg-type]
             except (SlackApiError, TimeoutError) as error:
                 why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
                 log.info("no ephemeral message there, a direct one follows", why=why)
@@ -56,7 +56,7 @@ async def tell_person(
 
 
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
-    """Post words in someone's direct messages, in the thread of what they said."""
+    """Post a text in a person's direct messages, in the thread of their message."""
     words = text.notification(markdown)
     with translate_errors():
         client = await workspaces.client(place.team)
@@ -78,9 +78,9 @@ async def upload(
     *,
     title: str | None = None,
 ) -> None:
-    """Post the file; needs the scope ``files:write``. Raises what the client raises.
+    """Post a file; needs the scope ``files:write``. Raises the client's errors.
 
-    Unlike chat.postMessage this takes no user's id, so a person's place is their DM.
+    Unlike chat.postMessage this takes no user's id, so a person's file goes to their DM.
     """
     channel = await channel_of(client, place)
     await client.files_upload_v2(
@@ -98,7 +98,7 @@ async def check_place(client: AsyncWebClient, place: SlackPlace) -> None:
 
 
 async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
-    """Give the channel of a place; a person's place is their DM."""
+    """Return the channel of a place; a person's is their DM."""
     if not place.channel.startswith(("U", "W")):
         return place.channel
     opened = await client.conversations_open(users=[place.channel])
@@ -111,26 +111,25 @@ def mark_of(key: str) -> dict[str, Any]:
 
 
 async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datetime) -> SlackPosted | None:
-    """Find what Nod itself posted at a place with the mark of ``key`` since then.
+    """Return Nod's post with the mark of ``key`` in a place since then, or None.
 
-    Raises what the client raises when Slack cannot be reached.
+    Raises the client's errors if Slack can't be reached.
     """
-    channel, said = await _own(workspaces, place, since)
-    marked = (str(message["ts"]) for message in said if message.get("metadata") == mark_of(key))
-    ts = next(marked, None)
-    if ts:
-        return SlackPosted(place.team, channel, ts)
+    channel, posts = await _list_own_posts(workspaces, place, since)
+    for message in posts:
+        if message.get("metadata") == mark_of(key):
+            return SlackPosted(place.team, channel, str(message["ts"]))
     return None
 
 
 async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
-    """Close the stream that was started in a thread since then; gives its ts, or nothing where none is open.
+    """Close the open stream that was started in a thread since then, and return its ts; empty without one.
 
-    Slack alone knows what streams, and closes nothing else. Raises as `find` does.
+    Only Slack knows which message is an open stream; it refuses to close others. Raises as `find` does.
     """
     client = await workspaces.client(place.team)
-    channel, said = await _own(workspaces, place, since)
-    for message in said[: -_MAYBE_STREAMS - 1 : -1]:
+    channel, posts = await _list_own_posts(workspaces, place, since)
+    for message in posts[: -_TRIED_STREAMS - 1 : -1]:
         try:
             await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
         except SlackApiError as error:
@@ -140,25 +139,25 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
     return ""
 
 
-async def _own(
+async def _list_own_posts(
     workspaces: Workspaces, place: SlackPlace, since: datetime
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Return the channel, and what Nod posted at a place since then; nothing where it may not look."""
+    """Return the channel of a place, and Nod's posts there since then; none if Nod may not read there."""
     client, bot_user = await workspaces.client(place.team), await workspaces.bot_user(place.team)
     channel = place.channel
     try:
         channel = await channel_of(client, place)
-        given: dict[str, Any] = {
+        query: dict[str, Any] = {
             "channel": channel,
             "include_all_metadata": True,
-            "oldest": f"{(since - _SKEW).timestamp():.6f}",
+            "oldest": f"{(since - _MAX_SKEW).timestamp():.6f}",
         }
         if place.thread:
-            page = await client.conversations_replies(ts=place.thread, limit=_LOOKED_AT, **given)
+            page = await client.conversations_replies(ts=place.thread, limit=_SEARCHED_MESSAGES, **query)
         else:
-            page = await client.conversations_history(limit=_LOOKED_AT, **given)
+            page = await client.conversations_history(limit=_SEARCHED_MESSAGES, **query)
     except SlackApiError as error:
         log.info("a lost post was not looked for", why=code_of(error), place=str(place.address))
         return channel, ()
-    found = [each for each in page.get("messages") or () if each.get("user") == bot_user]
-    return channel, sorted(found, key=lambda each: float(each["ts"]))
+    own = [message for message in page.get("messages") or () if message.get("user") == bot_user]
+    return channel, sorted(own, key=lambda message: float(message["ts"]))

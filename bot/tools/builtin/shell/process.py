@@ -1,4 +1,7 @@
-"""One process: bounded in time and output, in an environment of its own, with nothing left behind."""
+"""Running one command: bounded in time and output, in its own environment, with no process left behind.
+
+A warden (``warden.py``) starts the command, limits it, and kills everything below it at its end.
+"""
 
 import asyncio
 import contextlib
@@ -14,16 +17,16 @@ from typing import Any
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WARDEN = Path(__file__).with_name("warden.py")
-_CHUNK = 1 << 14
-_GRACE = 5.0  # seconds for the warden to end what it runs
-_TELLING = 1.0  # seconds between looks at what it has printed
-_LATELY = 2000  # bytes of that which are told
-_FLOOD = 64  # times the kept output: a command that says more is ended
+_CHUNK_BYTES = 1 << 14
+_WARDEN_SECONDS = 5.0  # for the warden to end the command
+_REPORT_SECONDS = 1.0  # between reports of the output
+_REPORT_BYTES = 2000  # of the newest output in a report
+_FLOOD_FACTOR = 64  # times the kept output; a command that prints more is ended
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a process. ``exit_code`` is None if it was killed; ``why`` says so in words."""
+    """The end of a process. ``exit_code`` is None if it was killed; then ``why`` says the reason."""
 
     exit_code: int | None
     stdout: str
@@ -47,20 +50,20 @@ class CommandLimits:
 
 
 READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)
-"""For what runs without a person."""
+"""For commands that run without a person's approval."""
 
 CHANGING = CommandLimits(memory=4 << 30, file=4 << 30, processes=512)
-"""For what a person has looked at."""
+"""For commands that a person has approved."""
 
 
 class _Tail:
-    """The beginning and the end of a stream, never more than ``most`` bytes in memory."""
+    """The beginning and the end of a stream, never more than ``max_bytes`` in memory."""
 
-    def __init__(self, most: int) -> None:
-        self._half = most // 2
+    def __init__(self, max_bytes: int) -> None:
+        self._half = max_bytes // 2
         self._head = bytearray()
-        self._last: deque[bytes] = deque()
-        self._held = 0
+        self._end: deque[bytes] = deque()
+        self._end_bytes = 0
         self.seen = 0
 
     def add(self, part: bytes) -> None:
@@ -70,21 +73,21 @@ class _Tail:
             self._head += part[:room]
             part = part[room:]
         if part:
-            self._last.append(part)
-            self._held += len(part)
-        while self._last and self._held - len(self._last[0]) >= self._half:
-            self._held -= len(self._last.popleft())
+            self._end.append(part)
+            self._end_bytes += len(part)
+        while self._end and self._end_bytes - len(self._end[0]) >= self._half:
+            self._end_bytes -= len(self._end.popleft())
 
     def text(self) -> str:
         """Return the text, with a note in the middle on what was left out; invalid UTF-8 is escaped."""
-        last = b"".join(self._last)[-self._half :] if self._half else b""
-        lost = self.seen - len(self._head) - len(last)
-        middle = f"\n[{lost} bytes left out]\n".encode() if lost else b""
-        whole = bytes(self._head) + middle + last
-        return whole.decode(errors="backslashreplace").replace("\0", "\\x00")
+        end = b"".join(self._end)[-self._half :] if self._half else b""
+        left_out = self.seen - len(self._head) - len(end)
+        middle = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+        kept = bytes(self._head) + middle + end
+        return kept.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
-async def _no_one(_: str) -> None: ...
+async def _ignore(_: str) -> None: ...
 
 
 async def run_process(
@@ -95,14 +98,14 @@ async def run_process(
     seconds: float,
     most: int,
     limits: CommandLimits = CHANGING,
-    printed: Callable[[str], Awaitable[None]] = _no_one,
+    printed: Callable[[str], Awaitable[None]] = _ignore,
     watch: Callable[[int], Awaitable[str]] | None = None,
 ) -> Ended:
-    """Run until the end, ``seconds``, or a flood of output; ``most`` is the bytes kept of each stream.
+    """Run a command until its end, for ``seconds``, or until it floods its output.
 
-    The command's own end is heard from the warden, which has killed everything below it by then. Cancelled,
-    it ends the command before it lets go. ``printed`` is told the end of its output while it runs. ``watch``
-    is given the warden's id, and returns why the command has to end.
+    ``most``: the bytes kept of each stream. ``printed`` gets the newest output while it runs. ``watch`` gets
+    the warden's process id, and returns why the command has to end. The warden ends with the command, after
+    killing everything below it. A cancelled call ends the command before it returns.
     """
     bounds = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
     process = await asyncio.create_subprocess_exec(
@@ -119,64 +122,71 @@ async def run_process(
         env=dict(environment),
         start_new_session=True,
     )
-    out, err, flood, lately = _Tail(most), _Tail(most), asyncio.Event(), bytearray()
-    whole: asyncio.Future[Any] = asyncio.gather(
-        _drain(process.stdout, out, most * _FLOOD, flood, lately),
-        _drain(process.stderr, err, most * _FLOOD, flood, lately),
+    stdout, stderr, is_flooding, newest = _Tail(most), _Tail(most), asyncio.Event(), bytearray()
+    end: asyncio.Future[Any] = asyncio.gather(
+        _read_stream(process.stdout, stdout, most * _FLOOD_FACTOR, is_flooding, newest),
+        _read_stream(process.stderr, stderr, most * _FLOOD_FACTOR, is_flooding, newest),
         process.wait(),
     )
-    flooded: asyncio.Future[Any] = asyncio.ensure_future(flood.wait())
-    telling = asyncio.create_task(_tell(lately, printed))
-    watching: asyncio.Future[Any] = asyncio.ensure_future(watch(process.pid) if watch else _for_ever())
+    flood: asyncio.Future[Any] = asyncio.ensure_future(is_flooding.wait())
+    reporting = asyncio.create_task(_report_output(newest, printed))
+    watching: asyncio.Future[Any] = asyncio.ensure_future(watch(process.pid) if watch else _wait_forever())
     try:
-        ends = {whole, flooded, watching}
-        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        why = "" if whole.done() else f"it was ended after {seconds:g} s"
-        if watching.done() and not whole.done():
+        events = {end, flood, watching}
+        await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        why = "" if end.done() else f"it was ended after {seconds:g} s"
+        if watching.done() and not end.done():
             why = f"it was ended: {watching.result()}"
-        if flood.is_set():
-            why = f"it was ended: it said more than {most * _FLOOD} bytes"
+        if is_flooding.is_set():
+            why = f"it was ended: it said more than {most * _FLOOD_FACTOR} bytes"
     finally:
-        besides = (flooded, telling, watching)
-        for each in besides:
-            each.cancel()
-        await _end(process, whole)
-        await asyncio.gather(*besides, return_exceptions=True)
-    return Ended(None if why else process.returncode, out.text(), err.text(), why)
+        tasks = (flood, reporting, watching)
+        for task in tasks:
+            task.cancel()
+        await _end_process(process, end)
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return Ended(None if why else process.returncode, stdout.text(), stderr.text(), why)
 
 
-async def _for_ever() -> str:
+async def _wait_forever() -> str:
     await asyncio.Event().wait()
     return ""
 
 
-async def _drain(
-    stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event, lately: bytearray
+async def _read_stream(
+    stream: asyncio.StreamReader | None,
+    tail: _Tail,
+    max_bytes: int,
+    is_flooding: asyncio.Event,
+    newest: bytearray,
 ) -> None:
-    """Read to the end, and say when it is too much; ``lately`` is the end of what both streams said."""
-    while stream is not None and (part := await stream.read(_CHUNK)):
+    """Read a stream to its end, and set ``is_flooding`` beyond ``max_bytes``.
+
+    ``newest``: the newest output of both streams.
+    """
+    while stream is not None and (part := await stream.read(_CHUNK_BYTES)):
         tail.add(part)
-        lately += part
-        del lately[:-_LATELY]
-        if tail.seen > most:
-            flood.set()
+        newest += part
+        del newest[:-_REPORT_BYTES]
+        if tail.seen > max_bytes:
+            is_flooding.set()
 
 
-async def _tell(lately: bytearray, printed: Callable[[str], Awaitable[None]]) -> None:
+async def _report_output(newest: bytearray, printed: Callable[[str], Awaitable[None]]) -> None:
     while True:
-        await asyncio.sleep(_TELLING)
-        await printed(lately.decode(errors="replace"))
+        await asyncio.sleep(_REPORT_SECONDS)
+        await printed(newest.decode(errors="replace"))
 
 
-async def _end(process: asyncio.subprocess.Process, whole: "asyncio.Future[Any]") -> None:
+async def _end_process(process: asyncio.subprocess.Process, end: "asyncio.Future[Any]") -> None:
     """Have the warden kill everything, and kill the warden itself if it doesn't respond."""
-    if whole.done():
+    if end.done():
         return
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
-    await asyncio.wait({whole}, timeout=_GRACE)
-    if not whole.done():
+    await asyncio.wait({end}, timeout=_WARDEN_SECONDS)
+    if not end.done():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.wait({whole}, timeout=_GRACE)
-        whole.cancel()
+        await asyncio.wait({end}, timeout=_WARDEN_SECONDS)
+        end.cancel()

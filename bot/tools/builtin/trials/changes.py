@@ -1,7 +1,7 @@
-"""Changes that a command made in its copy of a workspace: found, described to people, and packed as a token.
+"""Changes of files by a command in its copy of a workspace: finding, describing and storing them.
 
-Only content, links, modes and folders can be applied. Anything else that a command leaves (a device, a link
-that leads out, a file that runs as another user) makes all of it refused.
+Only content, links, modes and folders can be applied. If a command leaves anything else (a device, a link
+that leads out, a file that runs as another user), all of its changes are refused.
 """
 
 import base64
@@ -21,21 +21,21 @@ from bot.errors import ToolError
 from bot.tools.builtin.files.workspace import FOLDER, READ, decode_text, kind_of, open_descriptor, plain
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
-_MOST = 1000  # paths that change
-_ROOM = 16 << 20  # bytes of old and of new content that are read
-_KEPT = 1_000_000  # bytes of old content that are kept, to be put back
-_DEPTH = 60
-_SHOWN = 200_000  # characters of one text that are shown, and
-_ALL_SHOWN = 600_000  # of all
-_FIELDS = 100  # files shown with their text
+_MAX_PATHS = 1000  # that change
+_MAX_CONTENT_BYTES = 16 << 20  # of old content, and of new content, that are read
+_MAX_UNDO_BYTES = 1_000_000  # of old content that is stored for an undo
+_MAX_DEPTH = 60
+_MAX_TEXT_CHARS = 200_000  # of one text on the card
+_MAX_SHOWN_CHARS = 600_000  # of all texts on the card
+_MAX_FIELDS = 100  # files whose text is on the card
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
     """The state of a path: ``kind`` is file, folder, link or other.
 
-    ``mark`` tells its content from others: a hash, the target of a link, or the stamp of a file too large to
-    read. ``content`` is that of a file, compressed; empty where it was not read, or is not kept.
+    ``mark`` identifies its content: a hash, the target of a link, or the stamp of a file too large to read.
+    ``content`` is a file's, compressed; empty if it was not read or not stored.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class FileState:
 
     @property
     def text(self) -> str | None:
-        """Its text, or a line with size and hash for what is binary; None where it has none to show."""
+        """The content as text, or as size and hash if it is binary; None if it was not read."""
         if self.content:
             return decode_text(self.unpacked).text
         return None
@@ -73,15 +73,14 @@ class FileState:
         if self.kind == "link":
             return f"link to {self.mark}"
         if self.kind == "folder":
-            size = ""
-        else:
-            size = f"{self.size:,} bytes, {self.mark.replace(':', ' ')}, "
-        return f"{self.kind}, {size}mode {self.permissions}"
+            return f"{self.kind}, mode {self.permissions}"
+        size = f"{self.size:,} bytes, {self.mark.replace(':', ' ')}"
+        return f"{self.kind}, {size}, mode {self.permissions}"
 
     @property
     def permissions(self) -> str:
-        runs = self.kind == "file" and self.mode & 0o111
-        return f"{self.mode:o}{', it can run' if runs else ''}"
+        is_executable = self.kind == "file" and self.mode & 0o111
+        return f"{self.mode:o}, it can run" if is_executable else f"{self.mode:o}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +92,16 @@ class FileChange:
     new: FileState | None
 
     @classmethod
-    def read(cls, kept: Any) -> "FileChange":
-        """Read a stored change; an older release kept the new content next to the states."""
-        old, new = (FileState(**part) if part else None for part in (kept["old"], kept["new"]))
-        if new and kept.get("content"):
-            new = replace(new, content=kept["content"])
-        return cls(kept["path"], old, new)
+    def read(cls, stored: Any) -> "FileChange":
+        """Parse a stored change; an older release stored the new content next to the states."""
+        old, new = (FileState(**part) if part else None for part in (stored["old"], stored["new"]))
+        if new and stored.get("content"):
+            new = replace(new, content=stored["content"])
+        return cls(stored["path"], old, new)
 
     @property
     def parts(self) -> list[FileState]:
-        return [each for each in (self.old, self.new) if each is not None]
+        return [state for state in (self.old, self.new) if state is not None]
 
     @property
     def kind(self) -> str:
@@ -118,7 +117,7 @@ class Inapplicable(Exception):
 
 
 def content_of(fd: int) -> bytes:
-    """Return all that an open file holds."""
+    """Return the full content of an open file."""
     parts = []
     while part := os.read(fd, 1 << 20):
         parts.append(part)
@@ -126,13 +125,13 @@ def content_of(fd: int) -> bytes:
 
 
 class _Reader:
-    """A reader of files, as far as there is room for their contents."""
+    """A reader of files, until their contents take all of `_MAX_CONTENT_BYTES`."""
 
     def __init__(self) -> None:
-        self.room = _ROOM
+        self.room = _MAX_CONTENT_BYTES
 
     def read(self, fd: int, mode: int, size: int) -> FileState | None:
-        """Read an open file; None where it is too large."""
+        """Return the state of an open file; None if it is too large."""
         if size > self.room:
             return None
         self.room -= size
@@ -142,47 +141,47 @@ class _Reader:
 def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
     """Return the applicable differences between a copy and its source. Raises Inapplicable.
 
-    ``owner``: whose files all of the copy must be. Old contents are read from the workspace, which must be as
-    it was copied. The command has ended, so nothing moves in the copy.
+    ``owner``: the account that must own all of the copy. Old contents are read from the workspace, which must
+    not have changed since. The command has ended, so the copy no longer changes.
     """
     new: dict[str, FileState] = {}
     with open_descriptor(str(copy), FOLDER) as root:
-        for path, thing in _walk_copy(root, "", nodes, owner, _Reader(), 0):
-            new[path] = thing
-            if len(new) > _MOST:
+        for path, state in _walk_copy(root, "", nodes, owner, _Reader(), 0):
+            new[path] = state
+            if len(new) > _MAX_PATHS:
                 break
-        gone = _list_gone(root, nodes)
-    if len(new) + len(gone) > _MOST:
-        raise Inapplicable(f"It changes more than {_MOST:,} files.")
+        removed = _list_removed(root, nodes)
+    if len(new) + len(removed) > _MAX_PATHS:
+        raise Inapplicable(f"It changes more than {_MAX_PATHS:,} files.")
     changes: list[FileChange] = []
-    before = _Reader()
-    for path in [*gone, *new]:
+    reader = _Reader()
+    for path in [*removed, *new]:
         if not all(map(plain, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
-        old = _old(workspace, path, nodes[path], before) if path in nodes else None
+        old = _read_old_state(workspace, path, nodes[path], reader) if path in nodes else None
         if old != new.get(path):
             changes.append(FileChange(path, old, new.get(path)))
-    return [*_in_order(changes)]
+    return [*_order_changes(changes)]
 
 
 def _walk_copy(
-    folder: int, above: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
+    folder: int, parent: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
     """Yield every path in the copy that is new or was touched, with its state."""
-    if depth > _DEPTH:
-        raise Inapplicable(f"It made folders more than {_DEPTH} deep.")
+    if depth > _MAX_DEPTH:
+        raise Inapplicable(f"It made folders more than {_MAX_DEPTH} deep.")
     for name in sorted(os.listdir(folder)):
-        path = f"{above}/{name}" if above else name
-        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        node, kind, mode = nodes.get(path), kind_of(seen.st_mode), seen.st_mode & 0o777
-        _check(path, kind, seen, owner)
+        path = f"{parent}/{name}" if parent else name
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        node, kind, mode = nodes.get(path), kind_of(status.st_mode), status.st_mode & 0o777
+        _check_entry(path, kind, status, owner)
         if kind == "folder":
             if node is None or node.kind != "folder" or mode | 0o700 != node.mode | 0o700:
                 yield path, FileState(kind, mode | 0o700)
             os.chmod(name, mode | 0o700, dir_fd=folder)
             with open_descriptor(name, FOLDER, folder) as inner:
                 yield from _walk_copy(inner, path, nodes, owner, reader, depth + 1)
-        elif node is not None and node.copy == Stamp.of(seen):
+        elif node is not None and node.copy == Stamp.of(status):
             continue
         elif kind == "link":
             target = os.readlink(name, dir_fd=folder)
@@ -192,45 +191,45 @@ def _walk_copy(
         else:
             os.chmod(name, mode | 0o400, dir_fd=folder)
             with open_descriptor(name, READ, folder) as fd:
-                found = reader.read(fd, mode, seen.st_size)
-            if found is None:
-                raise Inapplicable(f"It changes more than {_ROOM >> 20} MB.")
-            yield path, found
+                state = reader.read(fd, mode, status.st_size)
+            if state is None:
+                raise Inapplicable(f"It changes more than {_MAX_CONTENT_BYTES >> 20} MB.")
+            yield path, state
 
 
-def _check(path: str, kind: str, seen: os.stat_result, owner: int) -> None:
+def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> None:
     if kind == "other":
         raise Inapplicable(f"It makes a device, a pipe or a socket: {path}.")
-    if seen.st_uid != owner:
+    if status.st_uid != owner:
         raise Inapplicable(f"It gives a file to another user: {path}.")
-    if kind == "file" and seen.st_mode & (stat.S_ISUID | stat.S_ISGID):
+    if kind == "file" and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
         raise Inapplicable(f"It makes a file that runs as another user: {path}.")
 
 
 def leads_out(path: str, target: str) -> bool:
-    """Return whether a link may lead out of the workspace: only ``..`` at its beginning can be counted."""
-    steps = [each for each in target.split("/") if each not in ("", ".")]
-    up = next((n for n, each in enumerate(steps) if each != ".."), len(steps))
+    """Tell if a link may lead out of the workspace: only ``..`` at its beginning can be counted."""
+    steps = [step for step in target.split("/") if step not in ("", ".")]
+    up = next((count for count, step in enumerate(steps) if step != ".."), len(steps))
     return target.startswith("/") or not target or ".." in steps[up:] or up > path.count("/")
 
 
-def _list_gone(root: int, nodes: Nodes) -> list[str]:
-    """Return the copied paths that are gone, deepest first."""
-    gone: list[str] = []
-    closed: set[str] = set()  # folders that are gone
+def _list_removed(root: int, nodes: Nodes) -> list[str]:
+    """Return the copied paths that the command removed, deepest first."""
+    removed: list[str] = []
+    removed_folders: set[str] = set()
     for path, node in nodes.items():  # a folder comes before what is in it
         kind = None
-        if path.rpartition("/")[0] not in closed:
+        if path.rpartition("/")[0] not in removed_folders:
             with contextlib.suppress(FileNotFoundError):
                 kind = kind_of(os.stat(path, dir_fd=root, follow_symlinks=False).st_mode)
         if kind is None:
-            gone.append(path)
+            removed.append(path)
         if node.kind == "folder" and kind != "folder":
-            closed.add(path)
-    return gone[::-1]
+            removed_folders.add(path)
+    return removed[::-1]
 
 
-def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
+def _read_old_state(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
     """Return the state that was copied. Raises Inapplicable if it has changed in the workspace."""
     if node.kind != "file":
         return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, mark=node.target)
@@ -241,29 +240,29 @@ def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
     raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
 
 
-def _in_order(changes: Sequence[FileChange]) -> Iterator[FileChange]:
+def _order_changes(changes: Sequence[FileChange]) -> Iterator[FileChange]:
     """Yield the changes in the order in which they can be applied: removals, deepest first, then additions.
 
     A path that becomes a folder, or was one, is removed and added.
     """
-    going: list[FileChange] = []
-    coming: list[FileChange] = []
-    for each in changes:
-        kinds = {part.kind for part in each.parts}
-        if each.new is None:
-            going.append(each)
+    removals: list[FileChange] = []
+    additions: list[FileChange] = []
+    for change in changes:
+        kinds = {part.kind for part in change.parts}
+        if change.new is None:
+            removals.append(change)
         elif len(kinds) > 1 and "folder" in kinds:
-            going.append(replace(each, new=None))
-            coming.append(replace(each, old=None))
+            removals.append(replace(change, new=None))
+            additions.append(replace(change, old=None))
         else:
-            coming.append(each)
-    yield from sorted(going, key=lambda each: (-each.path.count("/"), each.path))
-    yield from sorted(coming, key=lambda each: (each.parts[-1].kind != "folder", each.path))
+            additions.append(change)
+    yield from sorted(removals, key=lambda change: (-change.path.count("/"), change.path))
+    yield from sorted(additions, key=lambda change: (change.parts[-1].kind != "folder", change.path))
 
 
 def is_code(path: str) -> bool:
-    """Return whether git runs what stands there, or what it names."""
-    names = [each.casefold() for each in path.split("/")]
+    """Tell if git runs the file at a path, or programs that it names."""
+    names = [name.casefold() for name in path.split("/")]
     if ".git" not in names:
         return False
     inner = names[names.index(".git") + 1 :]
@@ -271,69 +270,84 @@ def is_code(path: str) -> bool:
 
 
 def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
-    """Return the changes for people: what git would run first, texts line by line, the rest in a list."""
+    """Return the changes for people: code that git runs first, texts line by line, others in a list."""
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
     listed: list[str] = []
-    room = _ALL_SHOWN
-    for each in sorted(changes, key=lambda each: (not is_code(each.path), each.path)):
-        code, old, new = is_code(each.path), as_words(each.old), as_words(each.new)
-        taken = len(old or "") + len(new or "")
-        fits = taken <= room and len(fields) < _FIELDS and all(part.content for part in each.parts)
-        inside = ".git" in each.path.casefold().split("/")
+    room = _MAX_SHOWN_CHARS
+    for change in sorted(changes, key=lambda change: (not is_code(change.path), change.path)):
+        code, old, new = is_code(change.path), as_words(change.old), as_words(change.new)
+        size = len(old or "") + len(new or "")
+        has_content = all(part.content for part in change.parts)
+        fits = size <= room and len(fields) < _MAX_FIELDS and has_content
+        is_in_git = ".git" in change.path.casefold().split("/")
         name = ""
-        if old != new and (code or (fits and not inside)):
-            room -= taken
-            name = f"{'code' if code else 'content'} of {each.path}"
+        if old != new and (code or (fits and not is_in_git)):
+            room -= size
+            name = f"{'code' if code else 'content'} of {change.path}"
             fields.append(PreviewField(name, old, new))
-        if (name or code) and (modes := _modes(each)):
-            fields.append(PreviewField(f"mode of {each.path}", *modes))
+        modes = _find_modes(change) if name or code else None
+        if modes:
+            fields.append(PreviewField(f"mode of {change.path}", *modes))
         elif not name:
-            listed.append(f"{each.kind} {each.path}: {' → '.join(part.words for part in each.parts)}")
-        was, now = (part.size if part and part.kind == "file" else None for part in (each.old, each.new))
-        files.append(TriedFile(each.path, each.kind, was, now, code, name))
+            states = " → ".join(part.words for part in change.parts)
+            listed.append(f"{change.kind} {change.path}: {states}")
+        old_size, new_size = _find_size(change.old), _find_size(change.new)
+        files.append(TriedFile(change.path, change.kind, old_size, new_size, code, name))
     if listed:
         fields.append(PreviewField("other changes", None, "\n".join(listed)))
     return fields, tuple(files)
 
 
-def _modes(each: FileChange) -> tuple[str | None, str] | None:
-    """Return the changed permissions of a file, and those of a new executable one."""
-    old, new = (part.permissions if part and part.kind == "file" else None for part in (each.old, each.new))
-    if new and old != new and (old or each.parts[-1].mode & 0o111):
+def _find_size(state: FileState | None) -> int | None:
+    if state is None or state.kind != "file":
+        return None
+    return state.size
+
+
+def _find_modes(change: FileChange) -> tuple[str | None, str] | None:
+    """Return the old and new permissions of a file if they differ, and those of a new executable file."""
+    old = change.old.permissions if change.old and change.old.kind == "file" else None
+    new = change.new.permissions if change.new and change.new.kind == "file" else None
+    if new and old != new and (old or change.parts[-1].mode & 0o111):
         return (old, new)
     return None
 
 
-def as_words(thing: FileState | None) -> str | None:
-    """Return a state's text, or a description of a state without one; None for nothing."""
-    if thing is None:
+def as_words(state: FileState | None) -> str | None:
+    """Return a state's text, or its description if there is none; None for no state."""
+    if state is None:
         return None
-    text = thing.text
-    if text is None or len(text) > _SHOWN:
-        return thing.words
+    text = state.text
+    if text is None or len(text) > _MAX_TEXT_CHARS:
+        return state.words
     return text
 
 
 def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
     """Return the changes as JSON data, without old contents of more than 1 MB in all."""
-    olds = [each.old.size for each in changes if each.old is not None and each.old.kind == "file"]
-    if sum(olds) > _KEPT:
-        changes = [replace(each, old=each.old and each.old.bare) for each in changes]
-    return [asdict(each) for each in changes]
+    old_bytes = sum(_find_size(change.old) or 0 for change in changes)
+    if old_bytes > _MAX_UNDO_BYTES:
+        changes = [replace(change, old=change.old and change.old.bare) for change in changes]
+    return [asdict(change) for change in changes]
 
 
 def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
-    """Return the changes that undo these; None where the old contents are not kept."""
-    if any(each.old is not None and each.old.kind == "file" and not each.old.content for each in changes):
+    """Return the changes that undo these; None if the old contents are not stored."""
+    old_files = [change.old for change in changes if change.old is not None and change.old.kind == "file"]
+    if not all(state.content for state in old_files):
         return None
-    return [FileChange(each.path, each.new and each.new.bare, each.old) for each in reversed(changes)]
+    return [
+        FileChange(change.path, change.new and change.new.bare, change.old) for change in reversed(changes)
+    ]
 
 
 def check_changes(changes: Sequence[FileChange]) -> None:
-    """Raise ToolError for what no trial gives: a path or a link that leads out."""
-    for each in changes:
-        names = each.path.split("/")
-        outside = not all(map(plain, names)) or ".." in names
-        if outside or (each.new and each.new.kind == "link" and leads_out(each.path, each.new.mark)):
-            raise ToolError(f"{each.path!a} leads out of the workspace. Nothing was changed.")
+    """Raise ToolError for a path or a link that leads out of the workspace, which no trial returns."""
+    for change in changes:
+        names = change.path.split("/")
+        is_outside = not all(map(plain, names)) or ".." in names
+        if change.new and change.new.kind == "link":
+            is_outside = is_outside or leads_out(change.path, change.new.mark)
+        if is_outside:
+            raise ToolError(f"{change.path!a} leads out of the workspace. Nothing was changed.")
