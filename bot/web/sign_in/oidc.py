@@ -246,9 +246,10 @@ class OidcSignIn:
     async def _load_metadata(self) -> Mapping[str, Any]:
         """Return the provider's metadata, requested once for all who wait and cached for an hour."""
         request, now = self._metadata, self.clock()
-        is_current = self._requested_at <= now < self._requested_at + _METADATA_LIFETIME
-        if request is not None and request.done() and (request.exception() or not is_current):
-            request = None
+        if request is not None and request.done():
+            is_current = self._requested_at <= now < self._requested_at + _METADATA_LIFETIME
+            if request.exception() or not is_current:
+                request = None
         if request is None:
             request = self._metadata = asyncio.create_task(self._fetch_metadata())
             self._requested_at = now
@@ -370,9 +371,8 @@ class OidcSignIn:
             )
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
-                follows_redirects = (
-                    method == "GET" and "headers" not in sent
-                )  # a token is not sent to another address
+                # a token is not sent to another address
+                follows_redirects = method == "GET" and "headers" not in sent
                 answer = await self._client.request(method, url, follow_redirects=follows_redirects, **sent)
             if any(urlsplit(str(redirect.url)).scheme != urlsplit(url).scheme for redirect in answer.history):
                 raise httpx2.UnsupportedProtocol("it leads to an address without TLS")
