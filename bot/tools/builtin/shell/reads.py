@@ -1,8 +1,9 @@
-"""The programs that only read, each with the flags that keep it so; anything else is not on the list.
+"""Recognises commands that only read in the workspace, which run without approval.
 
-A command that reads runs immediately, so it must also stay in the workspace: `Inside` tells whether an
-operand leads to a place in there. Flags are exact: an abbreviated long option is not on the list. The little
-languages of find, sed, awk, jq and git can also run programs and write files, so a few plain forms are taken.
+``READERS`` lists the programs and their harmless flags; a program or flag that is not listed is an objection,
+and so is an abbreviated long option. find, sed, awk, jq and git could also run programs and write files, so
+`_CHECKS` has a function for each, which accepts a few simple forms. `Inside` tells if an operand is a path in
+the workspace.
 """
 
 import re
@@ -12,35 +13,35 @@ from itertools import pairwise
 
 Inside = Callable[[str], bool]
 
-_SED_PRINT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
-_AWK = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
+_SED_SCRIPT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
+_AWK_PROGRAM = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
 
-# paths, joined by pipes and commas, and a few words that make no more of what they are given
+# paths, joined by pipes and commas, and a few functions that do not multiply their input
 _JQ_PART = (
     r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
     r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
 )
 _JQ_FILTER = re.compile(rf" *({_JQ_PART})( *[|,] *({_JQ_PART})){{0,9}} *")
-_VERSION_OF = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
-_FIND_ALONE = frozenset({
+_PROGRAM_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
+_FIND_TESTS = frozenset({
     "-print", "-print0", "-empty", "-not", "!", "-o", "-or", "-a", "-and", "(", ")", "-prune", "-depth",
     "-readable", "-executable", "-writable", "-xdev", "-mount", "-ls", "-quit", "-true",
 })  # fmt: skip
-_FIND_VALUED = frozenset({
+_FIND_TESTS_WITH_VALUE = frozenset({
     "-name", "-iname", "-path", "-ipath", "-wholename", "-type", "-maxdepth", "-mindepth", "-size", "-mtime",
     "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-regex", "-iregex", "-perm", "-user", "-group", "-printf",
 })  # fmt: skip
-_GIT_COMMON = re.compile(
+_GIT_LOG_FLAGS = re.compile(
     r"-[0-9]{1,6}|-[pu]|-U[0-9]{1,4}|--(oneline|stat|numstat|shortstat|name-only|name-status|graph|decorate|all"
     r"|cached|staged|patch|no-patch|no-color|no-ext-diff|no-textconv|reverse|merges|no-merges|first-parent"
     r"|follow|abbrev-commit|no-renames|word-diff)"
     r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
     re.DOTALL,
 )
-_GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most operands
-    "log": (_GIT_COMMON, 20),
-    "show": (_GIT_COMMON, 20),
-    "diff": (_GIT_COMMON, 20),
+_GIT_SUBCOMMANDS = {  # by name: their flags, and the maximum of their operands
+    "log": (_GIT_LOG_FLAGS, 20),
+    "show": (_GIT_LOG_FLAGS, 20),
+    "diff": (_GIT_LOG_FLAGS, 20),
     "status": (re.compile(r"-[sbvz]+|--(short|branch|porcelain|long|ignored)|--porcelain=v[12]"), 20),
     "rev-parse": (re.compile(r"--(short|abbrev-ref|show-toplevel|verify|is-inside-work-tree)"), 2),
     "ls-files": (re.compile(r"-[comdsz]+|--(cached|others|modified|deleted|exclude-standard)"), 20),
@@ -56,9 +57,11 @@ _GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The flags of a program: letters without and with a value, long names without and with ``=value``.
+    """The flags and operands with which a program only reads.
 
-    ``texts`` operands come first and are no paths; -1: none is a path. ``most`` bounds the operands.
+    ``plain`` and ``valued``: its one-letter flags without and with a value; ``long`` and ``long_valued``: its
+    long flags without and with ``=value``. The first ``texts`` operands are texts, the others paths; -1: all
+    are texts. ``most``: the maximum of operands.
     """
 
     plain: str = ""
@@ -67,38 +70,38 @@ class Reader:
     long_valued: tuple[str, ...] = ()
     texts: int = 0
     most: int = 1000
-    numeric: bool = False  # takes -5
-    pattern_flag: str = ""  # this flag gives the first text
+    numeric: bool = False  # also takes flags such as -5
+    pattern_flag: str = ""  # the letter of the flag that replaces the first text
 
     def objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
-        """Return why this does not only read inside the workspace; None when it does."""
+        """Return why the program would not only read in the workspace; None if it would."""
         operands: list[str] = []
         texts = self.texts
-        rest = iter(arguments)
-        for each in rest:
-            if each == "--":
-                operands += rest
-            elif each.startswith("--"):
-                name, _, value = each[2:].partition("=")
-                if each[2:] not in self.long and not (value and name in self.long_valued):
-                    return f"{each} is not known to only read"
-            elif each.startswith("-") and each != "-":
-                if self.numeric and re.fullmatch(r"-[0-9]+", each):
+        remaining = iter(arguments)
+        for argument in remaining:
+            if argument == "--":
+                operands += remaining
+            elif argument.startswith("--"):
+                name, _, value = argument[2:].partition("=")
+                if argument[2:] not in self.long and not (value and name in self.long_valued):
+                    return f"{argument} is not known to only read"
+            elif argument.startswith("-") and argument != "-":
+                if self.numeric and re.fullmatch(r"-[0-9]+", argument):
                     continue
-                for place, letter in enumerate(each[1:], 2):
+                for position, letter in enumerate(argument[1:], 2):
                     if letter in self.valued:
                         texts -= letter == self.pattern_flag and texts > 0
-                        if not each[place:] and next(rest, None) is None:
+                        if not argument[position:] and next(remaining, None) is None:
                             return f"-{letter} has no value"
                         break
                     if letter not in self.plain:
-                        return f"{each} is not known to only read"
+                        return f"{argument} is not known to only read"
             else:
-                operands.append(each)
+                operands.append(argument)
         if len(operands) > self.most:
             return "it has more operands than are only read"
         paths = [] if texts < 0 else operands[texts:]
-        return _outside(paths, inside)
+        return _find_outside(paths, inside)
 
 
 _GREP = Reader(
@@ -113,7 +116,7 @@ _GREP = Reader(
     texts=1,
     pattern_flag="e",
 )  # fmt: skip
-_LINES = Reader(plain="qv", valued="nc", numeric=True, long_valued=("lines", "bytes"))
+_HEAD = Reader(plain="qv", valued="nc", numeric=True, long_valued=("lines", "bytes"))
 
 READERS: dict[str, Reader] = {
     "ls": Reader(
@@ -125,8 +128,8 @@ READERS: dict[str, Reader] = {
         long_valued=("color", "sort", "time-style"),
     ),
     "cat": Reader(plain="nbsAETuv"),
-    "head": _LINES,
-    "tail": _LINES,
+    "head": _HEAD,
+    "tail": _HEAD,
     "wc": Reader(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
     "cut": Reader(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
     "tr": Reader(plain="cCdst", texts=-1),
@@ -156,9 +159,9 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(most=0)),
 }  # fmt: skip
 
-_SED = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
-_JQ = Reader(plain="rcMSesnRaCj", texts=1)
-_RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
+_SED_FLAGS = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
+_JQ_FLAGS = Reader(plain="rcMSesnRaCj", texts=1)
+_RG_FLAGS = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
     plain="iSsnNlcvwxFoHIPUuap0",
     valued="eABCmgtTjME",
     long=(
@@ -174,126 +177,136 @@ _RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out o
     texts=1,
     pattern_flag="e",
 )  # fmt: skip
-_RG_FILES = replace(_RG, long=(*_RG.long, "files"), texts=0)
+_RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
 def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
-    """Return why this command does not only read inside the workspace; None when it does."""
+    """Return why a command would not only read in the workspace; None if it would."""
     program, arguments = words[0], words[1:]
-    if list(arguments) == ["--version"] and _VERSION_OF.fullmatch(program):
+    if list(arguments) == ["--version"] and _PROGRAM_NAME.fullmatch(program):
         return None
     if program in READERS:
         return READERS[program].objection(arguments, inside)
-    if program in _MORE:
-        return _MORE[program](arguments, inside)
+    if program in _CHECKS:
+        return _CHECKS[program](arguments, inside)
     return "it is not on the list of what only reads"
 
 
-def _outside(paths: Sequence[str], inside: Inside) -> str | None:
+def _find_outside(paths: Sequence[str], inside: Inside) -> str | None:
     if "-" in paths:
         return "“-” is what another program gives it, and no file"
-    return next((f"“{path}” is outside the workspace" for path in paths if not inside(path)), None)
+    for path in paths:
+        if not inside(path):
+            return f"“{path}” is outside the workspace"
+    return None
 
 
-def _unknown(arguments: Sequence[str], known: Callable[[str], object]) -> str | None:
-    return next((f"{each} is not known to only read" for each in arguments if not known(each)), None)
+def _find_unknown(arguments: Sequence[str], is_known: Callable[[str], object]) -> str | None:
+    for argument in arguments:
+        if not is_known(argument):
+            return f"{argument} is not known to only read"
+    return None
 
 
-def _date(arguments: Sequence[str], _: Inside) -> str | None:
-    return _unknown(arguments, lambda each: each in ("-u", "-R") or each[:1] == "+")
+def _check_date(arguments: Sequence[str], _: Inside) -> str | None:
+    return _find_unknown(arguments, lambda argument: argument in ("-u", "-R") or argument[:1] == "+")
 
 
-def _printf(arguments: Sequence[str], _: Inside) -> str | None:
+def _check_printf(arguments: Sequence[str], _: Inside) -> str | None:
     if arguments[:1] and arguments[0].startswith("-"):
         return "it has a flag"
     return None
 
 
-def _find(arguments: Sequence[str], inside: Inside) -> str | None:
-    rest = list(arguments)
-    while rest and not rest[0].startswith("-") and rest[0] not in ("!", "("):
-        outside = _outside([rest.pop(0)], inside)
+def _check_find(arguments: Sequence[str], inside: Inside) -> str | None:
+    remaining = list(arguments)
+    while remaining and not remaining[0].startswith("-") and remaining[0] not in ("!", "("):
+        outside = _find_outside([remaining.pop(0)], inside)
         if outside:
             return outside
-    while rest:
-        each = rest.pop(0)
-        if each in _FIND_VALUED and rest:
-            rest.pop(0)
-        elif each not in _FIND_ALONE:
-            return f"{each} is not known to only read"
+    while remaining:
+        word = remaining.pop(0)
+        if word in _FIND_TESTS_WITH_VALUE and remaining:
+            remaining.pop(0)
+        elif word not in _FIND_TESTS:
+            return f"{word} is not known to only read"
     return None
 
 
-def _rg(arguments: Sequence[str], inside: Inside) -> str | None:
-    return (_RG_FILES if "--files" in arguments else _RG).objection(arguments, inside)
+def _check_rg(arguments: Sequence[str], inside: Inside) -> str | None:
+    flags = _RG_FILES_FLAGS if "--files" in arguments else _RG_FLAGS
+    return flags.objection(arguments, inside)
 
 
-def _sed(arguments: Sequence[str], inside: Inside) -> str | None:
-    if any(each == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", each) for each in arguments):
+def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
+    if any(argument == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument) for argument in arguments):
         return "its flags are not plain"
     scripts = [script for flag, script in pairwise(arguments) if flag == "-e"]
-    scripts = scripts or [each for each in arguments if not each.startswith("-")][:1]
-    if not scripts or not all(map(_SED_PRINT.fullmatch, scripts)):
+    if not scripts:
+        scripts = [argument for argument in arguments if not argument.startswith("-")][:1]
+    if not scripts or not all(map(_SED_SCRIPT.fullmatch, scripts)):
         return "the script is not plain"
-    return _SED.objection(arguments, inside)
+    return _SED_FLAGS.objection(arguments, inside)
 
 
-def _awk(arguments: Sequence[str], inside: Inside) -> str | None:
-    rest = list(arguments)
-    if rest and re.fullmatch(r"-F.", rest[0]):
-        rest.pop(0)
-    if not rest or not _AWK.fullmatch(rest.pop(0)):
+def _check_awk(arguments: Sequence[str], inside: Inside) -> str | None:
+    remaining = list(arguments)
+    if remaining and re.fullmatch(r"-F.", remaining[0]):
+        remaining.pop(0)
+    if not remaining or not _AWK_PROGRAM.fullmatch(remaining.pop(0)):
         return "the program is not plain"
-    return _unknown(rest, lambda each: each[:1] != "-" and "=" not in each and inside(each))
-
-
-def _jq(arguments: Sequence[str], inside: Inside) -> str | None:
-    filters = [each for each in arguments if not each.startswith("-")][:1]
-    if not filters or not _JQ_FILTER.fullmatch(filters[0]):
-        return "the filter is not plain"
-    return _JQ.objection(arguments, inside)
-
-
-def _git(arguments: Sequence[str], inside: Inside) -> str | None:
-    rest = list(arguments)
-    if rest and rest[0] in ("--no-pager", "-P"):
-        rest.pop(0)
-    if rest == ["stash", "list"]:
-        return None
-    if not rest or rest[0] not in _GIT:
-        return f"git {' '.join(rest[:1])} is not known to only read"
-    part, *given = rest
-    known, most = _GIT[part]
-    end = given.index("--") if "--" in given else len(given)
-    flags = [each for each in given[:end] if each.startswith("-")]
-    operands = [each for each in given[:end] if not each.startswith("-")] + given[end + 1 :]
-    unknown = _unknown(flags, known.fullmatch)
-    if unknown:
-        return f"git {part} {unknown}"
-    if len(operands) > most:
-        return f"git {part} with a name may write"
-    magic = next(filter(_is_magic, operands), None)
-    if magic:
-        return f"“{magic}” may lead out of the workspace"
-    return _outside(operands, inside)
-
-
-def _is_magic(operand: str) -> bool:
-    """Tell if git may read an operand as another place: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
-    _, colon, path = operand.partition(":")
-    return operand.startswith(":") or (
-        bool(colon) and (path[:1] in ("/", "~") or ".." in re.split("[/:]", path))
+    return _find_unknown(
+        remaining, lambda argument: argument[:1] != "-" and "=" not in argument and inside(argument)
     )
 
 
-_MORE: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
-    "date": _date,
+def _check_jq(arguments: Sequence[str], inside: Inside) -> str | None:
+    filters = [argument for argument in arguments if not argument.startswith("-")][:1]
+    if not filters or not _JQ_FILTER.fullmatch(filters[0]):
+        return "the filter is not plain"
+    return _JQ_FLAGS.objection(arguments, inside)
+
+
+def _check_git(arguments: Sequence[str], inside: Inside) -> str | None:
+    remaining = list(arguments)
+    if remaining and remaining[0] in ("--no-pager", "-P"):
+        remaining.pop(0)
+    if remaining == ["stash", "list"]:
+        return None
+    if not remaining or remaining[0] not in _GIT_SUBCOMMANDS:
+        return f"git {' '.join(remaining[:1])} is not known to only read"
+    subcommand, *words = remaining
+    flag_pattern, max_operands = _GIT_SUBCOMMANDS[subcommand]
+    end = words.index("--") if "--" in words else len(words)
+    flags = [word for word in words[:end] if word.startswith("-")]
+    operands = [word for word in words[:end] if not word.startswith("-")] + words[end + 1 :]
+    unknown = _find_unknown(flags, flag_pattern.fullmatch)
+    if unknown:
+        return f"git {subcommand} {unknown}"
+    if len(operands) > max_operands:
+        return f"git {subcommand} with a name may write"
+    magic = next(filter(_is_magic, operands), None)
+    if magic:
+        return f"“{magic}” may lead out of the workspace"
+    return _find_outside(operands, inside)
+
+
+def _is_magic(operand: str) -> bool:
+    """Tell if git may resolve an operand elsewhere: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+    if operand.startswith(":"):
+        return True
+    _, colon, path = operand.partition(":")
+    return bool(colon) and (path[:1] in ("/", "~") or ".." in re.split("[/:]", path))
+
+
+_CHECKS: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
+    "date": _check_date,
     "echo": lambda _, __: None,
-    "printf": _printf,
-    "find": _find,
-    "rg": _rg,
-    "sed": _sed,
-    "awk": _awk,
-    "jq": _jq,
-    "git": _git,
+    "printf": _check_printf,
+    "find": _check_find,
+    "rg": _check_rg,
+    "sed": _check_sed,
+    "awk": _check_awk,
+    "jq": _check_jq,
+    "git": _check_git,
 }
