@@ -1,4 +1,4 @@
-"""Routes of rules, grants and slash commands: the same as with words in every chat."""
+"""Routes of rules, grants and slash commands. They run the same commands that people type in a chat."""
 
 from typing import Annotated
 
@@ -18,41 +18,41 @@ from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
 
 router = api_routes("rules", prefix="/api")
 
-_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
+_FAULT_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 
 @router.get("/rules", summary="The current policy and the rules that concern you")
 async def in_force(actor: Caller, site: SiteDep) -> Rules:
     """For admins (``everything``) all; for others their roles and grants, and the rules of where they are."""
-    found = await site.channel.admin.current(actor)
-    policy = found.policy
+    current = await site.channel.admin.current(actor)
+    policy = current.policy
     misfits = await site.channel.registry.misfits(policy.book)
-    mine = found.whose.accounts if found.whose else None
+    accounts = current.whose.accounts if current.whose else None
     return Rules(
-        everything=found.whose is None,
+        everything=current.whose is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
         paused=policy.book.paused,
-        roles={role: sorted(policy.holders(role) & (mine or policy.holders(role))) for role in Role},
+        roles={role: sorted(policy.holders(role) & (accounts or policy.holders(role))) for role in Role},
         rules=[
             RuleView(
-                id=each.rule.id,
+                id=held_rule.rule.id,
                 words=words,
-                set_by=each.by,
-                set_at=each.at,
-                until=each.rule.limits.until if each.rule.limits else None,
-                trouble=misfits.get(each.rule.id),
+                set_by=held_rule.by,
+                set_at=held_rule.at,
+                until=held_rule.rule.limits.until if held_rule.rule.limits else None,
+                trouble=misfits.get(held_rule.rule.id),
             )
-            for each, words in found.rules
+            for held_rule, words in current.rules
         ],
-        grants=[GrantView.model_validate(each) for each in found.grants],
+        grants=[GrantView.model_validate(held_rule) for held_rule in current.grants],
     )
 
 
 @router.post("/rules", summary="Set a rule", status_code=201)
 async def set_rule(body: AnyRule, actor: Caller, site: SiteDep) -> RuleSet:
     """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
-    reply = await _say(site, actor, body.words)
+    reply = await _run_command(site, actor, body.words)
     return RuleSet(id=reply.rule, text=reply.text)
 
 
@@ -69,13 +69,15 @@ class Attempt(Body):
 @router.post("/rules/try", summary="For admins: what a rule would have changed")
 async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
     """Nothing is set. Over writes only, newest first, by the risk that was stored."""
-    words = f"{body.rule} last {body.days}d" + (f" before {body.before}" if body.before else "")
+    words = f"{body.rule} last {body.days}d"
+    if body.before:
+        words += f" before {body.before}"
     address = Address(NAME, key_of(actor, "console"))
     try:
-        found = await site.channel.admin.try_rule(Command(actor, "approvals", words, address))
+        trial = await site.channel.admin.try_rule(Command(actor, "approvals", words, address))
     except NodError as error:
         raise Fault(422, error.message) from None
-    return TriedBody.model_validate(found)
+    return TriedBody.model_validate(trial)
 
 
 @router.delete("/rules/{rule_id}", summary="Drop a rule")
@@ -83,13 +85,13 @@ async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """404 where no such rule is current."""
-    return await _change(site, actor, f"drop {rule_id}")
+    return await _run_change(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
 async def pause(body: Pausing, actor: Caller, site: SiteDep) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
-    return await _say_for_person(site, actor, "pause" if body.paused else "resume")
+    return await _run_for_text(site, actor, "pause" if body.paused else "resume")
 
 
 @router.get("/grants", summary="What is allowed without asking")
@@ -103,20 +105,20 @@ async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: SiteDep
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
-    return await _change(site, actor, f"revoke {label}")
+    return await _run_change(site, actor, f"revoke {label}")
 
 
-async def _change(site: Site, actor: Actor, words: str) -> SaidBody:
-    """End what the words name. Raises Missing where there is no such thing."""
-    reply = await _say(site, actor, words)
+async def _run_change(site: Site, actor: Actor, words: str) -> SaidBody:
+    """Run a command that ends a rule or grant. Raises Missing if there is none."""
+    reply = await _run_command(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)
     return SaidBody(text=reply.text)
 
 
-async def _say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
-    """Run a command like `_say`, and return its answer for the person."""
-    return SaidBody(text=(await _say(site, actor, *words)).text)
+async def _run_for_text(site: Site, actor: Actor, *words: str) -> SaidBody:
+    """Run a command, and return its answer as text. Raises Fault if it is refused or invalid."""
+    return SaidBody(text=(await _run_command(site, actor, *words)).text)
 
 
 class Spoken(Body):
@@ -132,15 +134,15 @@ class Spoken(Body):
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
 async def command(body: Spoken, actor: Caller, site: SiteDep) -> SaidBody:
-    return await _say_for_person(site, actor, body.text, body.name, body.conversation_id or "console")
+    return await _run_for_text(site, actor, body.text, body.name, body.conversation_id or "console")
 
 
-async def _say(
+async def _run_command(
     site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
-    """Say the words after a slash command, an admin's by default. Raises Fault where they do not fit."""
+    """Run a slash command, ``/approvals`` by default. Raises Fault if it is refused or invalid."""
     address = Address(NAME, key_of(actor, conversation_id))
     reply = await site.take_in(Command(actor, name, words, address))
-    if reply.answer in _STATUS:
-        raise Fault(_STATUS[reply.answer], reply.text)
+    if reply.answer in _FAULT_STATUS:
+        raise Fault(_FAULT_STATUS[reply.answer], reply.text)
     return reply

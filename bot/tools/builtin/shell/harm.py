@@ -1,7 +1,6 @@
-"""Commands that lose something or reach people, and those that run code that Nod can't inspect.
+"""Recognises commands that lose something, reach people, or run code that Nod can't inspect.
 
-A name that is not here and not on the reading list writes; so these lists only lift a command, never
-lower it.
+A program that is neither here nor in `reads` counts as writing, so these lists can only raise a risk.
 """
 
 import re
@@ -16,7 +15,7 @@ from bot.tools.builtin.shell.losing import (
     find_loss,
 )
 
-_RUNS = frozenset({
+_RUNS_CODE = frozenset({
     # shells, and words of a shell that change what later words mean
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "eval", "exec",
     "source", ".", "command", "builtin", "coproc", "trap", "alias", "unalias", "enable", "export",
@@ -33,34 +32,34 @@ _RUNS = frozenset({
     "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so", "psql", "mysql",
     "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli", "clickhouse-client", "duckdb",
 })  # fmt: skip
-_LANGUAGES = frozenset({  # what the program does stands somewhere else: people judge whether to run it
+_LANGUAGES = frozenset({  # they run code from elsewhere; people decide whether to run it
     "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish",
     "awk", "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
     "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
     "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
 })  # fmt: skip
-_NUMBERED = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
+_VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
-_DEVICES = re.compile(r"/(proc|dev|sys)(/|$)")
-_GIT_KNOWN = frozenset({
+_DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")
+_GIT_SUBCOMMANDS = frozenset({
     "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
     "revert", "cherry-pick", "rebase", "init", "clone", "mv", "remote", "apply", "am", "notes", "status",
     "log", "diff", "show", "rev-parse", "ls-files", "blame", "describe", "reflog", "shortlog", "grep",
     "ls-remote", "ls-tree", "cat-file", "rev-list", "version", "help",
 })  # fmt: skip
-_GIT_LONG = (
+_GIT_LONG_FLAGS = (
     "--force", "--mirror", "--delete", "--prune", "--hard", "--merge", "--keep", "--exec", "--upload-pack",
     "--receive-pack", "--config", "--discard-changes", "--orphan", "--ext-diff", "--open-files-in-pager",
     "--output", "--no-index", "--template", "--textconv", "--strategy", "--contents",
     "--recurse-submodules", "--abort", "--skip", "--quit",
 )  # fmt: skip
-_GIT_LETTERS = {
+_GIT_FLAG_LETTERS = {
     "push": "fd", "branch": "dDMCf", "tag": "df", "switch": "fC", "clone": "uc", "rebase": "xs", "grep": "O",
     "pull": "fs", "fetch": "fpP", "merge": "s", "add": "f", "mv": "f", "notes": "f", "revert": "s",
     "cherry-pick": "s",
 }  # fmt: skip
-_GIT_WORDS = {
+_GIT_HARMFUL_WORDS = {
     "stash": {"drop", "clear", "pop"},
     "remote": {"remove", "rm", "prune", "set-url", "add", "rename", "update"},
     "reflog": {"expire", "delete", "drop"},
@@ -69,21 +68,23 @@ _GIT_WORDS = {
 
 
 def program_name(word: str) -> str:
-    """Return one name for one program: ``/usr/bin/Python3.11`` → ``python``."""
-    return _NUMBERED.sub("", word.rpartition("/")[2].lower()) or word
+    """Return the name of a program without its folder and version: ``/usr/bin/Python3.11`` → ``python``."""
+    return _VERSION_SUFFIX.sub("", word.rpartition("/")[2].lower()) or word
 
 
 def harm(words: Sequence[str], *, fed: bool) -> str | None:
-    """Return why this command may lose something or cannot be judged; None when it only writes."""
+    """Return why a command may lose something or can't be judged; None if it only writes.
+
+    ``fed``: it reads the output of another command.
+    """
     program, arguments = program_name(words[0]), words[1:]
     names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
     if names & LOSES or program.startswith("mkfs"):
         return f"“{program}” can lose something"
     if names & SENDS:
         return f"“{program}” sends something"
-    if names & (_RUNS | RUNS_ELSEWHERE) or (
-        fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))
-    ):
+    runs_input = program.endswith("sh") or (names & _LANGUAGES and not _list_operands(arguments))
+    if names & (_RUNS_CODE | RUNS_ELSEWHERE) or (fed and runs_input):
         return f"“{program}” runs code that Nod can't inspect"
     device = next(filter(on_system, words), None)
     if device:
@@ -91,19 +92,18 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
     check = _CHECKS.get(program)
     if check:
         return check(arguments)
-    part = HARMLESS_PARTS.get(PART_OF.get(program, program))
-    if part:
-        known = bool(arguments) and arguments[0] in part
-        if known:
+    harmless_subcommands = HARMLESS_PARTS.get(PART_OF.get(program, program))
+    if harmless_subcommands:
+        if arguments and arguments[0] in harmless_subcommands:
             return None
         return f"“{' '.join([program, *arguments[:1]])}” can lose something"
     return find_loss(program, arguments) or find_loss(words[0].rpartition("/")[2], arguments)
 
 
 def runs_code(words: Sequence[str]) -> str | None:
-    """Return why what this command does can't be told from its words, where `harm` finds nothing in them."""
+    """Return why a command runs code that its words don't show, even if `harm` has no objection to them."""
     program = program_name(words[0])
-    if "/" in words[0] and not _in_system(words[0]):
+    if "/" in words[0] and not _is_in_system_folder(words[0]):
         return f"“{words[0]}” runs code that Nod can't inspect"
     if program in _LANGUAGES:
         return f"“{program}” runs code that Nod can't inspect"
@@ -113,98 +113,101 @@ def runs_code(words: Sequence[str]) -> str | None:
 
 
 def on_system(word: str) -> bool:
-    """Tell if a word names a device or a process: a way to disks and to secrets of other processes."""
-    reaches = word.startswith("/") or ".." in word or "=/" in word
-    return reaches and word != "/dev/null" and bool(_DEVICES.search(re.sub(r"/(\./|/)+", "/", word)))
+    """Tell if a word is a path to a device or a process, and so to disks or to secrets of other processes."""
+    can_leave = word.startswith("/") or ".." in word or "=/" in word
+    return can_leave and word != "/dev/null" and bool(_DEVICE_PATH.search(re.sub(r"/(\./|/)+", "/", word)))
 
 
-def _in_system(path: str) -> bool:
+def _is_in_system_folder(path: str) -> bool:
     return any(path.startswith(folder) and "/" not in path[len(folder) :] for folder in _SYSTEM_FOLDERS)
 
 
-def _plain(arguments: Sequence[str]) -> list[str]:
-    return [each for each in arguments if not each.startswith("-")]
+def _list_operands(arguments: Sequence[str]) -> list[str]:
+    return [argument for argument in arguments if not argument.startswith("-")]
 
 
-def _matching(pattern: str, words: str) -> Callable[[Sequence[str]], str | None]:
-    """Return a check that objects to arguments matching a pattern; ``{}`` in the words is the argument."""
+def _object_to(pattern: str, reason: str) -> Callable[[Sequence[str]], str | None]:
+    """Return a check that objects to arguments that match a pattern; ``{}`` in ``reason`` is the argument."""
     harmful = re.compile(pattern)
 
     def check(arguments: Sequence[str]) -> str | None:
-        return next((words.format(each) for each in arguments if harmful.match(each)), None)
+        for argument in arguments:
+            if harmful.match(argument):
+                return reason.format(argument)
+        return None
 
     return check
 
 
-def _tee(arguments: Sequence[str]) -> str | None:
+def _check_tee(arguments: Sequence[str]) -> str | None:
     if "-a" in arguments or "--append" in arguments:
         return None
     return "“tee” overwrites a file"
 
 
-def _tar(arguments: Sequence[str]) -> str | None:
-    flags = [each if each.startswith("-") else f"-{each}" for each in arguments[:1]]  # “tar xf” is “-xf”
-    return _packs([*flags, *arguments[1:]])
+def _check_tar(arguments: Sequence[str]) -> str | None:
+    first = [argument if argument.startswith("-") else f"-{argument}" for argument in arguments[:1]]
+    return _check_tar_flags([*first, *arguments[1:]])  # “tar xf” is “tar -xf”
 
 
-def _git(arguments: Sequence[str]) -> str | None:
-    """Return the harm of a git command: what it loses, overwrites remotely, or runs.
+def _check_git(arguments: Sequence[str]) -> str | None:
+    """Return why a git command may lose something, overwrite a remote, or run a program.
 
-    A subcommand that is not known could be an alias, which is any program.
+    An unknown subcommand could be an alias, which can run any program.
     """
-    rest = list(arguments)
-    while rest[:1] and rest[0] in ("--no-pager", "-P", "--no-optional-locks"):
-        rest.pop(0)
-    while rest[:1] == ["-c"]:
-        rest = rest[2:]
-    if not rest or rest[0] not in _GIT_KNOWN:
-        return f"“{' '.join(['git', *rest[:1]])}” can lose something, or is not known here"
-    part, given = rest[0], rest[1:]
-    for each in given:
-        name = each.partition("=")[0]
-        if name[:2] == "--" and name[2:] and _means(name, _GIT_LONG):
-            return f"“git {part} {name}” can lose something or run a program"
-        if re.match(r"-[^-]", each) and set(each[1:]) & set(_GIT_LETTERS.get(part, "")):
-            return f"“git {part} {each}” can lose something or run a program"
-        if each in _GIT_WORDS.get(part, ()) or "::" in each:
-            return f"“git {part} {each}” can lose something or run a program"
-        if part in ("push", "fetch", "pull") and each[:1] in ("+", ":"):
-            return f"“git {part} {each}” overwrites or deletes what is at the end"
-    if part == "checkout" and given[:1] != ["-b"]:
+    remaining = list(arguments)
+    while remaining[:1] and remaining[0] in ("--no-pager", "-P", "--no-optional-locks"):
+        remaining.pop(0)
+    while remaining[:1] == ["-c"]:
+        remaining = remaining[2:]
+    if not remaining or remaining[0] not in _GIT_SUBCOMMANDS:
+        return f"“{' '.join(['git', *remaining[:1]])}” can lose something, or is not known here"
+    subcommand, subcommand_arguments = remaining[0], remaining[1:]
+    for argument in subcommand_arguments:
+        name = argument.partition("=")[0]
+        if name[:2] == "--" and name[2:] and _matches_flag(name, _GIT_LONG_FLAGS):
+            return f"“git {subcommand} {name}” can lose something or run a program"
+        if re.match(r"-[^-]", argument) and set(argument[1:]) & set(_GIT_FLAG_LETTERS.get(subcommand, "")):
+            return f"“git {subcommand} {argument}” can lose something or run a program"
+        if argument in _GIT_HARMFUL_WORDS.get(subcommand, ()) or "::" in argument:
+            return f"“git {subcommand} {argument}” can lose something or run a program"
+        if subcommand in ("push", "fetch", "pull") and argument[:1] in ("+", ":"):
+            return f"“git {subcommand} {argument}” overwrites or deletes what is at the end"
+    if subcommand == "checkout" and subcommand_arguments[:1] != ["-b"]:
         return "“git checkout” can throw changes away. “git switch” does not"
     return None
 
 
-def _means(name: str, known: Sequence[str]) -> bool:
-    """Tell if a long flag is one of these, also longer (--force-with-lease) or abbreviated (--forc)."""
-    return any(each.startswith(name) or name.startswith(each) for each in known)
+def _matches_flag(name: str, flags: Sequence[str]) -> bool:
+    """Tell if a long flag is one of ``flags``, or is longer (--force-with-lease) or shorter (--forc)."""
+    return any(flag.startswith(name) or name.startswith(flag) for flag in flags)
 
 
-_packs = _matching(
+_check_tar_flags = _object_to(
     r"--(ab|ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IFPU]|[^-/][^/]*:",
     "“tar {}” can run a program or lose files",
 )
-_modes = _matching(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
-_curl = _matching(
+_check_modes = _object_to(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
+_check_curl = _object_to(
     r"-[A-Za-z]*[XoOTKdFcDQ]|--(req|out|up|re|conf|d|fo|j|tr|std|lib|etag-s|hs|alt|cookie-|quo|mail)"
     r"|.*%output\{",
     "“curl {}” sends or overwrites something",
 )
-_wget = _matching(
+_check_wget = _object_to(
     r"-[A-Za-z]*[XoOTKdFeNrm]|--(req|out|up|re|conf|d|fo|post|body|m|use-as|ex|in|sa|warc|ti|rej)",
     "“wget {}” sends or overwrites something",
 )
 _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
-    "git": _git,
-    "find": _matching(r"-(delete|exec|ok|fprint|fls)", "“find {}” changes what it finds"),
-    "sort": _matching(r"-[A-Za-z]*o|--(o|com)", "“sort {}” overwrites a file or runs a program"),
-    "chmod": _modes,
-    "chown": _modes,
-    "chgrp": _modes,
-    "tee": _tee,
-    "ln": _matching(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
-    "curl": _curl,
-    "wget": _wget,
-    "tar": _tar,
-    "bsdtar": _tar,
+    "git": _check_git,
+    "find": _object_to(r"-(delete|exec|ok|fprint|fls)", "“find {}” changes what it finds"),
+    "sort": _object_to(r"-[A-Za-z]*o|--(o|com)", "“sort {}” overwrites a file or runs a program"),
+    "chmod": _check_modes,
+    "chown": _check_modes,
+    "chgrp": _check_modes,
+    "tee": _check_tee,
+    "ln": _object_to(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
+    "curl": _check_curl,
+    "wget": _check_wget,
+    "tar": _check_tar,
+    "bsdtar": _check_tar,
 }

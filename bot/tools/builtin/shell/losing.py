@@ -1,6 +1,7 @@
-"""The words of programs that lose something or reach people: users, packages, disks, databases, clouds.
+"""Lists programs, and their words and flags, that lose something, send something, or run code elsewhere.
 
-They only lift a command. What is on no list here, and does not read, writes.
+`harm` looks commands up here. A match can only raise a command's risk: one without a match, which does not
+only read, still counts as writing.
 """
 
 import re
@@ -57,7 +58,7 @@ HARMLESS_PARTS = {
     "flyway": {"info", "validate", "version", "migrate"},
     "helmfile": {"diff", "list", "template", "lint", "build", "status"},
 }
-"""What alone is no loss, by program; a word that is not here may be one."""
+"""The subcommands that lose nothing, by program; any other subcommand may."""
 PART_OF = {
     "podman": "docker",
     "nerdctl": "docker",
@@ -66,12 +67,12 @@ PART_OF = {
     "terragrunt": "terraform",
 }
 
-_PACKAGES = frozenset({
+_PACKAGE_MANAGERS = frozenset({
     "npm", "pnpm", "yarn", "pip", "pip3", "pipx", "uv", "poetry", "cargo", "go", "gem", "composer", "apt",
     "apt-get", "aptitude", "brew", "dnf", "yum", "apk", "zypper", "conda", "mamba",
 })  # fmt: skip
-_NAMES_FOLLOW = frozenset({"install", "add", "i", "get", "search", "info", "show", "test", "t"})
-_DEEP = frozenset({
+_BEFORE_PACKAGE_NAMES = frozenset({"install", "add", "i", "get", "search", "info", "show", "test", "t"})
+_DEEP_VERBS = frozenset({
     "aws", "gcloud", "gsutil", "bq", "az", "azcopy", "doctl", "heroku", "fly", "flyctl", "vercel",
     "netlify", "hcloud", "linode-cli", "oci", "ibmcloud", "scw", "openstack", "eksctl", "kops", "sam",
     "serverless", "sls", "gh", "glab", "hub", "firebase", "supabase", "wrangler", "railway", "aliyun",
@@ -80,22 +81,22 @@ _DEEP = frozenset({
     "velero", "samba-tool", "ipa", "nodetool", "argocd", "flux", "istioctl", "minikube", "kind", "k3d",
     "rosa", "jenkins-cli", "snyk", "auth0", "stripe",
 })  # fmt: skip
-"""Programs whose verb may stand deep in the words, after the names of services and the values of options."""
-_FEW_WORDS, _MANY_WORDS = 3, 8
-_MIN_OPTION_CHARS = 5  # of a long option that is cut short
+"""Programs whose verb may come late, after the names of services and the values of options."""
+_MAX_VERB_WORDS, _MAX_DEEP_VERB_WORDS = 3, 8
+_MIN_OPTION_CHARS = 5  # of an abbreviated long option
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
     r"|uninstall|unmerge|unregistervm|kill|terminate|revoke|reset|clean|cleanup|exec|flush(all|db)?|rollback|revert"
     r"|down|downgrade|truncate|yank|forget|expunge|expire|evict|deregister|decommission|undefine|obliterate"
     r"|abandon|nuke|gc|zap|deintegrate|clobber|mrproper|(dist|real|maintainer-)clean|(user|group)del|autoremove|autopurge|autoclean|send|strip"
 )
-_LAST_WORDS = re.compile(
+_LOSING_VERBS = re.compile(
     rf"({_VERBS})([-_:].*)?"
     r"|.*[:.-](delete|destroy|drop|purge|del|rollback|revert|undo|down|reset|remove|flush|fresh)([:-]all)?"
     r"|/delete",
     re.IGNORECASE,
 )
-_CLOUD_WORDS = re.compile(
+_LOSING_CLOUD_VERBS = re.compile(
     r"(detach|disable|disassociate|deactivate|restore|cancel|stop-app|stop_app|force|merge|archive|put-bucket-policy"
     r"|schedule-key-deletion|empty|unset|clear|seal|leave|stop|undeploy|invalidate|rewind|failover|rename"
     r"|transfer|pub|request|gc|scale-down|rotate|reboot|undelete|batch-delete|bulk-delete|force-delete"
@@ -109,7 +110,7 @@ _LOSING_FLAGS = re.compile(
     r"|allow-downgrades|clear-selections|visibility|overwrite|replace|rotate)([-_=].*)?"
 )
 
-_PARTS: dict[str, str] = {  # words and flags that lose something, of one program
+_LOSING_WORDS: dict[str, str] = {  # words and flags that lose something, by program
     "apt": "remove purge dist-upgrade full-upgrade",
     "dpkg": "--force-all --force-depends --force-remove-essential --force-overwrite",
     "dnf": "remove erase undo distro-sync swap",
@@ -188,16 +189,16 @@ _PARTS: dict[str, str] = {  # words and flags that lose something, of one progra
     "poetry": "remove clear",
     "vboxmanage": "poweroff unregistervm closemedium",
 }
-_SAME_PARTS = {
+_SAME_WORDS = {
     "apt-get": "apt", "aptitude": "apt", "yum": "dnf", "microdnf": "dnf", "pip3": "pip", "pnpm": "npm",
     "yarn": "npm", "rake": "rails", "7za": "7z", "7zz": "7z", "apache2ctl": "apachectl",
 }  # fmt: skip
-_LETTERS = {  # one-letter flags that lose something, alone or joined with others
+_LOSING_LETTERS = {  # one-letter flags that lose something, alone or joined, by program
     "dpkg": "rP", "rpm": "eFU", "pacman": "RcyU", "emerge": "Cc", "nix-env": "e", "htpasswd": "Dc",
     "zip": "dm", "fdupes": "d", "jdupes": "dlL", "kcat": "P", "kafkacat": "P", "tarsnap": "d",
     "unzip": "o", "grpcurl": "d", "rename": "f", "postqueue": "f", "update-initramfs": "d",
 }  # fmt: skip
-_PAIRS = {  # two words in a row, of which neither alone says it
+_LOSING_PAIRS = {  # two words in a row that only lose something together, by program
     "gh": {("workflow", "run"), ("secret", "set"), ("variable", "set"), ("alias", "set")},
     "glab": {("ci", "run"), ("variable", "set"), ("variable", "update")},
     "gcloud": {("app", "deploy"), ("run", "deploy"), ("functions", "deploy")},
@@ -212,54 +213,59 @@ _WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
 
 
 def find_loss(program: str, arguments: Sequence[str]) -> str | None:
-    """Return why the words of a program lose something or send it; None where they are not known to."""
-    plain = [word for word in arguments if not word.startswith("-")]
+    """Return why a program with these arguments loses or sends something; None if that is not known."""
+    operands = [word for word in arguments if not word.startswith("-")]
     flag = next(filter(_LOSING_FLAGS.fullmatch, arguments), None)
     if flag:
         return f"“{program} {flag}” can lose something"
-    letters = _LETTERS.get(program)
+    letters = _LOSING_LETTERS.get(program)
     if letters:
         for word in arguments:
             if re.match(r"-[A-Za-z]", word) and set(word[1:]) & set(letters):
                 return f"“{program} {word}” can lose something"
-    part = _PARTS.get(_SAME_PARTS.get(program, program), "").split()
-    losing = next((word for word in arguments if _is_part(word, part)), None)
+    losing_words = _LOSING_WORDS.get(_SAME_WORDS.get(program, program), "").split()
+    losing = next((word for word in arguments if _is_listed(word, losing_words)), None)
     if losing:
         return f"“{program} {losing}” can lose something"
-    pair = next((each for each in pairwise(plain) if each in _PAIRS.get(program, ())), None)
+    pairs = _LOSING_PAIRS.get(program, ())
+    pair = next((pair for pair in pairwise(operands) if pair in pairs), None)
     if pair:
         return f"“{' '.join((program, *pair))}” may not be undone"
     if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
         return f"“{program}” sends what it is given"
     if _LOSING_PROGRAM.fullmatch(program):
         return f"“{program}” can lose something"
-    if program in ("apt", "apt-get") and any(re.fullmatch(r"[a-z0-9.+-]+[a-z0-9]-", word) for word in plain):
+    if program in ("apt", "apt-get") and any(
+        re.fullmatch(r"[a-z0-9.+-]+[a-z0-9]-", word) for word in operands
+    ):
         return f"“{program}” removes a package whose name ends in “-”"
-    deep = program in _DEEP
-    for word in _leading(program, plain, _MANY_WORDS if deep else _FEW_WORDS):
-        if _LAST_WORDS.fullmatch(word) or (deep and _CLOUD_WORDS.fullmatch(word)):
+    has_deep_verbs = program in _DEEP_VERBS
+    max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
+    for word in _list_verb_candidates(program, operands, max_words):
+        if _LOSING_VERBS.fullmatch(word) or (has_deep_verbs and _LOSING_CLOUD_VERBS.fullmatch(word)):
             return f"“{program} {word}” may not be undone"
     return None
 
 
-def _is_part(word: str, part: Sequence[str]) -> bool:
-    """Tell whether a word is in a list, or one of its options with a value, cut short or joined."""
-    if word in part:
+def _is_listed(word: str, listed: Sequence[str]) -> bool:
+    """Tell if a word is in a list, or is an option of it with a value, abbreviated, or joined with others."""
+    if word in listed:
         return True
     if word.startswith("--"):
         name = word.partition("=")[0]
-        return len(name) >= _MIN_OPTION_CHARS and any(
-            each.startswith(name) for each in part if each.startswith("--")
-        )
+        options = [entry for entry in listed if entry.startswith("--")]
+        return len(name) >= _MIN_OPTION_CHARS and any(option.startswith(name) for option in options)
     joined = _JOINED_LETTERS.match(word)
-    letters = {each[1] for each in part if re.fullmatch("-[A-Za-z]", each)}
+    letters = {entry[1] for entry in listed if re.fullmatch("-[A-Za-z]", entry)}
     return joined is not None and not letters.isdisjoint(joined[0])
 
 
-def _leading(program: str, plain: Sequence[str], most: int) -> list[str]:
-    """Return the words that may be a verb: of a program that installs, those before the names of packages."""
-    words = list(plain[:most])
-    if program in _PACKAGES:
-        end = next((at for at, word in enumerate(words, 1) if word in _NAMES_FOLLOW), len(words))
+def _list_verb_candidates(program: str, operands: Sequence[str], max_words: int) -> list[str]:
+    """Return the first operands, which may be a verb; a package manager's without the names of packages."""
+    words = list(operands[:max_words])
+    if program in _PACKAGE_MANAGERS:
+        end = next(
+            (position for position, word in enumerate(words, 1) if word in _BEFORE_PACKAGE_NAMES), len(words)
+        )
         return words[:end]
     return words
