@@ -10,7 +10,7 @@ import pytest
 
 from bot.agent.openai.arrangement import UserTexts, arrange, short_id
 from bot.agent.openai.model import OpenAIModel
-from bot.agent.openai.refused_parts import find_tools, is_of_reasoning, is_of_tools
+from bot.agent.openai.refused_parts import blames_tool, find_tools, rejects_reasoning
 from bot.domain.model import (
     AssistantText,
     Busy,
@@ -165,7 +165,7 @@ async def test_signatures_that_a_server_no_longer_knows_are_not_sent_again(talk,
         if any("reasoning_details" in message for message in body["messages"]):
             raise RefusalError(words)
 
-    assert is_of_reasoning(words)
+    assert rejects_reasoning(words)
     server, model = await talk(Dialect("signed", look, plain_error))
     call = ToolCall("c", "look", "{}", {"model": "m", "answer": {"reasoning_details": [{"signature": "x"}]}})
     server.reply(say("fine"), say("fine"))
@@ -184,7 +184,7 @@ def test_a_refusal_names_tools_by_place_or_name_only():
     )
     assert find_tools("your search was too long", names) == []
     assert find_tools("tools[99].function", names) == []
-    assert not is_of_tools("messages.3: Unexpected role")
+    assert not blames_tool("messages.3: Unexpected role")
 
 
 HISTORIES = {
