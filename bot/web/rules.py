@@ -109,7 +109,7 @@ async def revoke(
 
 
 async def _run_change(site: Site, actor: Actor, words: str) -> SaidBody:
-    """Run a command that ends a rule or grant. Raises Missing if there is none."""
+    """Run a command that ends a rule or grant. Raises Missing without such a rule or grant."""
     reply = await _run_command(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)

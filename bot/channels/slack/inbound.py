@@ -369,7 +369,7 @@ class Events:
     async def _check_end(self, team: str, why: str) -> None:
         """Ask Slack if an installation has ended: the event may arrive after a new installation.
 
-        If Slack does not answer in time, its response to the next call will tell.
+        Without an answer in time, Slack's response to the next call will tell.
         """
         try:
             async with asyncio.timeout(_LOOKUP_SECONDS):

@@ -275,7 +275,7 @@ class Workspaces(AsyncAuthorize):
         return Workspace(row.team, row.token, row.bot_id, row.bot_user, organisation)
 
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
-        """Return the installation that a signed request is for, or None if there is none.
+        """Return the installation that a signed request is for, or None without one.
 
         The bot that posted the pressed message or view decides. The workspaces that the request names count
         only after that: the person's own workspace may have an installation of its own.
@@ -373,7 +373,7 @@ class Workspaces(AsyncAuthorize):
         return await self._load_organisation(team) in organisations
 
     async def _load_organisation(self, team: str) -> str:
-        """Return the organisation of a workspace; empty if there is none, or Slack does not answer.
+        """Return the organisation of a workspace; empty without one, or without an answer of Slack.
 
         It is cached for an hour, a missing answer for a minute.
         """

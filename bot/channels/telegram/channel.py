@@ -131,7 +131,7 @@ class TelegramChannel(Platform):
         ] = {}  # the resolved state that each card shows, by its message
         self._delayed_presses: deque[str] = deque(
             maxlen=_MAX_DELAYED_PRESSES
-        )  # ids of presses that were told so
+        )  # ids of presses whose delay was told
         self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot

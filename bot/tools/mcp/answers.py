@@ -31,7 +31,7 @@ _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
 def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
-    """Return the answer in a body, even a malformed one; None if there is none.
+    """Return the answer in a body, even a malformed one; None without one.
 
     Servers leave out the protocol's version, write an error as a text, or a result that is no object; the
     last becomes an error with its words. ``asked``: the id of the request, by default the body's own.

@@ -112,7 +112,7 @@ class Http:
 
     @property
     def signs_in(self) -> bool:
-        """True if people sign in there: the entry has no token of its own."""
+        """True if people sign in there, since the entry has no token."""
         return not any(name.lower() == "authorization" for name in self.headers)
 
 

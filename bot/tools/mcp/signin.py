@@ -149,7 +149,7 @@ class Keys:
         return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send, other than ``refused``; None if there is none.
+        """Return a token to send, other than ``refused``; None without one.
 
         The row is read each time, since people sign in and out at any process.
         """

@@ -205,7 +205,7 @@ class OidcSignIn:
         tokens: Mapping[str, Any],
         claims: Mapping[str, Any],
     ) -> Mapping[str, Any]:
-        """Return the provider's user info; empty if there is none, or it is refused.
+        """Return the provider's user info; empty without any, or if it is refused.
 
         Some providers send the address only there, and some sign it. It must be of the same subject (OpenID
         Connect Core 1.0, 5.3.2).

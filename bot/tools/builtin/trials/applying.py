@@ -212,7 +212,7 @@ def _strip_change_time(mark: str) -> list[str]:
 
 
 def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
-    """Return the first path that is not as it was tried, in words; empty if there is none."""
+    """Return the first path that is not as it was tried, in words; empty if all are."""
     removed: set[str] = set()  # by earlier changes of the list
     for change in changes:
         is_same = False

@@ -315,7 +315,7 @@ def _find_modes(change: FileChange) -> tuple[str | None, str] | None:
 
 
 def as_words(state: FileState | None) -> str | None:
-    """Return a state's text, or its description if there is none; None for no state."""
+    """Return a state's text, or a description of a state without text; None for no state."""
     if state is None:
         return None
     text = state.text
