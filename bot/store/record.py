@@ -45,7 +45,8 @@ _ASKER_IN_PRIVATE = select(bindparam("asked_by")).where(_ASKED_HERE, _PLACE.c.pr
 _IN_CHAT, _IS_SHARED = _PROPOSAL.c.chat == _THIS_CHAT, _PROPOSAL.c.chat.is_not(None)
 _OF_ASKER = _PROPOSAL.c.requester == _ASKER_IN_PRIVATE
 _IS_SAME = _PROPOSAL.c.digest == bindparam("same")
-_KNOWN = select(_PROPOSAL.c.id).where(_IN_CHAT).limit(KNOWN_LEAST).subquery()
+_BEFORE = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are no earlier ones
+_KNOWN = select(_PROPOSAL.c.id).where(_IN_CHAT, _BEFORE).limit(KNOWN_LEAST).subquery()
 _COUNTED = select(func.count().label("known")).select_from(_KNOWN).subquery()
 
 
@@ -58,7 +59,7 @@ def _select_calls(*which: Any) -> Any:
         cast(_PROPOSAL.c.deciders, Text).label("deciders"),
         case((_IS_SAME, cast(_PROPOSAL.c.votes, Text))).label("votes"),
     )
-    newest = found.where(*which, _PROPOSAL.c.tool_name == bindparam("tool"))
+    newest = found.where(*which, _BEFORE, _PROPOSAL.c.tool_name == bindparam("tool"))
     return select(newest.order_by(_PROPOSAL.c.created_at.desc()).limit(MAX_CALLS + 1).subquery())
 
 
@@ -159,9 +160,10 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
         "tool": proposal.tool_name,
         "asked_by": str(proposal.requester),
         "same": proposal.digest,
+        "answer": proposal.message_id,
     }
     found = session.connection().execute(_PAST_CALLS, given).all()
-    rows = [row for row in found if row.kind is not None and row.message_id != proposal.message_id]
+    rows = [row for row in found if row.kind is not None]
     calls = [
         EarlierCall(row.created_at, row.message_id, row.arguments, _find_decliners(row))
         for row in sorted(rows, key=attrgetter("created_at"), reverse=True)

@@ -220,3 +220,10 @@ def test_the_two_most_telling_facts_are_said() -> None:
         "Ben and 1 other have declined this before",
         "the address x@y.test is new",
     ]
+
+
+async def test_the_calls_of_one_answer_are_no_past_of_each_other(nod: Nod) -> None:
+    calls = (call("paint", lamp=f"{n}", color="red") for n in range(2 * KNOWN_LEAST))
+    rows = await nod.asked(*calls, at=HALL, private=False)
+    assert len(rows) == 2 * KNOWN_LEAST
+    assert {row.record for row in rows} == {()}
