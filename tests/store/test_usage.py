@@ -48,7 +48,7 @@ def test_a_token_is_told_by_its_holder_until_it_is_revoked(database: Database, c
     token = database.write_now(tokens.issue, "ci", ANA, clock())
     found = database.read_now(tokens.find_holder, token, clock())
     assert found is not None
-    assert found.name == "ci"
+    assert str(found.actor) == "http:ci"
     for wrong in (token[:-1], token + "x", "nod_", ""):
         assert database.read_now(tokens.find_holder, wrong, clock()) is None
     [ended] = database.write_now(tokens.revoke_token, "ci", ANA, clock())
