@@ -136,8 +136,8 @@ class App:
     cluster: Cluster
     own: OwnTools
     mcp: Servers
-    count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
-    watched: WebServer | None  # /metrics of a process that serves nothing else
+    begin_metrics: Callable[[], Awaitable[None]] | None  # begins to count; None without NOD_METRICS_TOKEN
+    metrics_web: WebServer | None  # serves /metrics on a port of its own
     models: Sequence[Model]
 
     @contextlib.asynccontextmanager
@@ -163,8 +163,8 @@ class App:
             migrations.upgrade(self.database.engine)
             self._apply_keys()
             self._end_outgrown_grants()
-            if self.count is not None:
-                await self.count()
+            if self.begin_metrics is not None:
+                await self.begin_metrics()
             await stack.enter_async_context(self.cluster.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
@@ -189,18 +189,18 @@ class App:
                     stack.push_async_callback(self.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
-            elif self.watched is not None:
-                stack.push_async_callback(self.watched.stop)
-                await self.watched.start()
+            elif self.metrics_web is not None:
+                stack.push_async_callback(self.metrics_web.stop)
+                await self.metrics_web.start()
             await self.core.recovery.take_over(self.clock())
             self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
             await self.core.recovery.recover(self.clock(), starting=True)
             if ticking:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
-            watch = asyncio.create_task(self._watch(), name="rings")
+            watch = asyncio.create_task(self._watch(), name="cluster changes")
             stack.push_async_callback(cancel_and_wait, watch)
-            if self.settings.public_url:  # a proxy asks again before the server is gone
+            if self.settings.public_url and ticking:  # a proxy asks again before the server is gone
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
             stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
@@ -258,7 +258,8 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those of the settings.
 
-    ``receives``: from channels and over HTTP; ``works``: runs turns and what was approved. On SQLite both.
+    ``receives``: this process takes in messages and HTTP requests. ``works``: it runs turns and approved
+    calls. On SQLite one process does both.
     """
     database = _open_database(settings)
 
@@ -272,30 +273,39 @@ def build(
     cluster.join(notifier)
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
-    channels: dict[str, Channel] = {}
+    channels: dict[str, Channel] = {}  # filled below; the parts read it only while Nod runs
     parts = make_parts(settings, database, policies, clock, site_url, channels)
-    registry, own, mcp = registry_of(parts, questions, toolsets)
-    named = [] if model else settings.models()
-    models = [model] if model else _models(named)
+    registry, own_tools, mcp = registry_of(parts, questions, toolsets)
+    named_models = [] if model else settings.models()
+    models = [model] if model else _models(named_models)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
-        models = _trace(models, named)
+        models = _trace(models, named_models)
     routes: list[BaseRoute] = []
-    count = watched = None
+    begin_metrics = metrics_web = None
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
-        models, count = [metrics.time_model(each) for each in models], metrics.begin
+        models, begin_metrics = [metrics.time_model(each) for each in models], metrics.begin
         token = settings.metrics_token.get_secret_value()
         routes.append(page := metrics_route(token, metrics.text))
         if settings.metrics_port is not None:
-            watched = metrics_server(page, settings.host, settings.metrics_port)
-    alone, files = cluster.others is None, FileBounds(settings.max_file_mb * MEGABYTE)
+            metrics_web = metrics_server(page, settings.host, settings.metrics_port)
+    files = FileBounds(settings.max_file_mb * MEGABYTE)
     ports = Ports(
-        database, dispatcher, registry, models[0], channels, clock, process, notifier, alone, models[1:]
+        database,
+        dispatcher,
+        registry,
+        models[0],
+        channels,
+        clock,
+        process,
+        notifier,
+        alone=cluster.others is None,
+        others=models[1:],
     )
-    made = core(
+    kernel = core(
         ports,
         policies,
         bounds=Bounds(
@@ -317,7 +327,7 @@ def build(
             AgentsFile(settings.workspace).read if settings.workspace else None,
         ),
         prices=prices,
-        named=named,
+        named=named_models,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
@@ -326,18 +336,18 @@ def build(
         commands=[partial(each.make_commands, settings) for each in FEATURES],
     )
     if cluster.others is not None:
-        cluster.others.on("stop", made.assistant.stop_here)
-    seen = ProposalLookup(made.gate.groups, registry, policies)
-    said = ConversationLookup(database, registry, seen, clock)
+        cluster.others.on("stop", kernel.assistant.stop_here)
+    proposal_lookup = ProposalLookup(kernel.gate.groups, registry, policies)
+    conversation_lookup = ConversationLookup(database, registry, proposal_lookup, clock)
     http = HttpChannel(
         registry,
-        seen,
-        said,
+        proposal_lookup,
+        conversation_lookup,
         AdminLookup(database, policies, clock, prices.currency),
         notifier,
         clock,
         others=cluster.others,
-        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - it is made below
+        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - `web` and `site` are made below, before anything runs
     )
     ports.channels[http.name] = http
     callbacks = _make_webhooks(settings, database)
@@ -349,7 +359,7 @@ def build(
             routes += channel.routes()
 
     signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
-    agents = AgentCalls(database, made.gate, clock, dispatcher.wake, settings.max_agent_calls)
+    agents = AgentCalls(database, kernel.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
@@ -365,7 +375,7 @@ def build(
         signed_in=signed_in,
         doctor=Doctor(settings, lambda: web.port, clock),
         fault=lambda: dispatcher.fault,
-        models=made.loop.models,
+        models=kernel.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         organisation=_organisation(settings, site_url, clock),
@@ -388,7 +398,7 @@ def build(
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )
-    sweeps = _sweeps(parts, registry, made, ports)
+    sweeps = _sweeps(parts, registry, kernel, ports)
     return App(
         settings=settings,
         clock=clock,
@@ -397,10 +407,10 @@ def build(
         database=database,
         registry=registry,
         notifier=notifier,
-        core=made,
+        core=kernel,
         dispatcher=dispatcher,
         callbacks=callbacks,
-        scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock, sweeps),
+        scheduler=Scheduler(kernel.recovery, kernel.reminders, callbacks, clock, sweeps),
         channels=ports.channels,
         site=site,
         web=web,
@@ -408,10 +418,10 @@ def build(
         sweeps=sweeps,
         questions=questions,
         cluster=cluster,
-        own=own,
+        own=own_tools,
         mcp=mcp,
-        count=count,
-        watched=watched,
+        begin_metrics=begin_metrics,
+        metrics_web=metrics_web,
         models=models,
     )
 

@@ -109,7 +109,7 @@ def core(
     asking = partial(look_up, channels), partial(time_zone, channels)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, *asking)
     execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
-    presses = Presses(database, gate, clock, execution)
+    presses = Presses(database, gate, clock, execution, takes_work=lambda: dispatcher.takes_work)
     limits = limits or TurnLimits()
     models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
     attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files)

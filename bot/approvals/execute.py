@@ -15,7 +15,6 @@ from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
 from bot.approvals.trials import Shown, Trials, outcome_of
-from bot.domain import kinds
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Inverse, Proposal, State, old_values
@@ -94,7 +93,7 @@ class Execution:
         others. Then it is claimed when it is started. `keep_claimed` or `drop` must follow.
         """
         opened = self.own.take_opened(proposal_id)
-        if opened is None or opened.kind is not kinds.CALL or len(self.under_way) >= _MOST_CLAIMED_EARLY:
+        if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MOST_CLAIMED_EARLY:
             return None
         if opened.connection or opened.teammate or opened.batch or opened.trial:
             return None

@@ -6,7 +6,7 @@ with current values. Channels come here through the inbox, the command line dire
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -51,6 +51,7 @@ class Presses:
     gate: Gate
     clock: Clock
     execution: Execution | None = None  # None: other processes run what is approved
+    takes_work: Callable[[], bool] = lambda: False  # whether this process runs now what is approved
 
     async def take(self, press: Press | Choice) -> Decided:
         """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
@@ -77,7 +78,8 @@ class Presses:
                 return await self._take_rows(press)
             prepared = await self._prepare(press)
             run = None
-            if self.execution and press.verb is Verb.APPROVE and press.arguments is None:
+            may_claim = press.verb is Verb.APPROVE and press.arguments is None and self.takes_work()
+            if self.execution and may_claim:
                 run = await self.execution.prepare(press.proposal_id)
             if self.execution and run:
                 deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
@@ -133,7 +135,7 @@ class Presses:
 
     async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> Decided:
         """Decide a press, and claim the run of what it approves in the same transaction."""
-        decide_and_claim = partial(_decide_and_claim, execution.process)
+        decide_and_claim = partial(_decide_and_claim, execution.process, self.takes_work)
         try:
             decided, claimed = await self.database.write(
                 decide_and_claim, press, self.gate.policies, self.clock(), run.proposal, first=True
@@ -412,17 +414,24 @@ class Presses:
 
 
 def _decide_and_claim(
-    process: str, session: Session, press: Press, policies: Policies, now: datetime, opened: Proposal
+    process: str,
+    takes_work: Callable[[], bool],
+    session: Session,
+    press: Press,
+    policies: Policies,
+    now: datetime,
+    opened: Proposal,
 ) -> tuple[Decided, Proposal | None]:
     """Decide a press; where that approves the proposal as it was opened, claim its run for this process.
 
-    The claim is None where it was not approved, or runs later: while everything is paused, for one.
+    The claim is None where it was not approved, or runs later: while everything is paused, or by the next
+    process where this one ends.
     """
     decided = decide.decide(session, press, policies, now)
     if Job(Work.EXECUTE, opened.id) not in decided.jobs:
         return decided, None
     [approved] = decided.reply.proposals
-    if approved.version != opened.version + 1:
+    if approved.version != opened.version + 1 or not takes_work():
         return decided, None
     try:
         return decided, lifecycle.claim(session, policies, approved, process, now)

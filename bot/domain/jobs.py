@@ -62,6 +62,10 @@ HERE = Queue("here", sys.maxsize)
 class Dispatcher(Protocol):
     """Runs each job soon, once at a time per (work, key); a job woken while it runs is run again after."""
 
+    @property
+    def takes_work(self) -> bool:
+        """True if this process runs what is woken now: not before the start, while paused, or at its end."""
+
     async def wake(self, *jobs: Job) -> None: ...
 
     async def find(self, *jobs: Job) -> None:

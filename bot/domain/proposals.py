@@ -446,6 +446,7 @@ class ProposalKind:
     may_be_undone: bool = False
     is_batched: bool = False  # several of one answer stand in one table
     is_locked: bool = False  # two that change the same run one after the other
+    may_claim_early: bool = False  # its run may be claimed in the transaction that approves it
     is_counted: bool = True  # by the insights
     of_agent: "ProposalKind | None" = None  # the kind instead, of one that a call of the model led to
 

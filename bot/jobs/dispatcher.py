@@ -62,6 +62,10 @@ class EmbeddedDispatcher:
         """Return whether as much of this queue is at work as may be."""
         return self._slots[work].is_crowded(queue)
 
+    @property
+    def takes_work(self) -> bool:
+        return self._handler is not None and not self._paused
+
     async def wake(self, *jobs: Job) -> None:
         """Run these jobs, for which there is new work; one that runs already runs once more after."""
         for job in jobs:

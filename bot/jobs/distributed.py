@@ -122,6 +122,11 @@ class DistributedDispatcher:
             return f"work can't be taken up, see the log: {failing}"
         return None
 
+    @property
+    def takes_work(self) -> bool:
+        """Always False: any process may run what is woken here."""
+        return False
+
     async def wake(self, *jobs: Job) -> None:
         if self._handler is None or self._closing:
             return

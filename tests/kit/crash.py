@@ -17,6 +17,10 @@ class Valve:
         self.shut = False
         self.held: list[Job] = []
 
+    @property
+    def takes_work(self) -> bool:
+        return self.real.takes_work
+
     async def wake(self, *jobs: Job) -> None:
         if self.shut:
             self.held.extend(jobs)

@@ -77,7 +77,7 @@ def test_a_worker_has_that_port_where_the_settings_name_one(database_of: Urls):
     given = {"NOD_DATABASE_URL": database_of("nod"), "NOD_METRICS_TOKEN": TOKEN}
     for port, there in ((None, False), (9464, True)):
         app = build(Settings(_env_file=None, **given, NOD_METRICS_PORT=port), receives=False)
-        assert (app.watched is not None) is there
+        assert (app.metrics_web is not None) is there
         app.database.close()
 
 

@@ -85,7 +85,8 @@ async def test_the_database_has_no_token_and_the_audit_log_has_who_made_and_ende
 
 async def test_a_token_that_is_put_into_the_database_past_the_record_shows(serve: Serve):
     async with serve() as nod:
-        slipped_in = "INSERT INTO token VALUES ('aaaaaaaa', 'eve', 'x', 'cli:eve', '2026-03-02', NULL, NULL)"
+        columns = "label, name, hash, made_by, made_at"
+        slipped_in = f"INSERT INTO token ({columns}) VALUES ('aaaaaaaa', 'eve', 'x', 'cli:eve', '2026-03-02')"
         await nod.app.database.write(lambda s: s.connection().exec_driver_sql(slipped_in) and None)
         (fault,) = await nod.app.database.read(verification.faults)
         assert "token aaaaaaaa" in fault

@@ -11,4 +11,5 @@ CALL = ProposalKind(
     may_be_undone=True,
     is_batched=True,
     is_locked=True,
+    may_claim_early=True,
 )
