@@ -124,8 +124,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Two more than there are processors: who waits for a process or a browser leaves one free."""
-    return (yield) + 2 * ("PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ)
+    """Four more than there are processors: who waits for a process or a browser leaves one free."""
+    return (yield) + 4 * ("PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
