@@ -82,7 +82,7 @@ class Execution:
         return frozenset().union(self._started, self._prepared, self._claimed)
 
     @property
-    def claimed(self) -> Sequence[str]:
+    def unstarted(self) -> Sequence[str]:
         """The ids of the proposals that are claimed and wait to be started."""
         return list(self._claimed)
 
@@ -150,7 +150,7 @@ class Execution:
 
     async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
         """Run what was claimed together with its approval; its cards are redrawn early if it takes long."""
-        (prepared, claimed, shows) = run
+        prepared, claimed, shows = run
 
         async def show() -> None:
             await asyncio.sleep(_SHOW_SECONDS)

@@ -14,11 +14,11 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.text import one_line
 
 AGENT_BEGINNING = "noda_"
-"""How an agent's token begins. The hash is over all of it, so another beginning makes another token."""
+"""The beginning of an agent's token. The hash is over all of it, so another beginning makes another token."""
 REPEATED_FOR = timedelta(hours=1)
-"""How long an end is repeated to an agent that makes the same call again."""
+"""The time for which an end is repeated to an agent that makes the same call again."""
 MAX_DEPTH = 4
-"""Of calls that lead to calls: an agent that Nod called, and that calls Nod again."""
+"""The most calls that may lead to one another: an agent that Nod called calls Nod again."""
 DEPTH_META = "nod/depth"
 """The key of ``_meta`` over MCP with the number of calls that led to this one."""
 MAX_PATTERNS = 20

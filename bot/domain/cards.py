@@ -151,7 +151,7 @@ class Card:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """What is unusual about it, from earlier calls."""
+        """The unusual facts about it, from earlier calls."""
         return find_record(self.annotations)
 
     @property

@@ -571,7 +571,7 @@ class Proposal:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """What is unusual about it, as its card says."""
+        """The unusual facts about it, as its card says them."""
         return find_record(self.annotations)
 
     @property

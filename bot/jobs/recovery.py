@@ -81,7 +81,7 @@ class Recovery:
         if over:
             await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
-        jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.claimed]
+        jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]

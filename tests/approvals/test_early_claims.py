@@ -143,7 +143,7 @@ async def test_a_press_whose_caller_is_gone_before_its_commit_runs_once(nod: Nod
         pressing = asyncio.create_task(nod.press(Verb.APPROVE, p))
         await until(lambda: nod.execution.under_way == {p.id})
         pressing.cancel()
-    await until(lambda: list(nod.execution.claimed) == [p.id])
+    await until(lambda: list(nod.execution.unstarted) == [p.id])
     await nod.tick(timedelta(minutes=1))
     assert (await nod.now(p)).state is State.SUCCEEDED
     assert len(nod.world.runs_of(p)) == 1

@@ -31,7 +31,7 @@ OPERATORS = {
     **dict.fromkeys(("between", "within", "range", ".."), "{0} >= 10 and {0} <= 20"),
     **dict.fromkeys(("exists", "set", "given", "present", "empty", "null", "missing"), "{0} != x"),
 }
-"""How to write what people write after a field, by that word."""
+"""The comparison to write, by the word that people write after a field."""
 
 
 def hint_at_operator(word: str, field: str) -> str:

@@ -33,7 +33,7 @@ __all__ = (
 )
 
 KEYWORD = "x-names"
-"""Of a field's JSON schema: what it names, as a `Referent`."""
+"""The keyword of a field's JSON schema that says what it names, as a `Referent`."""
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
 _SURELY_TEXT = 300  # characters of one line, from which a text without a mark of its own is no name
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

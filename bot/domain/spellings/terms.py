@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 Answer = bool | None
-"""True where a text is what a rule names, False where it is not, None where the spellings disagree."""
+"""An answer: True if a text is what a rule names, False if not, None where the spellings disagree."""
 
 MAX_CHARS = 8_000  # of a text that is taken apart; a longer one can't be told
 

@@ -4,11 +4,12 @@ from datetime import datetime
 
 from sqlmodel import Session
 
+from bot.approvals.accounts.gone import LOOK_SECONDS
 from bot.approvals.agents import end_work
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
 from bot.features.agents import routes
-from bot.features.agents.sweep import SECONDS, GoneSweep
+from bot.features.agents.sweep import GoneSweep
 from bot.features.agents.tools import agent_tools
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
@@ -21,7 +22,7 @@ def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
 
 
 def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
-    return (Sweep("end_agents", SECONDS, GoneSweep(parts.database, parts.has_account).run),)
+    return (Sweep("end_agents", LOOK_SECONDS, GoneSweep(parts.database, parts.has_account).run),)
 
 
 def _end_of_account(session: Session, account: Actor, now: datetime) -> None:

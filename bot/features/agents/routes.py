@@ -1,5 +1,6 @@
 """The HTTP interface of agents: calls of tools, their status and withdrawal, and the tokens of a person."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -144,10 +145,9 @@ class MadeAgent(DoneBody):
     until: Time
 
 
-async def _agent(actor: Caller) -> Actor:
+def _require_agent(actor: Actor) -> None:
     if actor.channel != AGENTS:
         raise Forbidden(_FOR_AGENTS)
-    return actor
 
 
 @router.post("/tools/{name}/calls", summary="An agent calls a tool", status_code=201)
@@ -161,12 +161,12 @@ async def call_tool(
     idempotency_key: Key = None,
     nod_depth: Depth = 0,
 ) -> OneCall:
-    """What only reads is answered immediately. Anything else waits for people: ``wait`` up to 60 seconds.
+    """A call that only reads is answered immediately. Any other waits for people: ``wait`` up to 60 seconds.
 
     A second call with the same ``Idempotency-Key`` is the first one, with 200. So is, without a key, the same
     call while the first waits or runs.
     """
-    await _agent(actor)
+    _require_agent(actor)
     try:
         status = await over.agents.make_call(
             actor, name, body.arguments, reason=body.reason, key=idempotency_key, depth=nod_depth
@@ -178,24 +178,23 @@ async def call_tool(
     if status.joined:
         answer.status_code = 200
     if status.is_open and poll.seconds:
-        joined = status.joined
-        status = await _wait(over, actor, status.id, poll) or status
-        status = CallStatus(status.tool_name, status.end, status.text, status.id, status.proposal, joined)
+        latest = await _wait(over, actor, status.id, poll) or status
+        status = replace(latest, joined=status.joined)
     return OneCall(call=AgentCallView.of_status(status))
 
 
 @router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
 async def show_call(call_id: CallId, actor: Caller, over: Over, poll: Waiting) -> OneCall:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it."""
-    await _agent(actor)
+    _require_agent(actor)
     found = existing(await _wait(over, actor, call_id, poll), _NONE)
     return OneCall(call=AgentCallView.of_status(found))
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
 async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, over: Over) -> OneCall:
-    """What was decided already stays as it is, and the answer says how."""
-    await _agent(actor)
+    """A call that was decided already stays as it is, and the answer says how it was."""
+    _require_agent(actor)
     found = existing(await over.agents.find_call(actor, call_id), _NONE)
     if found.proposal is not None and found.end == "waiting":
         await site.take_in(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))

@@ -1,48 +1,32 @@
 """The end of agents' tokens: at their time, and with the account of their person."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from sqlmodel import Session
 
+from bot.approvals.accounts.gone import HasAccount, is_gone
 from bot.approvals.agents import end_work
 from bot.domain.people import Actor
-from bot.errors import ChannelError
 from bot.store import notices, tokens
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-SECONDS = 3600
-_PATIENCE_SECONDS = 5.0
-
 
 class GoneSweep:
-    """Asks the platforms whether the accounts of agents' people are still there.
+    """Ends the agents whose time is over, and those of people whose accounts are gone."""
 
-    A platform that can't be asked, or that does not tell, ends nothing.
-    """
-
-    def __init__(self, database: Database, has_account: Callable[[Actor], Awaitable[bool]]) -> None:
+    def __init__(self, database: Database, has_account: HasAccount) -> None:
         self._database, self._has_account = database, has_account
 
     async def run(self, now: datetime) -> None:
         """End the tokens whose time is over, and those of people who are gone."""
         await self._database.write(_end_due, now)
         for account in await self._database.read(_list_people, now):
-            if await self._is_gone(account):
+            if await is_gone(account, self._has_account):
                 await self._database.write(_end, account, now)
                 log.info("an account is gone, so its agents have ended", account=str(account))
-
-    async def _is_gone(self, account: Actor) -> bool:
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                return not await self._has_account(account)
-        except (ChannelError, TimeoutError) as error:
-            log.info("an account was not looked for", account=str(account), why=str(error))
-            return False
 
 
 def _list_people(session: Session, now: datetime) -> list[Actor]:

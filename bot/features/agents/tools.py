@@ -31,21 +31,21 @@ Names = Annotated[list[Name], Field(max_length=500)]
 def agent_tools(database: Database, clock: Clock) -> FixedToolset:
     """Return the tool `allow_agent`."""
 
-    async def shown(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
-        found = [
+    async def preview_consent(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+        fields = [
             PreviewField("token", None, arguments["label"]),
             PreviewField("made by", None, arguments["made_by"]),
             PreviewField("may call", None, ", ".join(arguments["patterns"])),
             PreviewField("that is now", None, _list_names(arguments["tools"])),
         ]
         if arguments.get("servers"):
-            found.append(PreviewField("acts as you at", None, ", ".join(arguments["servers"])))
-        found.append(PreviewField("until", None, arguments.get("until") or "it is ended"))
-        return found
+            fields.append(PreviewField("acts as you at", None, ", ".join(arguments["servers"])))
+        fields.append(PreviewField("until", None, arguments.get("until") or "it is ended"))
+        return fields
 
     @tool(
         summary="Let the program {agent} call tools for you",
-        preview=shown,
+        preview=preview_consent,
         idempotent=True,
         group=GROUP,
         touches="token {label}",

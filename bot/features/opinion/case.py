@@ -39,7 +39,7 @@ Never say that it should be approved, and never that it is safe."""
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is known of a call. ``request``: what the person asked; empty where it is not told.
+    """The known facts of a call. ``request``: what the person asked; empty where it is not told.
 
     ``order``: the id of the person's line, or 0 without one.
     """

@@ -1,4 +1,4 @@
-"""What a model answers to a case, judged before a word of it is shown. Pure, and wary of every word.
+"""The answer of a model to a case, judged before a word of it is shown. Pure, and wary of every word.
 
 An answer that is not exactly of the schema, that names what the call does not, or that tells people to
 approve is no opinion at all. Its yes is never shown.
@@ -41,7 +41,7 @@ _PRAISE = re.compile(
 
 
 class Asked(StrEnum):
-    """Whether the call is what the person asked for."""
+    """The verdict on a call: it is what the person asked for, or not."""
 
     YES = "yes"
     NO = "no"

@@ -41,7 +41,7 @@ _MISSING_TEXT = "it did not come in time"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came of a question: the review, if there is one, and what it cost."""
+    """The outcome of a question: the review, if there is one, and what it cost."""
 
     review: OpinionWords | None = None
     usage: Usage | None = None

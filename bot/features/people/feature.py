@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from bot.approvals.accounts.gone import LOOK_SECONDS
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.features.feature import Feature, SweepParts
 from bot.features.people import routes, sweep
 from bot.features.people.away_commands import AwayCommands
-from bot.features.people.departures import SECONDS, DepartureSweep
+from bot.features.people.departures import DepartureSweep
 from bot.features.people.link_commands import LinkCommands
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
@@ -21,7 +22,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     departures = DepartureSweep(parts.database, parts.has_account)
     return (
         Sweep("end_absences", sweep.SECONDS, sweep.AbsenceSweep(parts.database, parts.policies).run),
-        Sweep("end_departed", SECONDS, departures.run),
+        Sweep("end_departed", LOOK_SECONDS, departures.run),
     )
 
 
