@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, insert
+from sqlalchemy import event, insert, select
 
 from bot.approvals import lifecycle
 from bot.approvals.lookup import past
@@ -35,7 +35,8 @@ from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.conversations import MessageRow
-from bot.store.tables.proposals import CALLS
+from bot.store.tables.proposals import CALLS, ProposalRow
+from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.kit.plans import AskedTexts, read_from_end_to_end
@@ -151,6 +152,34 @@ def test_who_asked_last_is_not_looked_for_among_the_messages_of_everyone(rows: R
         plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {words}", given).scalars())
     assert "message_of_conversation" in plan
     assert "Index Scan Backward using message_pkey" not in plan
+
+
+def test_a_part_of_the_audit_log_is_verified_without_what_was_verified_before(rows: Rows) -> None:
+    if rows.database.dialect != "postgresql":
+        pytest.skip("SQLite chooses without looking at what is in the table")
+    rows.propose()
+    ids = [f"{number:032x}" for number in range(4000)]
+    with rows.database.engine.begin() as connection:
+        proposal = connection.execute(select(table_of(ProposalRow))).mappings().one()
+        change = connection.execute(select(table_of(AuditRow))).mappings().one()
+        connection.execute(
+            insert(table_of(ProposalRow)), [{**proposal, "id": each, "idempotency_key": each} for each in ids]
+        )
+        connection.execute(
+            insert(table_of(AuditRow)),
+            [
+                {**change, "id": 4 * row + version + 2, "proposal_id": each, "version": version}
+                for row, each in enumerate(ids)
+                for version in range(4)
+            ],
+        )
+        connection.exec_driver_sql("ANALYZE")
+    asked = AskedTexts(rows.database)
+    rows.database.read_now(verification.faults)
+    texts = [text for text in asked.texts if "LEFT OUTER JOIN audit" in text]
+    assert len(texts) == 4
+    for text in texts:
+        assert "audit_once" not in read_from_end_to_end(rows.database, text, few=False), text
 
 
 def test_a_look_takes_as_many_steps_however_much_has_ended(tmp_path: Path) -> None:
