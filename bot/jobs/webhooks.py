@@ -15,19 +15,17 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import httpcore2
 from sqlmodel import Session
 
 from bot.domain.outcomes import end_of
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
+from bot.jobs.pinned_post import PinnedClient
 from bot.store import proposals, webhooks
 from bot.store.database import Database
 from bot.store.tables.proposals import CallbackRow
 from bot.telemetry.logs import logger
-from bot.tools.builtin.fetch import PinnedBackend
-from bot.tools.target import Resolve, addresses, by_system, target
 
 log = logger(__name__)
 
@@ -35,7 +33,6 @@ PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 2
 """After each attempt that did not arrive, until the next; after the last one no one tries again."""
 
 _AT_ONCE = 20
-_SECONDS = 10.0
 _GONE = 410  # the receiver says that it wants no more
 _UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
 
@@ -46,27 +43,17 @@ class Webhooks:
     ``secret`` signs them; without one none is accepted. ``hosts`` may be reached although private.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        secret: str | None,
-        hosts: Collection[str] = (),
-        *,
-        resolve: Resolve = by_system,
-        connector: httpcore2.AsyncNetworkBackend | None = None,
-    ) -> None:
+    def __init__(self, database: Database, secret: str | None, hosts: Collection[str] = ()) -> None:
         self._database = database
         self._secret = secret
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._resolve = resolve
-        self._connector = connector or httpcore2.AnyIOBackend()
+        self._client = PinnedClient(hosts)
 
     async def objection(self, url: str) -> str | None:
         """Return why nothing can be sent to this address, with the fix; None when it can."""
         if self._secret is None:
             return _UNSIGNED
         try:
-            await addresses(target(url, self._hosts), self._resolve, self._hosts)
+            await self._client.check(url)
         except ToolError as error:
             return f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
         return None
@@ -98,21 +85,8 @@ class Webhooks:
         """Send one webhook. Returns the fault (empty: none), and True if the receiver wants no more."""
         body = json.dumps(content, ensure_ascii=False).encode()
         headers = sign_webhook(self._secret or "", ident, now, body)
-        try:
-            async with asyncio.timeout(_SECONDS):
-                goal = target(url, self._hosts)
-                pinned = PinnedBackend(await addresses(goal, self._resolve, self._hosts), self._connector)
-                status = await _post(goal.url, pinned, headers, body)
-        except ToolError as error:
-            return error.message, False
-        except TimeoutError:
-            return f"no answer within {_SECONDS:g} s", False
-        except (
-            httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
-            httpcore2.UnsupportedProtocol, OSError,
-        ) as error:  # fmt: skip
-            return f"could not be reached ({type(error).__name__})", False
-        return ("" if status // 100 == 2 else f"HTTP {status}"), status == _GONE  # noqa: PLR2004
+        answer = await self._client.post(url, headers, body)
+        return answer.fault, answer.status == _GONE
 
 
 def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
@@ -154,14 +128,6 @@ def key_of(secret: str) -> bytes:
     if secret.startswith("whsec_"):
         return base64.b64decode(secret.removeprefix("whsec_"))
     return secret.encode()
-
-
-async def _post(url: str, pinned: PinnedBackend, headers: list[tuple[str, str]], body: bytes) -> int:
-    host = url.split("/")[2]
-    async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
-        given = [("Host", host), *headers, ("Content-Length", str(len(body)))]
-        async with pool.stream("POST", url, headers=given, content=body) as response:
-            return response.status  # its body may be endless, and is not read
 
 
 def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[str, Any]]]:

@@ -1,0 +1,80 @@
+"""A POST to a server that someone named: to checked addresses alone, once, and its answer is not read.
+
+No redirect is followed, and nothing that the server does keeps it for longer than `SECONDS`.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import httpcore2
+
+from bot.errors import ToolError
+from bot.tools.builtin.fetch import PinnedBackend
+from bot.tools.target import Resolve, addresses, by_system, target
+
+SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostAnswer:
+    """The outcome of a POST. ``status`` is None where no answer came; ``fault`` is empty where it was taken.
+
+    ``retry_after`` is the header of that name, as it came.
+    """
+
+    status: int | None
+    fault: str
+    retry_after: str = ""
+
+
+class PinnedClient:
+    """Sends POSTs to hosts on the open Internet, and to ``hosts`` although they are internal."""
+
+    def __init__(
+        self,
+        hosts: Collection[str] = (),
+        *,
+        resolve: Resolve = by_system,
+        connector: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self._resolve = resolve
+        self._connector = connector or httpcore2.AnyIOBackend()
+
+    async def check(self, url: str) -> None:
+        """Raise ToolError, in words, where nothing can be sent to this address."""
+        await addresses(target(url, self.hosts), self._resolve, self.hosts)
+
+    async def post(self, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> PostAnswer:
+        """Send a body. The host is resolved and checked each time."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                goal = target(url, self.hosts)
+                pinned = PinnedBackend(await addresses(goal, self._resolve, self.hosts), self._connector)
+                return await _post(goal.url, pinned, headers, body)
+        except ToolError as error:
+            return PostAnswer(None, error.message)
+        except TimeoutError:
+            return PostAnswer(None, f"no answer within {SECONDS:g} s")
+        except (
+            httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
+            httpcore2.UnsupportedProtocol, OSError,
+        ) as error:  # fmt: skip
+            return PostAnswer(None, f"could not be reached ({type(error).__name__})")
+
+
+async def _post(
+    url: str, pinned: PinnedBackend, headers: Sequence[tuple[str, str]], body: bytes
+) -> PostAnswer:
+    host = url.split("/")[2]
+    async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
+        given = [("Host", host), *headers, ("Content-Length", str(len(body)))]
+        async with pool.stream("POST", url, headers=given, content=body) as response:
+            # its body may be endless, and is not read
+            fault = "" if response.status // 100 == 2 else f"HTTP {response.status}"  # noqa: PLR2004
+            return PostAnswer(response.status, fault, _find_header(response.headers, b"retry-after"))
+
+
+def _find_header(headers: Sequence[tuple[bytes, bytes]], name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in headers if key.lower() == name), "")
