@@ -18,7 +18,7 @@ from bot.domain.diffs import diff
 from bot.domain.files import fits_card, read_fields, unfold
 from bot.domain.forms import Shape, defaults_of, fields_of, list_values, without_defaults
 from bot.domain.outcomes import because, why_expired
-from bot.domain.people import NO_NAMES, Names, find_written, with_names
+from bot.domain.people import NO_NAMES, Actor, Names, find_written, with_names
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import (
     REMOVED,
@@ -270,6 +270,21 @@ class Card:
         """The card without the buttons for its group."""
         verbs = tuple(verb for verb in self.verbs if verb not in _OF_GROUPS)
         return replace(self, group=None, verbs=verbs)
+
+    def with_mentions(self, instead: Mapping[str, Sequence[Actor]]) -> "Card":
+        """Return the card with these deciders written as names, followed by the accounts to mention.
+
+        ``instead``: by the account or group that is left out, those of its people who are not.
+        """
+        if not instead:
+            return self
+        members: list[Actor | str] = []
+        for member in self.circle.members:
+            if isinstance(member, Actor) and str(member) in instead:
+                members += [member.label, *instead[str(member)]]
+            else:
+                members.append(member)
+        return replace(self, circle=replace(self.circle, members=tuple(members)))
 
     @property
     def pending(self) -> bool:

@@ -144,16 +144,49 @@ class OfferCommands(Protocol):
 
 
 class QuietAudience(Protocol):
-    """Asked before people are reminded of an open proposal, in a transaction that may be a read.
+    """Asked before people are told or reminded of an open proposal, in a transaction that may be a read.
 
     ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns those of them
-    that need not be told now. Cards are posted all the same; where no one would be left who may decide,
-    everyone is told, and so they are where it raises.
+    that need not be told now. Shared chats get their card all the same. Where too few would be left who may
+    decide, everyone is told, and so they are where it raises. When a card is delivered it is asked only if
+    some `WatchDelivery` takes part.
     """
 
     def __call__(
         self, session: Session, proposal: Proposal, notified: Collection[str]
     ) -> Collection[str]: ...
+
+
+class WatchDelivery(Protocol):
+    """A part in whom a card notifies when it is delivered: by a private card, a mention, or another way.
+
+    Accounts are written as ``channel:key``. All but `is_watching` are called in one transaction before the
+    card is posted, and again where posting is tried again, so they are safe to repeat. Where one raises,
+    the card is posted and mentions everyone.
+    """
+
+    def is_watching(self) -> bool:
+        """Return whether it takes part now. It reads no row: most cards are delivered without any part."""
+
+    def list_reached(
+        self, session: Session, proposal: Proposal, deciders: Collection[str]
+    ) -> Collection[str]:
+        """Return those of ``deciders``, the known accounts that may decide, that it notifies itself."""
+
+    def hold_back(
+        self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
+    ) -> Collection[str]:
+        """Return those of ``notified`` who are told later instead, for which it has stored what is needed."""
+
+    def tell_people(
+        self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
+    ) -> None:
+        """Take note of who is notified of a card in the end, to count or to notify them."""
+
+    def tell_later(
+        self, session: Session, account: str, proposals: Sequence[Proposal], now: datetime
+    ) -> None:
+        """Take note that an account is told now, together, of cards that were held back from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +206,7 @@ class Hooks:
     change_person: tuple[ChangePerson, ...] = ()
     move_chat: tuple[MoveChat, ...] = ()
     quiet_audience: tuple[QuietAudience, ...] = ()
+    watch_delivery: tuple[WatchDelivery, ...] = ()
     answer_message: tuple[AnswerMessage, ...] = ()
     offer_commands: tuple[OfferCommands, ...] = ()
 

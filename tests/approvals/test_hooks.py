@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from datetime import timedelta
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals.accounts import linking
-from bot.domain.chat import Answer, ChatMoved
+from bot.domain.chat import Address, Answer, ChatMoved
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
@@ -73,7 +75,30 @@ def hostile(random: Random) -> Hooks:
         change_person=(nothing_or_raise,),
         move_chat=(nothing_or_raise,),
         quiet_audience=(random.choice([now, lambda _, __, notified: notified]),),
+        watch_delivery=(HostileWatcher(now),),
     )
+
+
+@dataclass
+class HostileWatcher:
+    """A part in deliveries that answers what it should not, or raises."""
+
+    act: Callable[..., Any]
+
+    def is_watching(self) -> bool:
+        return True
+
+    def list_reached(self, *_: Any) -> Any:
+        return self.act()
+
+    def hold_back(self, *_: Any) -> Any:
+        return self.act()
+
+    def tell_people(self, *_: Any) -> None:
+        self.act()
+
+    def tell_later(self, *_: Any) -> None:
+        self.act()
 
 
 async def play(nod: Nod, random: Random) -> dict[str, set[Verb]]:
@@ -168,6 +193,79 @@ async def test_a_hook_leaves_people_and_places_out_of_a_reminder_but_never_the_l
     assert named == reminders
     [proposal] = await nod.proposals()
     assert len(nod.database.read_now(posted_cards.of_proposal, proposal.id)) == 2
+
+
+@dataclass
+class Watcher:
+    """A part in deliveries that notifies and holds back these accounts, and notes who was notified."""
+
+    reached: Collection[str] = ()
+    held: Collection[str] = ()
+    told: list[Collection[str]] = field(default_factory=list)
+
+    def is_watching(self) -> bool:
+        return True
+
+    def list_reached(self, *_: Any) -> Collection[str]:
+        return self.reached
+
+    def hold_back(self, *_: Any) -> Collection[str]:
+        return self.held
+
+    def tell_people(self, _: Session, __: Proposal, notified: Collection[str], ___: datetime) -> None:
+        self.told.append(notified)
+
+    def tell_later(self, *_: Any) -> None:
+        raise AssertionError
+
+
+async def deliver_to_two(
+    make_nod: MakeNod, watcher: Watcher, *quiet: str, quorum: int = 1, private: bool = True
+) -> Nod:
+    """Have Ana ask in her private chat, or in the room, for what Ben and Eve may decide."""
+    hooks = Hooks(watch_delivery=(watcher,), quiet_audience=(lambda *_: quiet,))
+    nod = make_nod(admins=[ADA], hooks=hooks)
+    for words in (f"approvers {BEN} {EVE} for paint", f"quorum {quorum} for paint"):
+        reply = await nod.command(f"/approvals {words}", by=ADA)
+        assert reply.answer is Answer.ACCEPTED, reply.text
+    await nod.asked(call("paint", lamp="desk", color="red"), private=private)
+    return nod
+
+
+def list_places(nod: Nod) -> list[Address]:
+    return sorted(nod.chat.places.values(), key=str)
+
+
+async def test_who_is_held_back_gets_no_private_card_and_no_mention_and_a_shared_chat_keeps_its_card(
+    make_nod: MakeNod,
+) -> None:
+    watcher = Watcher(held=[str(BEN)])
+    nod = await deliver_to_two(make_nod, watcher)
+    own, eves = ROOM, Address("chat", EVE.key)
+    assert list_places(nod) == sorted([own, eves], key=str)
+    assert watcher.told == [[str(EVE)]]
+    nod = await deliver_to_two(make_nod, watcher, private=False)
+    assert list_places(nod) == [ROOM]
+    [card] = nod.chat.cards.values()
+    assert [part for part in card.circle.parts if isinstance(part, Actor)] == [EVE]
+    assert str(BEN) in card.deciders
+
+
+async def test_who_is_quiet_is_told_all_the_same_where_too_few_others_may_decide(make_nod: MakeNod) -> None:
+    both = [str(BEN), str(EVE)]
+    for quiet, quorum, told in (([str(BEN)], 1, [str(EVE)]), ([str(BEN)], 2, both), (both, 1, both)):
+        watcher = Watcher()
+        nod = await deliver_to_two(make_nod, watcher, *quiet, quorum=quorum)
+        assert watcher.told == [sorted(told)]
+        [card] = [card for ref, card in nod.chat.cards.items() if nod.chat.places[ref] == ROOM]
+        says_why = any("too few others may decide" in each.text for each in card.annotations)
+        assert says_why is (len(told) == len(both))
+
+
+async def test_those_that_a_feature_notifies_itself_are_told_where_they_may_decide(make_nod: MakeNod) -> None:
+    watcher = Watcher(reached=[str(ADA), str(BEN), str(WALL)])
+    await deliver_to_two(make_nod, watcher, private=False)
+    assert watcher.told == [sorted([str(BEN), str(EVE)])]
 
 
 async def test_a_hook_that_stops_the_model_is_told_in_its_words(make_nod: MakeNod) -> None:

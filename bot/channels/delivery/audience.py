@@ -1,16 +1,19 @@
-"""The audience of a proposal: the places of its card, the people who are named, and the admins.
+"""The audience of a proposal: the places of its card, the people who are named or told, and the admins.
 
-All code that posts, mentions or reminds asks here. Hooks (`Hooks.quiet_audience`) may take people and places
-away from a reminder only, not from the posting of a card.
+All code that posts, mentions, notifies or reminds asks here. Hooks (`Hooks.quiet_audience`,
+`Hooks.watch_delivery`) may take people away from a reminder, a mention or a private card. A shared chat
+always gets its card.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import ownership, rights
+from bot.approvals import lifecycle, ownership, rights
 from bot.domain import kinds
+from bot.domain.annotations import Annotation
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Role, is_group
@@ -25,6 +28,8 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _MAX_PRIVATE_CARDS = 10  # of a proposal, in the chats of those who may decide
+_MAX_MENTIONED = 20  # people of one group, where others of it are not to be notified
+_TOLD_ALL = Annotation("", "Told also to those who muted it: too few others may decide.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,51 @@ class Audience:
 
     places: tuple[Address, ...]
     people: tuple[Actor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipients:
+    """The accounts that a card notifies when it is delivered, and those that it leaves out for now.
+
+    ``private``: the left-out accounts whose own chat would have got the card. ``instead``: by each account or
+    group that the card would mention and does not, those of its people whom it mentions.
+    """
+
+    notified: frozenset[str] = frozenset()
+    private: frozenset[str] = frozenset()
+    instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
+
+
+def settle_recipients(
+    session: Session, policies: Policies, proposal: Proposal, places: Sequence[Address], now: datetime
+) -> Recipients:
+    """Settle whom the card of a proposal notifies at ``places``, before it is posted there.
+
+    Those who would be left out by choice are notified all the same where too few others may decide; the card
+    says so. Those who are held back are told later by who holds them back.
+    """
+    watchers = [each for each in hooks_of(session).watch_delivery if each.is_watching()]
+    policy = policies.load(session)
+    deciders = _list_decider_accounts(session, policy, proposal)
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    origin = str(conversation.origin) if conversation else ""
+    private = deciders.intersection(map(str, places)) - {origin}
+    notified = private | _list_mentioned(session, policy, proposal)
+    for watcher in watchers:
+        notified |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
+    quiet = _ask_who_is_quiet(session, proposal, sorted(notified))
+    if quiet and _count_deciders(session, policy, proposal, notified - quiet) < proposal.quorum:
+        lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
+        quiet = frozenset()
+    told = notified - quiet
+    for watcher in watchers:
+        told -= set(watcher.hold_back(session, proposal, sorted(told), now))
+    for watcher in watchers:
+        watcher.tell_people(session, proposal, sorted(told), now)
+    left_out = notified - told
+    if not left_out:
+        return Recipients(told)
+    return Recipients(told, private & left_out, _replace_mentions(session, policy, proposal, left_out))
 
 
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
@@ -44,7 +94,7 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
     everyone = Audience(tuple(places), _list_named(session, policy, proposal))
-    quiet = _ask_who_is_quiet(session, proposal, everyone)
+    quiet = _ask_who_is_quiet(session, proposal, tuple(map(str, (*everyone.places, *everyone.people))))
     if not quiet:
         return everyone
     rest = Audience(
@@ -127,17 +177,69 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
     is_open = proposal.state is State.PROPOSED
     if not is_open or policy.objection(proposal, requester, requester) is None:
         return []
+    accounts = _list_others(policy, proposal) - requester.accounts
+    return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
+
+
+def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
+    """Return the known accounts that may decide by name or by role, and those that stand in for them."""
     holders = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
     named = policy.expand_groups(proposal.deciders.people)
     accounts = {account for account in named.union(*holders) if not is_group(account)}
     accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.who) in accounts}
-    accounts -= requester.accounts
-    return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
+    return frozenset(accounts)
 
 
-def _ask_who_is_quiet(session: Session, proposal: Proposal, audience: Audience) -> frozenset[str]:
+def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
+    """Return the known accounts that may decide a proposal: of others, the requester, the owner."""
+    deciders, requester = proposal.deciders, people.person_of(session, proposal.requester)
+    if deciders.requester and not deciders.four_eyes:
+        own = requester.accounts
+    else:
+        own = frozenset()
+    owner = ownership.find_owner(session, proposal)
+    owned = owner.accounts if owner is not None else frozenset()
+    others = _list_others(policy, proposal)
+    if deciders.four_eyes:
+        others -= requester.accounts
+    return others | own | owned
+
+
+def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
+    """Return the accounts that its cards mention; of a person's own request, not that person."""
+    named = frozenset(map(str, proposal.deciders.named(proposal.requester)))
+    mentioned = frozenset(each for each in policy.expand_groups(named) if not is_group(each))
+    if proposal.agent:
+        return mentioned
+    return mentioned - people.person_of(session, proposal.requester).accounts
+
+
+def _replace_mentions(
+    session: Session, policy: Policy, proposal: Proposal, left_out: frozenset[str]
+) -> Mapping[str, Sequence[Actor]]:
+    """Return whom to mention in the place of each account or group that is left out, or has such people."""
+    instead: dict[str, Sequence[Actor]] = {}
+    for named in map(str, proposal.deciders.named(proposal.requester)):
+        members = policy.expand_groups([named])
+        if members & left_out:
+            mentioned = sorted(members - left_out)[:_MAX_MENTIONED]
+            names = people.find_known_names(session, mentioned)
+            instead[named] = [Actor.parse(each, names.get(each, "")) for each in mentioned]
+    return instead
+
+
+def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accounts: Collection[str]) -> int:
+    """Return the number of persons with these accounts who may approve a proposal."""
+    requester = people.person_of(session, proposal.requester)
+    persons = {
+        person.id: person
+        for person in (people.person_of(session, Actor.parse(each)) for each in sorted(accounts))
+    }
+    return sum(policy.objection(proposal, each, requester) is None for each in persons.values())
+
+
+def _ask_who_is_quiet(session: Session, proposal: Proposal, notified: Collection[str]) -> frozenset[str]:
     """Return the accounts and places that hooks leave out. If a hook raises, no one is left out."""
-    notified = tuple(map(str, (*audience.places, *audience.people)))
     quiet: set[str] = set()
     for quiet_audience in hooks_of(session).quiet_audience:
         try:

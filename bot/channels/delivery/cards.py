@@ -31,10 +31,12 @@ from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.connections import is_owner
 from bot.store.database import Database
+from bot.store.hooks import hooks_of
 from bot.store.posted_cards import Copy
 from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
+from bot.telemetry.outages import is_outage
 from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
@@ -56,11 +58,13 @@ class Destinations(NamedTuple):
     """The places of a proposal's card: those that have it, and all that should.
 
     ``first``: the first that does not have it yet, with the card for it; None where every place has it.
+    ``is_watched``: some feature takes part in whom the card notifies.
     """
 
     posted: set[Address]
     addresses: list[Address]
     first: tuple[Address, ProposalCard] | None
+    is_watched: bool
 
 
 class BehindCopies(NamedTuple):
@@ -135,9 +139,13 @@ class Cards:
         Raises ChannelError if it may still arrive at one more place, unless this is the last try.
         """
         available = await self.registry.available()
-        posted, addresses, new = await self.database.read(
+        posted, addresses, new, is_watched = await self.database.read(
             self._read_destinations, conversation, proposal, available
         )
+        recipients = audience.Recipients()
+        if is_watched:
+            recipients, new = await self._settle_recipients(proposal, addresses), None
+            addresses = [each for each in addresses if str(each) not in recipients.private]
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
         for address in addresses:  # the list grows: a place that refuses for good is replaced
@@ -146,7 +154,7 @@ class Cards:
                 continue
             drawn = new[1] if new and new[0] == address else None
             try:
-                jobs.update(await self._post_card(poster, proposal.id, address, drawn))
+                jobs.update(await self._post_card(poster, proposal.id, address, drawn, recipients))
             except ChannelError as error:
                 failures[address] = error
                 if isinstance(error, NotDeliverable):
@@ -166,6 +174,20 @@ class Cards:
             return tuple(jobs)
         first = next(iter(failures.values()))
         return await self.database.write(self._end_undeliverable, proposal, first.message)
+
+    async def _settle_recipients(
+        self, proposal: Proposal, addresses: Sequence[Address]
+    ) -> audience.Recipients:
+        """Settle whom the card notifies. If a feature fails, no one is left out."""
+        try:
+            return await self.database.write(
+                audience.settle_recipients, self.policies, proposal, tuple(addresses), self.clock()
+            )
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.error("a feature failed, so no one is left out", proposal=proposal.id, exc_info=error)
+            return audience.Recipients()
 
     def _find_replacement(
         self,
@@ -190,14 +212,15 @@ class Cards:
         if found is None:
             raise KeyError(proposal.id)
         (current, policy, _) = found
+        is_watched = any(each.is_watching() for each in hooks_of(session).watch_delivery)
         posted = {copy.address for copy in posted_cards.of_proposal(session, current.id)}
         addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
         new = (each for each in addresses if each not in posted and poster_at(self.channels, each))
         first = next(new, None)
         if first is None:
-            return Destinations(posted, addresses, None)
+            return Destinations(posted, addresses, None, is_watched)
         drawn = self._draw_at(session, current, available, first)
-        return Destinations(posted, addresses, (first, drawn))
+        return Destinations(posted, addresses, (first, drawn), is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
         members = _list_members(session, proposal)
@@ -255,15 +278,21 @@ class Cards:
             await self.redraw(int(job.key))
 
     async def _post_card(
-        self, poster: Poster, proposal_id: str, address: Address, drawn: ProposalCard | None = None
+        self,
+        poster: Poster,
+        proposal_id: str,
+        address: Address,
+        drawn: ProposalCard | None = None,
+        recipients: audience.Recipients = audience.Recipients(),  # noqa: B008 - frozen
     ) -> tuple[Job, ...]:
         """Post the card as it is now, and store the copy. Returns a job if the copy is behind already.
 
-        ``drawn``: the card as it was just read for this place; None reads it.
+        ``drawn``: the card as it was just read for this place; None reads it. ``recipients``: whom
+        it mentions, and whom not.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
         try:
-            ref = await poster.post_card(address, card)
+            ref = await poster.post_card(address, card.with_mentions(recipients.instead))
         except ChannelError as error:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             raise
