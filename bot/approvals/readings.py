@@ -20,7 +20,7 @@ from bot.domain import kinds
 from bot.domain.agents import describe_agent
 from bot.domain.annotations import Annotation
 from bot.domain.connections import CONSENT
-from bot.domain.conversations import Line, LineRole, Transcript
+from bot.domain.conversations import HEARD, Line, LineRole, Transcript
 from bot.domain.kinds.readings import is_private_only
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.verbs import Verb
@@ -132,9 +132,8 @@ def _is_allowed(p: Proposal) -> bool:
 def _list_others(transcript: Transcript, accounts: frozenset[str]) -> Iterator[datetime]:
     """Yield the moments at which words that are not the owner's came into what this turn continues."""
     own = next((line for line in reversed(transcript.lines) if _is_line_of(line, accounts)), None)
-    heard = next((line for line in transcript.lines if line.id == transcript.seen), None)
-    if heard is not None and (own is None or heard.id != own.id):
-        yield heard.created_at
+    heard = [line for line in transcript.lines if line.role in HEARD and (own is None or line.id > own.id)]
+    yield from (line.created_at for line in heard if str(line.actor) not in accounts)
     since = own.created_at if own is not None else transcript.conversation.created_at
     for p in transcript.proposals.values():
         yield from (vote.at for vote in p.votes if vote.at >= since and _has_words(vote, accounts))

@@ -9,7 +9,7 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError
 from bot.features.connections import ending, revocations, rows
 from bot.features.connections.port import AccountConnections, address_of
-from bot.features.connections.sign_in import under_way
+from bot.features.connections.sign_in import under_way, waiting
 from bot.jobs.daily import DailyRun
 from bot.store.notices import POSTLESS
 from bot.telemetry.logs import logger
@@ -36,6 +36,7 @@ class ConnectionSweep:
             self._began = True
         await database.write(under_way.end_late, now)
         if await self._day.take(now):
+            await database.write(waiting.forget_late, now)
             await self._end_of_gone(now)
         await self._port.readers.look_at_all(await database.read(rows.list_of_chats), now)
         for due in await database.write(revocations.take_due, now):

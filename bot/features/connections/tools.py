@@ -11,6 +11,7 @@ from bot.domain.people import Actor
 from bot.errors import SignInError, ToolError
 from bot.features.connections.port import AccountConnections
 from bot.features.connections.sign_in.connecting import ConnectFlow
+from bot.features.connections.sign_in.waiting import keep_waiting
 from bot.store import conversations, people, state
 from bot.store.notices import tell_privately
 from bot.tools.signature import STORABLE
@@ -24,6 +25,7 @@ _LINK = (
     "The page works once, for 10 minutes, for you alone. `/nod connections connect {server}` gives a new one."
 )
 _IN_PRIVATE = "They have the link in their private chat with Nod."
+_SENT_BEFORE = "They were sent a link within the last hour. Tell them to use it: you are woken then."
 _CONSOLE = "Tell them to open the page Connections of the console, and to connect there."
 
 
@@ -49,10 +51,11 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
         config = port.servers.get(server)
         if config is None or config.identity is not Identity.PERSON:
             raise ToolError("People connect no account of their own there.")
+        await port.database.write(keep_waiting, server, actor, context.conversation_id, now)
         if not await port.database.write(_claim, f"{server} {actor}", now):
-            return {"sent": False, "why": "They were sent a link within the last hour. Tell them to use it."}
+            return {"sent": False, "why": _SENT_BEFORE}
         try:
-            url = await flow.make_link(server, actor, conversation_id=context.conversation_id)
+            url = await flow.make_link(server, actor)
         except SignInError as error:
             raise ToolError(error.message) from None
         sent = await port.database.write(tell_privately, actor, _LINK.format(server=server, url=url), now)

@@ -193,7 +193,8 @@ class Office:
 
         def read() -> str:
             if self.chat == "slack":
-                return "\n".join(str(m.blocks) for m in self.slack.in_channel(self.slack.dm(who.slack)))
+                there = self.slack.in_channel(self.slack.dm(who.slack))
+                return "\n".join(f"{m.markdown} {m.text} {m.blocks}" for m in there)
             return "\n".join(m.text for m in self.telegram.shown(who.telegram))
 
         await eventually(lambda: words in read(), words)

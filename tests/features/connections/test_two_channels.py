@@ -232,3 +232,15 @@ async def test_a_scope_is_asked_for_at_the_first_write_that_lacks_it(office: Off
     assert office.hub.asked[0].split() == ["openid", "email", "issues"]
     await office.press(ANA, "Retry", failed)
     await office.expect(("octocat", "hub", "list_issues"), ("octocat", "hub", "close_issue"))
+
+
+async def test_a_connection_made_by_command_takes_the_turns_up_again_that_waited_for_it(
+    office: Office,
+) -> None:
+    wants = Says("You have none there.", (("connect", {"server": "hub"}),))
+    await office.whisper(ANA, "what is mine at the hub?", wants, Says("I have sent you a link."))
+    await office.see_alone(ANA, "Connect")
+    office.model.answers.extend((read("hub"), Says("One issue is yours.")))
+    await office.connect(ANA, "hub")
+    await office.expect(("octocat", "hub", "list_issues"))
+    await office.see_alone(ANA, "One issue is yours.")

@@ -14,16 +14,16 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, chat_of
 from bot.domain.connections import Connection, Identity, bound_name
-from bot.domain.jobs import CHANGED, Job, Work
-from bot.domain.people import Actor, Person, Role, channel_called, workspace_of
+from bot.domain.jobs import CHANGED, Job
+from bot.domain.people import LOCAL, Actor, Person, Role, channel_called, workspace_of
 from bot.domain.text import as_written
 from bot.errors import ChannelError, SignInError
 from bot.features.connections import rows
 from bot.features.connections.port import AccountConnections, address_of
-from bot.features.connections.sign_in import lacking, under_way
+from bot.features.connections.sign_in import lacking, under_way, waiting
 from bot.features.connections.sign_in.provider_entries import Provider
 from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
-from bot.store import conversations, messages, people, turns
+from bot.store import people
 from bot.store.notices import POSTLESS, tell_privately
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http
@@ -48,11 +48,11 @@ _TYPE_DIGITS = "send here the six digits that your browser shows"
 _SEND_COMMAND = "send `/nod connections confirm` and the six digits that your browser shows"
 _ONLY_COMMANDS = frozenset({"discord"})
 """The channels in which Nod reads commands alone."""
+_LOCAL_NAME = "the person at the computer on which Nod runs"
 _TRIED = (
-    "{who} tried to connect your account at {server} ({name}) for themselves. It stays yours alone. "
+    "At {server}, {who} tried to connect your account ({name}) for themselves. It stays yours alone. "
     "If you don't know why, change your password there."
 )
-_CONTINUE = "[Nod] {who} has connected an account at {server}. Continue with what they asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,7 @@ class ConnectFlow:
         self._port = port
         self._database, self._clock = port.database, port.clock
 
-    async def make_link(
-        self, server: str, actor: Actor, place: Address | None = None, conversation_id: str | None = None
-    ) -> str:
+    async def make_link(self, server: str, actor: Actor, place: Address | None = None) -> str:
         """Return a link that is good once, for this person and server. Raises SignInError.
 
         ``place``: the chat in which it is asked for, for a server whose calls are made as the place.
@@ -97,7 +95,7 @@ class ConnectFlow:
         if config is not None and config.identity is Identity.PLACE:
             chat, _ = await self._database.read(self._find_place, server, actor, place)
             await self._check_readers(Address.parse(chat))
-        code = await self._database.write(self._begin, server, actor, place, conversation_id)
+        code = await self._database.write(self._begin, server, actor, place)
         return f"{self._port.site_url()}{LINK}/{code}"
 
     async def _check_readers(self, chat: Address) -> None:
@@ -109,9 +107,7 @@ class ConnectFlow:
         if shared:
             raise SignInError("People of another company read along here, so this chat gets no account.")
 
-    def _begin(
-        self, session: Session, server: str, actor: Actor, place: Address | None, conversation_id: str | None
-    ) -> str:
+    def _begin(self, session: Session, server: str, actor: Actor, place: Address | None) -> str:
         config = self._port.servers.get(server)
         if config is None:
             known = ", ".join(sorted(self._port.servers))
@@ -131,7 +127,6 @@ class ConnectFlow:
             name,
             str(actor),
             self._call_person(session, actor),
-            conversation_id,
         )
         return under_way.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
 
@@ -148,7 +143,12 @@ class ConnectFlow:
         return where, bound_name(people.find_known_names(session, [where]).get(where, where))
 
     def _call_person(self, session: Session, actor: Actor) -> str:
-        """Return a person's name with where it is from: ``Ana (Slack, Example)``."""
+        """Return a person's name with where it is from: ``Ana (Slack, Example)``.
+
+        The console's person without a token has no name: everyone who reads theirs is called "you" there.
+        """
+        if actor == LOCAL:
+            return _LOCAL_NAME
         workspace = workspace_of(str(actor))
         names = people.find_known_names(session, [workspace]) if workspace else {}
         where = [channel_called(actor.channel), *names.values()]
@@ -308,13 +308,14 @@ class ConnectFlow:
         config = self._port.servers.get(made.server)
         if config is None or address_of(config) != made.url or config.identity != made.identity:
             return OVER_TEXT
-        person = people.person_of(session, Actor.parse(made.person))
+        accounts = people.person_of(session, Actor.parse(made.person)).accounts | {made.person}
         try:
-            connection = rows.add_connection(session, made, person.accounts | {made.person}, now)
+            connection = rows.add_connection(session, made, accounts, now)
         except SignInError as error:
             return error.message
         log.info("an account is connected", server=made.server, owner=made.owner)
-        return Connected(connection, (CHANGED, *_continue(session, made, now)))
+        continued = waiting.continue_waiting(session, made.server, accounts, now)
+        return Connected(connection, (CHANGED, *continued))
 
     async def _end(self, made: Connecting) -> None:
         await self._database.write(under_way.end_sign_in, made.id, self._clock())
@@ -363,15 +364,3 @@ def _refuse_others(session: Session, made: Connecting, person: Person, email: st
     if is_linked or people.find_known_names(session, [str(known)]):
         words = f"That account is known here as another person's ({known})."
         raise SignInError(f"{words} If both are you, link them first: /nod link.")
-
-
-def _continue(session: Session, made: Connecting, now: datetime) -> tuple[Job, ...]:
-    """Have the turn taken up again that lacked this connection, where its conversation is still there."""
-    found = conversations.get_conversation(session, made.conversation_id) if made.conversation_id else None
-    if found is None or found.deleted:
-        return ()
-    actor = Actor.parse(made.person, made.owner_name)
-    told = _CONTINUE.format(who=bound_name(made.owner_name), server=made.server)
-    messages.add_note(session, found.id, told, now, actor=actor, event_id=f"connected.{made.id}")
-    turns.want_turn(session, found.id, now)
-    return (Job(Work.TURN, found.id),)

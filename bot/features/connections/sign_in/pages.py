@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from starlette.responses import HTMLResponse
 
 from bot.domain.connections import bound_name
+from bot.domain.people import SHELL, Actor
 from bot.features.connections.sign_in.under_way import Connecting
 
 _RULES = ("default-src 'none'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'")
@@ -15,6 +16,14 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """No other page frames these or learns their address. `no-referrer` would take the form's Origin off, too."""
+
+_IN_PRIVATE = "Nod has asked you in private for this number. Type it there:"
+_ELSEWHERE = {
+    "http": "Type this number in the console, on the page <strong>Connections</strong>:",
+    "discord": "Send this number in Discord, with <code>/nod connections confirm</code>:",
+    SHELL: "Give this number to the command <code>nod connections confirm</code>:",
+}
+"""What to do with the number, by the channel in which the link was asked for."""
 
 
 def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
@@ -31,11 +40,12 @@ def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResp
 
 
 def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
-    """Return the page after the sign-in: the account, and the number to send in the chat."""
+    """Return the page after the sign-in: the account, the number, and where to send that."""
+    where = _ELSEWHERE.get(Actor.parse(made.person).channel, _IN_PRIVATE)
     return _page(
-        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
-        f'<p>Nod has asked {_bold(made.person_name)} in private for this number:</p><p class="digits">'
-        f"<strong>{digits}</strong></p><p>Send it there within a few minutes. Give it to no one else.</p>",
+        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}, "
+        f'for {_bold(made.person_name)}.</p><p>{where}</p><p class="digits"><strong>{digits}</strong></p>'
+        "<p>It counts for a few minutes. Give it to no one else.</p>",
         200,
         base,
     )

@@ -49,7 +49,6 @@ class WantedConnection:
     owner_name: str
     person: str
     person_name: str
-    conversation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""Conversations whose request waits for a connection: the agent continues once it is made, in whatever way.
+
+A conversation begins to wait when the agent has its person sent a link there, or learns that they were.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.domain.connections import bound_name
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor
+from bot.store import conversations, messages, state, turns
+
+WAITS_FOR = timedelta(days=1)
+_ROOM = "waiting-for-connections"
+_TOLD = "[Nod] {who} has connected an account at {server}. Continue with what they asked for."
+
+
+def keep_waiting(session: Session, server: str, person: Actor, conversation_id: str, now: datetime) -> None:
+    """Note that what a person asked for in a conversation waits for their account at a server."""
+    state.keep_state(session, _ROOM, f"{server} {conversation_id}", {"person": str(person)}, now)
+
+
+def forget_late(session: Session, now: datetime) -> None:
+    """Forget the conversations that have waited for too long."""
+    state.forget_states(session, _ROOM, now - WAITS_FOR)
+
+
+def continue_waiting(
+    session: Session, server: str, accounts: Collection[str], now: datetime
+) -> tuple[Job, ...]:
+    """Have the agent continue in the conversations in which a person waited for this connection."""
+    forget_late(session, now)
+    prefix = f"{server} "
+    continued: list[Job] = []
+    for key, waiting in state.list_states(session, _ROOM, prefix).items():
+        if not key.startswith(prefix) or waiting["person"] not in accounts:
+            continue
+        state.keep_state(session, _ROOM, key, None, now)
+        found = conversations.get_conversation(session, key.removeprefix(prefix))
+        if found is None or found.deleted:
+            continue
+        person = Actor.parse(waiting["person"])
+        name = messages.name_of(session, found.id, person)
+        person = Actor(person.channel, person.key, name)
+        told = _TOLD.format(who=bound_name(person.label), server=server)
+        messages.add_note(session, found.id, told, now, actor=person)
+        turns.want_turn(session, found.id, now)
+        continued.append(Job(Work.TURN, found.id))
+    return tuple(continued)
