@@ -126,8 +126,20 @@ function finder(root, element) {
   return () => (element.isConnected ? element : within()?.querySelectorAll(element.localName)[at]);
 }
 
-/** Draw a part of the page again, and leave who is at it where they are: what has the focus, is unfolded, is scrolled. */
+const LOOKS = "a[href], summary, button[aria-expanded]"; // what only looks; a decision counts for what was pressed alone
+let held = null; // the element on which the mouse is down, and whether it was drawn again since
+
+document.addEventListener("pointerdown", (event) => (held = { element: event.target.closest(LOOKS), again: false }), true);
+document.addEventListener("pointercancel", () => (held = null), true);
+document.addEventListener("pointerup", (event) => {
+  // a browser sends no click where the element that was pressed is gone
+  if (held?.again && held.element?.contains(event.target)) held.element.click();
+  held = null;
+}, true);
+
+/** Draw a part of the page again, and leave who is at it where they are: what has the focus, is unfolded, is scrolled, is pressed. */
 export function keeping(root, draw) {
+  const pressed = held?.element && root.contains(held.element) ? finder(root, held.element) : null;
   const kept = (found) => [...found].map((element) => ({ again: finder(root, element), top: element.scrollTop, left: element.scrollLeft }));
   const active = document.activeElement;
   const focused = active !== root && root.contains(active) ? finder(root, active) : null;
@@ -135,6 +147,7 @@ export function keeping(root, draw) {
   const grown = kept(root.querySelectorAll(".grow[aria-expanded=true]"));
   const scrolled = kept([...root.querySelectorAll("[tabindex='0']")].filter((each) => each.scrollTop || each.scrollLeft));
   draw();
+  if (pressed && !held.element.isConnected) held = { element: pressed(), again: true };
   for (const { again } of unfolded) {
     const details = again();
     if (!details || details.open) continue;

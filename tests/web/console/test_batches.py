@@ -43,6 +43,34 @@ def test_a_row_is_looked_at_and_decided_by_itself(nod: Served, new_page: NewPage
     assert [issue(nod, n)["state"] for n in (2, 3, 4)] == ["open", "closed", "open"]
 
 
+def test_a_look_at_a_row_counts_although_the_table_is_drawn_while_the_mouse_is_down(
+    nod: Served, new_page: NewPage
+):
+    page = asked(nod, new_page)
+    first, _, third = sorted(nod.waiting(), key=lambda p: str(p["description"]))
+    nod.press(first, "decline")
+    expect(table(page).locator("tbody .state").first).to_have_text("Declined")
+    table(page).locator("tbody tr").nth(1).get_by_role("button", name="Look").hover()
+    page.mouse.down()
+    nod.press(third, "decline")
+    expect(table(page).locator("tbody .state").last).to_have_text("Declined")
+    page.mouse.up()
+    expect(table(page).locator(".opened .card")).to_contain_text("#3")
+
+
+def test_a_decision_does_not_count_if_the_table_is_drawn_while_the_mouse_is_down(
+    nod: Served, new_page: NewPage
+):
+    page = asked(nod, new_page)
+    button(table(page), "Decline all 3").hover()
+    page.mouse.down()
+    nod.press(next(p for p in nod.waiting() if "#2" in p["description"]), "decline")
+    expect(button(table(page), "Decline all 2")).to_be_visible()
+    page.mouse.up()
+    expect(button(table(page), "Decline all 2")).to_be_visible()
+    assert len(nod.waiting()) == 2
+
+
 def test_the_inbox_has_one_line_for_a_batch_and_keys_approve_what_is_ticked(nod: Served, new_page: NewPage):
     page = asked(nod, new_page)
     page.goto(f"{nod.url}#/inbox")
@@ -54,6 +82,7 @@ def test_the_inbox_has_one_line_for_a_batch_and_keys_approve_what_is_ticked(nod:
     page.keyboard.press("Space")
     page.locator(".rows .row a").focus()
     page.keyboard.press("a")
+    expect(box.locator(".card-word")).to_contain_text("Press a or Enter")
     page.keyboard.press("a")
     expect(box.locator("tbody .state")).to_have_text(["Done", "Done", "Waiting"])
 
