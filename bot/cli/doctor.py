@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.agent.openai.offers import MAX_TOOLS, find_untold
-from bot.app import make_parts, registry_of
+from bot.app import FEATURES, make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.command import command
 from bot.cli.progress import show_progress
@@ -92,7 +92,7 @@ def fault(words: str) -> Finding:
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
     """Check everything, and report each part to ``progress``. Faults are findings and raise nothing."""
     running = _is_running(settings)
-    checks = [_check_tools, _check_models, _check_channels]
+    checks = [_check_tools, _check_models, _check_features, _check_channels]
     if running:
         checks.append(_check_running)
     findings = _check_locally(settings, running=running)
@@ -142,6 +142,16 @@ def look_at_secrets(settings: Settings) -> Iterator[Finding]:
 
 async def _check_models(settings: Settings) -> list[Finding]:
     return [*_check_prices(settings), *await look_at_models(settings)]
+
+
+async def _check_features(settings: Settings) -> list[Finding]:
+    """Check what is on, each feature by itself."""
+    findings: list[Finding] = []
+    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
+        parts = make_parts(settings, database, policies_of(settings))
+        for feature in FEATURES:
+            findings += await feature.examine(parts)
+    return findings
 
 
 async def _check_channels(settings: Settings) -> list[Finding]:

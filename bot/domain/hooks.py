@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sqlmodel import Session
 
+from bot.domain.active import ActiveLine
 from bot.domain.annotations import Annotation
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Transcript
@@ -143,6 +144,12 @@ class OfferCommands(Protocol):
     def __call__(self, session: Session, actor: Actor) -> Sequence[CommandOffer]: ...
 
 
+class ListActive(Protocol):
+    """Asked for an admin of all of Nod, in a transaction that may be a read. Returns what of it is on."""
+
+    def __call__(self, session: Session, now: datetime, /) -> Sequence[ActiveLine]: ...
+
+
 class QuietAudience(Protocol):
     """Asked before people are told or reminded of an open proposal, in a transaction that may be a read.
 
@@ -209,6 +216,7 @@ class Hooks:
     watch_delivery: tuple[WatchDelivery, ...] = ()
     answer_message: tuple[AnswerMessage, ...] = ()
     offer_commands: tuple[OfferCommands, ...] = ()
+    list_active: tuple[ListActive, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

@@ -13,6 +13,7 @@ from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.channels.base import IsShared, Standing
 from bot.domain.chat import Clock
 from bot.domain.connection_port import Connections
+from bot.domain.findings import Finding
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor
@@ -98,6 +99,10 @@ class Service(Protocol):
     async def stop(self) -> None: ...
 
 
+async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Feature:
     """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
@@ -105,8 +110,9 @@ class Feature:
     ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
     bring, each with its description. ``has_named_tools``: its tools are on only if the settings name them,
     and ``build(toolsets=…)`` replaces them. ``is_on``: whether the settings turn it on; where it is off its
-    parts are there all the same, and they tell people so. Everything else is made over the parts that it is
-    given.
+    parts are there all the same, and they tell people so. ``examine`` returns the findings of ``nod doctor``
+    about it; it changes nothing, and is called in a process that runs nothing else. Everything else is made
+    over the parts that it is given.
     """
 
     name: str
@@ -120,3 +126,4 @@ class Feature:
     make_hooks: Callable[[FeatureParts], Hooks] = lambda _: Hooks()
     make_connections: Callable[[ConnectionParts], Connections | None] = lambda _: None
     make_service: Callable[[], Service] | None = None
+    examine: Callable[[FeatureParts], Awaitable[Sequence[Finding]]] = _find_nothing

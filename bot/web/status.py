@@ -16,7 +16,7 @@ from bot.errors import Refused
 from bot.tools.tool import Tool
 from bot.web.body import Since
 from bot.web.plots import usage_plots
-from bot.web.schemas.status import Findings, SettingList, Tools, ToolView, Usages
+from bot.web.schemas.status import ActiveParts, Findings, SettingList, Tools, ToolView, Usages
 from bot.web.sign_in.tokens import Forbidden
 from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
 
@@ -29,6 +29,12 @@ _MONTH = timedelta(days=30)
 async def settings(_: Admin, site: SiteDep) -> SettingList:
     """Secrets are not shown, only that they are set."""
     return SettingList.of(settings=settings_listed(site.doctor.settings))
+
+
+@router.get("/features", summary="For admins: what is on, and who set it")
+async def list_active(_: Admin, site: SiteDep) -> ActiveParts:
+    """At most 50 lines of one part. Parts of which nothing is on are not listed."""
+    return ActiveParts.of(parts=await site.channel.admin.list_active())
 
 
 @router.get("/doctor", summary="For admins: what nod doctor finds")

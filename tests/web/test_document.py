@@ -94,6 +94,7 @@ LISTS = (
     "people",
     "schedules",
     "settings",
+    "features",
     "doctor",
     "grants",
     "audit",

@@ -35,7 +35,7 @@ from bot.approvals.commands.words import (
     remove_quotes,
 )
 from bot.approvals.gate import judge_addresses
-from bot.approvals.lookup import past
+from bot.approvals.lookup import active, past
 from bot.domain.budgets import Per, sum_of
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
@@ -71,7 +71,7 @@ _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of 
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
 EVERYWHERE_WORDS = frozenset(
-    {"rules", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
+    {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
 """Subcommands that show or change something of every workspace."""
 
@@ -87,6 +87,7 @@ class RuleCommands:
         rest = LIMITED
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
+            Subcommand("features", "what is on, and who set it", self._features, is_private=True),
             Subcommand(
                 "drop NUMBER",
                 "drop a rule",
@@ -277,6 +278,11 @@ class RuleCommands:
         return await self._put_names_in(
             "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
         )
+
+    async def _features(self, _: Command, __: str) -> str:
+        zone = self._policies.held.book.zone
+        found = await self._database.read(active.list_active, zone, self._clock())
+        return active.format_active(found, zone)
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
         given = instructions(text, command)

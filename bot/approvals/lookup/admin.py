@@ -11,9 +11,10 @@ from sqlmodel import Session
 from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
-from bot.approvals.lookup import past, usage
+from bot.approvals.lookup import active, past, usage
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, list_people
+from bot.domain.active import ActivePart
 from bot.domain.chat import Clock, Command, Parts, Used
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
@@ -131,6 +132,11 @@ class AdminLookup:
             return Current(whose, policy, found, self._grants(session, whose))
 
         return await self._database.read(read)
+
+    async def list_active(self) -> list[ActivePart]:
+        """Return what is on, with who set each. Admins of all of Nod alone may read it."""
+        zone = self._policies.held.book.zone
+        return await self._database.read(active.list_active, zone, self._clock())
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
         """Return the grants that this person gave; for an admin all grants."""

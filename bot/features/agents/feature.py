@@ -8,7 +8,7 @@ from bot.approvals.accounts.gone import LOOK_SECONDS
 from bot.approvals.agents import end_work
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
-from bot.features.agents import routes
+from bot.features.agents import routes, status
 from bot.features.agents.sweep import GoneSweep
 from bot.features.agents.tools import agent_tools
 from bot.features.feature import Feature, FeatureParts, SweepParts
@@ -35,6 +35,7 @@ AGENTS = Feature(
     tags={"agents": "Programs that call tools for a person."},
     make_toolsets=_make_toolsets,
     make_sweeps=_make_sweeps,
-    make_hooks=lambda _: Hooks(change_person=(_end_of_account,)),
+    make_hooks=lambda _: Hooks(change_person=(_end_of_account,), list_active=(status.list_tokens,)),
+    examine=status.examine_agents,
 )
 """A program with a token calls tools; what it would change waits for people."""

@@ -1,11 +1,17 @@
 """Connections: whose account a call is made under. Nothing of it is there where no server asks for it."""
 
 from collections.abc import Sequence
+from datetime import datetime
+
+from sqlmodel import Session
 
 from bot.approvals import readings
 from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.domain.active import ActiveLine
+from bot.domain.findings import Finding, ok, warn
 from bot.domain.hooks import Hooks
-from bot.features.connections import ending, routes
+from bot.domain.text import name_some
+from bot.features.connections import ending, routes, rows
 from bot.features.connections.commands import ConnectionCommands
 from bot.features.connections.port import AccountConnections, make_connections
 from bot.features.connections.section import MissingSection
@@ -17,6 +23,9 @@ from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 from bot.tools.tool import FixedToolset
+
+_PART = "Connections"
+_MAX_NAMED = 5  # connections in one finding
 
 
 def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
@@ -48,7 +57,27 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
         offer_commands=(section.offer_commands,),
         change_person=(ending.end_of_account,),
         move_chat=(ending.move_chat,),
+        list_active=(_list_connected,),
     )
+
+
+def _list_connected(session: Session, _: datetime) -> Sequence[ActiveLine]:
+    return [
+        ActiveLine(_PART, each.connection.words, each.connected_by, each.connection.connected_at)
+        for each in rows.list_connections(session, None)
+    ]
+
+
+async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
+    """Return a finding on the connections; none where no server asks for any."""
+    if not isinstance(parts.connections, AccountConnections):
+        return ()
+    found = await parts.database.read(rows.list_connections, None)
+    expired = [each.connection.words for each in found if each.connection.is_expired]
+    if expired:
+        return (warn("connections", f"connect again: {name_some(expired, _MAX_NAMED)}"),)
+    servers = ", ".join(sorted(parts.connections.servers))
+    return (ok("connections", f"{len(found)} at {servers}"),)
 
 
 CONNECTIONS = Feature(
@@ -60,4 +89,5 @@ CONNECTIONS = Feature(
     make_commands=_make_commands,
     make_sweeps=_make_sweeps,
     make_hooks=_make_hooks,
+    examine=_examine_connections,
 )

@@ -1,8 +1,12 @@
 """Insights: the cost of asking, the rules that would spare some of it, and what is unusual about a call."""
 
 from collections.abc import Sequence
+from datetime import datetime
+
+from sqlmodel import Session
 
 from bot.approvals.commands.words import CommandSet
+from bot.domain.active import ActiveLine
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.insights import routes, suggestions, unusual
@@ -10,6 +14,8 @@ from bot.features.insights.commands import InsightCommands
 from bot.features.insights.suggestions import suggestion_tools
 from bot.features.insights.sweep import SECONDS, SuggestionSweep
 from bot.jobs.scheduler import Sweep
+
+_COUNTED_TEXT = "what asking costs, suggested rules, what is unusual on cards"
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
@@ -20,8 +26,16 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    annotating = (unusual.annotate_unusual,) if parts.settings.insights else ()
-    return Hooks(send_digest=(suggestions.tell_suggestion,), annotate_card=annotating)
+    telling = (suggestions.tell_suggestion,)
+    if not parts.settings.insights:
+        return Hooks(send_digest=telling)
+    return Hooks(
+        send_digest=telling, annotate_card=(unusual.annotate_unusual,), list_active=(_list_insights,)
+    )
+
+
+def _list_insights(_: Session, __: datetime) -> Sequence[ActiveLine]:
+    return (ActiveLine("Insights", _COUNTED_TEXT, "NOD_INSIGHTS"),)
 
 
 INSIGHTS = Feature(

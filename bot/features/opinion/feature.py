@@ -6,13 +6,14 @@ from functools import partial
 from bot.domain.chat import Address
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
-from bot.features.opinion import reviewer, rows
+from bot.features.opinion import reviewer, rows, status
 from bot.jobs.scheduler import Sweep
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
     wanting = partial(rows.want_opinion, parts.policies)
-    return Hooks(ask_people=(wanting,), hold_claim=(rows.find_hold,))
+    listing = partial(status.list_opinions, parts.policies)
+    return Hooks(ask_people=(wanting,), hold_claim=(rows.find_hold,), list_active=(listing,))
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
@@ -28,4 +29,9 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     return (Sweep("ask_opinions", reviewer.SECONDS, asking.run),)
 
 
-OPINION = Feature(name="opinion", make_sweeps=_make_sweeps, make_hooks=_make_hooks)
+OPINION = Feature(
+    name="opinion",
+    make_sweeps=_make_sweeps,
+    make_hooks=_make_hooks,
+    examine=status.examine_opinions,
+)

@@ -105,6 +105,30 @@ class SettingList(DoneBody):
     settings: list[SettingView]
 
 
+class ActiveLineView(View):
+    """One thing that is on. ``set_by``: who set it, or the setting that did; then ``set_at`` is null.
+
+    ``rule``: the number of the rule that it is, or null.
+    """
+
+    words: str
+    set_by: str
+    set_at: Time | None
+    rule: int | None
+
+
+class ActivePartView(View):
+    """A part of Nod with what of it is on. ``left_out``: how many lines are not listed."""
+
+    name: str
+    lines: list[ActiveLineView]
+    left_out: int
+
+
+class ActiveParts(DoneBody):
+    parts: list[ActivePartView]
+
+
 class FindingView(View):
     """What was found about one thing. ``fix``: what to do, or what is worth knowing where all is well."""
 

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { Attached } from "./attach.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
 import { Connections } from "./connections.js";
+import { Features } from "./features.js";
 import { Feed, nameOf } from "./feed.js";
 import { Inbox, isNotifying, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
@@ -76,6 +77,7 @@ const PAGES = {
   usage: { title: "Usage", group: "Team", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   insights: { title: "Insights", group: "Team", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
   audit: { title: "Audit log", label: "Audit", group: "Admin", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
+  features: { title: "What is on", group: "Admin", sign: "list", admins: true, page: paged("features-list", (at) => new Features(at)) },
   settings: { title: "Settings and doctor", label: "Settings", group: "Admin", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
   you: { title: "You", page: paged("you-list", (at) => new You(at, leave)) },
   closed: { title: "For admins", page: paged("closed-list", (at) => at.append(nothing("Only admins see this page", "Ask an admin, or go back to your conversations.")) ?? {}) },

@@ -37,7 +37,10 @@ HOLDS = """
 """What is asked of the audit log does not end before ``passOn()``."""
 
 SMALL = {"width": 320, "height": 640}
-_NAMED = ("inbox", "rules", "tools", "files", "people", "usage", "insights", "audit", "settings", "you")
+_NAMED = (
+    *("inbox", "rules", "tools", "files", "people", "usage", "insights", "audit", "features", "settings"),
+    "you",
+)
 PAGES = ("#/", *(f"#/{name}" for name in _NAMED), "conversation")
 
 LOADED = {
@@ -48,6 +51,7 @@ LOADED = {
     "#/usage": ".table-box",
     "#/insights": "#insights-list .plot",
     "#/audit": "#audit-list td",
+    "#/features": "#features-list td",
     "#/settings": "#settings-list td",
     "#/you": "#you-list .facts",
     "conversation": f"{CARDS}.proposed",

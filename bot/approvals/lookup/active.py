@@ -1,0 +1,85 @@
+"""The list of what is on, for admins: what features say of themselves, and the other rules.
+
+A feature lists what it has by the hook ``list_active``.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, tzinfo
+
+from sqlmodel import Session
+
+from bot.domain.active import ActiveLine, ActivePart
+from bot.domain.redaction import redact_text
+from bot.domain.rules import Subject
+from bot.domain.times import format_in_zone
+from bot.store import people, rules
+from bot.store.hooks import hooks_of
+from bot.store.rules import InForce
+
+MOST_LINES = 50
+"""Lines of one part; the rest are counted."""
+_OTHER_RULES = "Other rules"
+_NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` lists what there is to set."
+
+
+def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePart]:
+    """Return what is on, part by part, with people and places by name."""
+    lines = [line for hook in hooks_of(session).list_active for line in hook(session, now)]
+    told = {line.rule for line in lines if line.rule is not None}
+    lines += _count_rules([each for each in rules.in_force(session, zone) if each.rule.id not in told])
+    parts = []
+    for name in dict.fromkeys(line.part for line in lines):
+        found = [line for line in lines if line.part == name]
+        shown = tuple(_put_names_in(session, line) for line in found[:MOST_LINES])
+        parts.append(ActivePart(name, shown, len(found) - len(shown)))
+    return parts
+
+
+def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) -> list[ActiveLine]:
+    """Return a line for each rule about one of these subjects, in the order they were set."""
+    return [
+        ActiveLine(part, each.rule.said, each.by, each.at, each.rule.id)
+        for each in rules.in_force(session, zone)
+        if each.rule.subject in subjects
+    ]
+
+
+def format_active(parts: Sequence[ActivePart], zone: tzinfo) -> str:
+    """Return the list as text."""
+    return "\n\n".join(_format_part(part, zone) for part in parts) or _NOTHING_TEXT
+
+
+def _count_rules(found: Sequence[InForce]) -> list[ActiveLine]:
+    """Return a line for each subject of these rules: how many there are, and who set the newest."""
+    counts = Counter(each.rule.subject for each in found)
+    newest = {each.rule.subject: each for each in sorted(found, key=lambda each: each.at)}
+    return [
+        ActiveLine(_OTHER_RULES, _format_count(subject, count), newest[subject].by, newest[subject].at)
+        for subject, count in counts.items()
+    ]
+
+
+def _format_count(subject: Subject, count: int) -> str:
+    if count == 1:
+        return f"{subject.typed}: 1 rule"
+    return f"{subject.typed}: {count} rules, the newest"
+
+
+def _put_names_in(session: Session, line: ActiveLine) -> ActiveLine:
+    words = people.put_names_in(session, redact_text(line.words))
+    return replace(line, words=words, set_by=people.put_names_in(session, line.set_by))
+
+
+def _format_part(part: ActivePart, zone: tzinfo) -> str:
+    lines = [f"**{part.name}**", *(_format_line(line, zone) for line in part.lines)]
+    if part.left_out:
+        lines.append(f"- {part.left_out:,} more. The console lists where they are.")
+    return "\n".join(lines)
+
+
+def _format_line(line: ActiveLine, zone: tzinfo) -> str:
+    number = f"rule {line.rule}: " if line.rule is not None else ""
+    when = f", {format_in_zone(line.set_at, zone)}" if line.set_at else ""
+    return f"- {number}{line.words} (set by {line.set_by}{when})"

@@ -1,0 +1,43 @@
+"""The opinions that are on: for the list of what is on, and for ``nod doctor``."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.approvals.lookup import active
+from bot.domain.active import ActiveLine
+from bot.domain.findings import Finding, fail, ok
+from bot.domain.rules import Opinion, Subject
+from bot.errors import SettingsError
+from bot.features.feature import FeatureParts
+from bot.store.rules import Policies
+
+_PART = "Second opinions"
+
+
+def list_opinions(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
+    """Return the rules that ask for an opinion."""
+    return active.list_rules(session, _PART, policies.held.book.zone, Subject.OPINION)
+
+
+async def examine_opinions(parts: FeatureParts) -> Sequence[Finding]:
+    """Return a finding for each rule that asks a model which is not there, or one for all."""
+    book = (await parts.database.read(parts.policies.load)).book
+    wanted = {
+        rule.id: rule.value.model
+        for rule in book.list_about(Subject.OPINION)
+        if isinstance(rule.value, Opinion)
+    }
+    if not wanted:
+        return ()
+    try:
+        names = {each.name for each in parts.settings.models()}
+    except SettingsError:  # reported with the models
+        return ()
+    missing = [
+        fail(f"rule {number}", f"no model is called {name}. Its cards get no second opinion")
+        for number, name in wanted.items()
+        if name not in names
+    ]
+    return missing or (ok("second opinions", f"asked of {', '.join(sorted(set(wanted.values())))}"),)
