@@ -142,7 +142,7 @@ def core(
         assistant,
         CoreLookup(database, cards, presses, policies, notice),
         Recovery(database, gate, execution, turns, dispatcher, ports.process.id, retention),
-        Reminders(database, policies, cards, notices),
+        Reminders(database, policies, cards, notices, gate.groups),
     )
 
 

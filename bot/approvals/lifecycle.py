@@ -23,6 +23,7 @@ from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Rulebook
+from bot.domain.steps import delay_steps
 from bot.domain.text import as_written, one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
@@ -443,5 +444,9 @@ def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
 
 
 def _later(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
-    due = {name: getattr(p, name) for name in ("expires_at", "warn_at", "remind_at", "escalate_at")}
-    return {name: when + stopped_for for name, when in due.items() if when is not None}
+    names = ("expires_at", "warn_at", "remind_at", "notify_at", "escalate_at")
+    due = {name: getattr(p, name) for name in names}
+    later: dict[str, Any] = {name: when + stopped_for for name, when in due.items() if when is not None}
+    if p.steps:
+        later["steps"] = delay_steps(p.steps, stopped_for)
+    return later

@@ -106,7 +106,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
     if not p.votes:
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
-    chat = p.deciders.members or p.deciders.escalated
+    chat = p.deciders.members or next(iter(p.deciders.escalation_chats), None)
 
     def stands(vote: Vote) -> bool:
         voter = people.person_of(session, vote.absent or vote.actor)

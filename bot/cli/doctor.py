@@ -180,7 +180,7 @@ def _list_unloaded(group: str, setting: str, names: Sequence[str]) -> list[Findi
 
 def _list_places(settings: Settings) -> list[Address]:
     chats = list(settings.approver_chats)
-    chats += [rule.posts_at for rule in _load_rulebook(settings).rules]
+    chats += [place for rule in _load_rulebook(settings).rules for place in rule.posts_at]
     return [Address.parse(chat) for chat in dict.fromkeys(chats) if chat]
 
 

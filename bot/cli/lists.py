@@ -25,6 +25,7 @@ from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.redaction import redact_text
+from bot.domain.steps import DueStep
 from bot.domain.times import format_expiry, format_relative, now
 from bot.store import proposals
 from bot.store.database import Database
@@ -126,7 +127,12 @@ def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
         ],
         "created_at": proposal.created_at.isoformat(),
         "expires_at": proposal.expires_at.isoformat(),
+        "steps": [_step_to_json(step) for step in proposal.all_steps],
     }
+
+
+def _step_to_json(step: DueStep) -> dict[str, Any]:
+    return {"to": step.to, "at": step.at.isoformat(), "is_over": step.is_over}
 
 
 def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
@@ -148,9 +154,11 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
         card = card_of(found, _load_schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
         asked = f"{card.asked}, {format_relative(found.created_at, now())}"
+        open_steps = [step for step in found.all_steps if not step.is_over]
         head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
             head += [f"May decide: {card.deciders}", format_expiry(card.expires_at, now()).capitalize()]
+            head += [f"Next: {step.to}, {format_relative(step.at, now())}" for step in open_steps]
             if card.undo_note:
                 head.append(card.undo_note)
         if card.again:

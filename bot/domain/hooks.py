@@ -196,6 +196,28 @@ class WatchDelivery(Protocol):
         """Take note that an account is told now, together, of cards that were held back from it."""
 
 
+class Notify(Protocol):
+    """Told in the transaction in which a step of an open proposal comes: it stores what is to be sent.
+
+    ``more`` is the number of further proposals on the same card whose step came with it.
+    """
+
+    def __call__(self, session: Session, proposal: Proposal, more: int, now: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    """A way to reach people about a card that waits, which steps of rules name: `/approvals notify`.
+
+    ``name`` is one lower-case word. ``hindrance``: why nothing can be sent here, and what to do; '' where it
+    is set up. Quiet hours hold its steps back.
+    """
+
+    name: str
+    notify: Notify
+    hindrance: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -217,6 +239,7 @@ class Hooks:
     answer_message: tuple[AnswerMessage, ...] = ()
     offer_commands: tuple[OfferCommands, ...] = ()
     list_active: tuple[ListActive, ...] = ()
+    notifiers: tuple[Notifier, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

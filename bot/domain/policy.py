@@ -22,8 +22,9 @@ from bot.domain.people import (
     workspace_of,
 )
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, clock
+from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, clock, time_steps
 from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
+from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
 
 _USUAL = ("requester", *Role)  # who decides where no rule says it
@@ -55,6 +56,7 @@ class Verdict:
     remind_every: timedelta | None = None
     escalate_after: timedelta | None = None
     escalate_to: str | None = None
+    steps: tuple[TimedStep, ...] = ()
     undo: timedelta | None = None  # how long the call can be undone once done; None: it is no call of a tool
     no_undo: str = ""  # why it can't
 
@@ -166,6 +168,7 @@ class Policy:
         needed, of = Quorum() if own or call.undoes else self.book.quorum(call)
         ttl = self.book.ttl(call, self.ttl)
         escalation = None if own else self.book.escalation(call)
+        steps = () if own else self.book.steps(call)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -177,6 +180,7 @@ class Policy:
             remind_every=self.book.remind_every(call),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
+            steps=steps,
             undo=self.book.undo(call) if kind.may_be_undone else None,
         )
         if not asks:
@@ -316,10 +320,10 @@ class Policy:
             return None
         if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Press again. It stays open."
-        chats = (deciders.members, deciders.escalated)
+        chats = (deciders.members, *deciders.escalation_chats)
         if not person.outside and at is not None and any(chat and same_chat(chat, at) for chat in chats):
             return None
-        if deciders.escalated in person.accounts or self.groups_of(person) & set(deciders.people):
+        if person.accounts & set(deciders.escalation_chats) or self.groups_of(person) & set(deciders.people):
             return None
         unknown = self._unknown(deciders.people, person)
         if unknown:
@@ -370,6 +374,10 @@ def same_chat(origin: str, pressed: str) -> bool:
 
 def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     """Return the columns that a verdict gives a proposal, its clock starting now."""
+    steps = verdict.steps
+    if steps and verdict.escalate_to and verdict.escalate_after:
+        steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))
+    due_steps = start_steps(steps, now)
     return {
         "risk": verdict.risk,
         "deciders": verdict.deciders,
@@ -380,6 +388,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
         "remind_every": verdict.remind_every,
         "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
         "escalate_to": verdict.escalate_to,
+        **(time_steps(due_steps) if due_steps else {"steps": (), "notify_at": None}),
         "undo_seconds": None if verdict.undo is None else verdict.undo.total_seconds(),
         "inverse": Inverse(verdict.no_undo) if verdict.no_undo else None,
         **clock(verdict.ttl, verdict.remind_every, now),

@@ -6,14 +6,15 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from bot.domain.annotations import Annotation, find_record
 from bot.domain.connections import Connection
-from bot.domain.people import NO_NAMES, Actor, Names
+from bot.domain.people import NO_NAMES, Actor, Names, is_group
+from bot.domain.steps import DueStep, find_next
 from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
@@ -300,6 +301,26 @@ class Deciders:
     lead: str | None = None  # of a plan: whether the lead agent has a say, `Approver`'s lead or both
     escalated: str | None = None  # also anyone in this chat: no one decided in time
     place: str | None = None  # where it was asked for: some roles count only in some places
+    also_escalated: tuple[str, ...] = ()  # the further chats, where several steps name one
+
+    @property
+    def escalation_chats(self) -> tuple[str, ...]:
+        """The chats, as addresses, in which anyone may decide because no one did in time."""
+        first = (self.escalated,) if self.escalated else ()
+        return (*first, *self.also_escalated)
+
+    def escalate(self, roles: Iterable[str], targets: Sequence[str]) -> "Deciders":
+        """Return them with further roles, and with the people of these chats, accounts and groups."""
+        groups = [target for target in targets if is_group(target)]
+        further = [target for target in targets if target not in groups]
+        chats = tuple(dict.fromkeys((*self.escalation_chats, *further)))
+        return replace(
+            self,
+            roles=tuple(dict.fromkeys((*self.roles, *roles))),
+            people=tuple(dict.fromkeys((*self.people, *groups))),
+            escalated=chats[0] if chats else None,
+            also_escalated=chats[1:],
+        )
 
     def named(self, requester: Actor) -> tuple[Actor, ...]:
         """Return the accounts that may decide by name, not by a role. Reminders mention them."""
@@ -317,7 +338,9 @@ class Deciders:
             members.append(Actor.parse(name, names.get(name, "")) if _is_account(name) else name)
         if self.members:
             members.append(f"anyone in {chat}")
-        if self.escalated:
+        if self.also_escalated:
+            members.append("anyone in the chats it was escalated to")
+        elif self.escalated:
             members.append("anyone in the chat it was escalated to")
         all_named = all(isinstance(member, Actor) for member in members)  # none counts by a role
         return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
@@ -514,6 +537,8 @@ class Proposal:
     remind_every: timedelta | None = None
     escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
     escalate_to: str | None = None  # that circle's address
+    notify_at: datetime | None = None  # when the next step is due that asks no one else; None: none is left
+    steps: tuple[DueStep, ...] = ()  # of a notify rule; empty: `escalate_at` is the only one
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
     trial: Trial | None = None  # None: no one tried it, or wanted to
     for_real: bool | None = None  # whether people chose to run it although it was tried; None: no one chose
@@ -601,6 +626,19 @@ class Proposal:
         return self.kind.is_own(self.arguments)
 
     @property
+    def all_steps(self) -> tuple[DueStep, ...]:
+        """Its steps, those of the short form too, in the order in which they come."""
+        if self.steps or self.escalate_at is None or self.escalate_to is None:
+            return self.steps
+        return (DueStep(self.escalate_to, self.escalate_at),)
+
+    @property
+    def escalation_targets(self) -> tuple[str, ...]:
+        """The chats, accounts and groups that it came to, or may come to, because no one decides in time."""
+        short = (self.escalate_to,) if self.escalate_to else ()
+        return tuple(dict.fromkeys((*short, *(step.to for step in self.steps if step.escalates))))
+
+    @property
     def choices(self) -> tuple[str, ...] | None:
         """The answers that a question of the agent's offers; None for anything else."""
         if Verb.ANSWER in self.kind.takes:
@@ -619,6 +657,15 @@ def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict
         "expires_at": now + ttl,
         "warn_at": now + ttl * (1 - WARN_SHARE),
         "remind_at": now + remind_every if remind_every else None,
+    }
+
+
+def time_steps(steps: tuple[DueStep, ...]) -> dict[str, Any]:
+    """Return the due times of these steps with the steps, by field name."""
+    return {
+        "steps": steps,
+        "notify_at": find_next(steps, escalating=False),
+        "escalate_at": find_next(steps, escalating=True),
     }
 
 

@@ -19,6 +19,7 @@ class Act(StrEnum):
     WARN = "warn"
     REMIND = "remind"
     ESCALATE = "escalate"
+    NOTIFY = "notify"  # by a notifier, or a reminder that is a step
     RAISE = "raise"  # one more approval, after a second opinion
     UNDELIVERABLE = "undeliverable"
     UNASKED = "unasked"  # the call that asked has ended

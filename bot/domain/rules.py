@@ -19,9 +19,10 @@ from bot.domain import kinds
 from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.connections import Identity
-from bot.domain.people import AGENTS, Person, Role
+from bot.domain.people import AGENTS, Person, Role, is_group
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
+from bot.domain.steps import TimedStep, format_steps, is_place
 from bot.domain.text import one_line, shorten
 from bot.domain.times import format_length, format_moment, parse_weekdays
 
@@ -49,6 +50,7 @@ class Subject(StrEnum):
     ROUTE = "route"  # str: an address where cards are posted too
     ESCALATE = "escalate"  # Escalation
     REMIND = "remind"  # timedelta between reminders
+    NOTIFY = "notify"  # tuple of TimedStep
     QUIET = "quiet"  # Hours, on the team's clock, in which no one is reminded
     DIGEST = "digest"  # DailyDigest
     ROLE = "role"  # GivenRole
@@ -170,6 +172,7 @@ RuleValue = (
     | DailyDigest
     | GivenRole
     | Budget
+    | tuple[TimedStep, ...]
     | tuple[str, ...]
     | str
 )
@@ -323,13 +326,22 @@ class Rule:
         return self.value
 
     @property
-    def posts_at(self) -> str:
-        """The address, as text, where it has Nod post; empty where it names none."""
-        if isinstance(self.value, Escalation | DailyDigest):
-            return self.value.to
+    def steps(self) -> tuple[TimedStep, ...]:
+        """The steps that it sets: of a notify rule its own, of an escalate rule the one; else none."""
+        if isinstance(self.value, Escalation):
+            return (TimedStep(self.value.to, self.value.after),)
+        if self.subject is Subject.NOTIFY and isinstance(self.value, tuple):
+            return tuple(step for step in self.value if isinstance(step, TimedStep))
+        return ()
+
+    @property
+    def posts_at(self) -> tuple[str, ...]:
+        """The addresses, as text, where it has Nod post; empty where it names none."""
+        if isinstance(self.value, DailyDigest):
+            return (self.value.to,)
         if self.subject is Subject.ROUTE:
-            return str(self.value)
-        return ""
+            return (str(self.value),)
+        return tuple(step.to for step in self.steps if is_place(step.to) and not is_group(step.to))
 
     @property
     def words(self) -> str:
@@ -471,6 +483,11 @@ class Rulebook:
         found: Found[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
         return found.value
 
+    def steps(self, call: CallFacts) -> tuple[TimedStep, ...]:
+        """Return the steps of the matching rule whose first step comes soonest."""
+        found: Found[tuple[TimedStep, ...] | None] = self._strictest(Subject.NOTIFY, call, None)
+        return found.value or ()
+
     def opinion(self, call: CallFacts) -> Opinion | None:
         """Return whose second opinion a card gets; of several the one that raises most."""
         found: list[Opinion] = [
@@ -592,6 +609,7 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.DECIDERS: _narrowness,
     Subject.REMIND: lambda length: -length,
     Subject.ESCALATE: lambda value: -value.after,
+    Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
     Subject.OPINION: lambda value: list(Raising).index(value.raising),
     Subject.PLANS: APPROVERS.index,
     Subject.UNDO: lambda length: -length,
@@ -635,6 +653,8 @@ def value_words(subject: Subject, value: RuleValue) -> str:
             return f"{model} {raising}".strip()
         case Escalation(after, to):
             return f"{format_length(after.total_seconds())} {to}"
+    if subject is Subject.NOTIFY and isinstance(value, tuple):
+        return format_steps(step for step in value if isinstance(step, TimedStep))
     if subject is Subject.INSTRUCTIONS:
         return f"“{shorten(one_line(str(value)), _QUOTED)}”"
     return " ".join(map(str, _parts(store_value(subject, value))))
@@ -664,8 +684,21 @@ def store_value(subject: Subject, value: RuleValue) -> Any:
         case GivenRole(account, role, everywhere):
             return [account, str(role), *([EVERYWHERE_WORD] if everywhere else [])]
         case tuple():
-            return list(value)
+            return [_store_part(part) for part in value]
     return str(value)
+
+
+def _store_part(part: Any) -> Any:
+    if isinstance(part, TimedStep):
+        return [part.to, part.after.total_seconds()]
+    return part
+
+
+def _read_part(part: Any) -> Any:
+    if isinstance(part, list):
+        to, seconds = part
+        return TimedStep(to, timedelta(seconds=seconds))
+    return part
 
 
 def value_of(subject: Subject, kept: Any) -> RuleValue:
@@ -679,8 +712,8 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return timedelta(seconds=kept[0])
         case Subject.QUORUM:
             return Quorum(*kept)
-        case Subject.DECIDERS:
-            return tuple(kept)
+        case Subject.DECIDERS | Subject.NOTIFY:
+            return tuple(map(_read_part, kept))
         case Subject.ESCALATE:
             return Escalation(timedelta(seconds=kept[0]), kept[1])
         case Subject.OPINION:

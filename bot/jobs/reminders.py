@@ -1,29 +1,34 @@
-"""Timed messages other than expiry: warnings, reminders, escalation, the daily digest, audit anchors.
+"""Timed messages other than expiry: warnings, steps, the daily digest, audit anchors.
 
-Due times live in the proposals' rows and each is taken by a guarded move, so several tickers never tell
-twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.
+A step reaches the card's own places (a reminder), other people (an escalation), or a notifier that a feature
+brings. Due times live in the proposals' rows and each is taken by a guarded move, so several tickers never
+tell twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
+escalations.
 """
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bot.approvals.groups import Groups
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
-from bot.domain.people import Role
-from bot.domain.proposals import Proposal, others, together
+from bot.domain.people import Role, is_group
+from bot.domain.proposals import Proposal, others, time_steps, together
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
+from bot.domain.steps import REMINDER, is_place, take_steps
+from bot.domain.text import as_written
 from bot.domain.times import format_span
 from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.hooks import hooks_of
+from bot.store.hooks import find_notifier, hooks_of
 from bot.store.rules import Policies
 from bot.store.state import claim_day, keep_task_state, load_task_state
 from bot.telemetry.logs import logger
@@ -34,6 +39,16 @@ _BATCH = 100
 _TOLD_LINKS = "told links"
 _KEEP = "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 _LISTED = 50  # in a digest, which is one post to read
+_MAX_PRIVATE_CARDS = 10  # in the chats of a group's people, when a card is escalated to it
+_LOUD = (Act.WARN, Act.ESCALATE)
+"""What comes in quiet hours, too."""
+
+
+class _Taken(NamedTuple):
+    """A proposal whose time for something came, and the targets that are told."""
+
+    proposal: Proposal
+    targets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,7 @@ class Reminders:
     policies: Policies
     cards: Cards
     notices: Notices
+    groups: Groups
 
     async def remind(self, now: datetime) -> None:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
@@ -53,10 +69,12 @@ class Reminders:
             await self.database.write(rules.end_due, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
-            for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
+            await self._ask_for_groups(book, now)
+            for what in _LOUD if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
                 await self.database.write(self._take, what, now)
             if not quiet:
                 await self._digest(book, now)
+                await self.database.write(self._take, Act.NOTIFY, now)
         await self.send(now)
 
     def _news(self, session: Session, now: datetime) -> None:
@@ -73,33 +91,90 @@ class Reminders:
 
     def _take(self, session: Session, what: Act, now: datetime) -> None:
         """Claim what is due, each in a guarded move with its audit row, and have it told; a batch once."""
-        told: dict[str, Proposal] = {}
-        many: Counter[str] = Counter()
+        cards: dict[str, list[_Taken]] = {}
         for proposal in proposals.calling(session, what, now, _BATCH):
-            if what is Act.ESCALATE:
-                moved = self._escalate(session, proposal, now)
-            else:
-                due: dict[str, Any] = {f"{what}_at": None}
-                if what is Act.REMIND and proposal.remind_every:
-                    due = {"remind_at": now + proposal.remind_every}
-                moved = transitions.move(session, proposal, By.nod(what), now, **due)
-            if moved is not None:
-                told.setdefault(moved.card_id, moved)
-                many[moved.card_id] += 1
-        for shown, moved in told.items():
-            if what is not Act.ESCALATE:
-                self.notices.nudge(session, moved, _words(what, moved, many[shown] - 1, now))
-            elif moved.escalate_to:
-                notices.store_notice(session, Address.parse(moved.escalate_to), "", now, shown)
+            taken = self._claim(session, what, proposal, now)
+            if taken is not None:
+                cards.setdefault(taken.proposal.card_id, []).append(taken)
+        for taken_together in cards.values():
+            targets = dict.fromkeys(target for each in taken_together for target in each.targets)
+            for target in targets:
+                reached = [each.proposal for each in taken_together if target in each.targets]
+                self._tell(session, what, target, reached, now)
 
-    def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> Proposal | None:
-        """Let approvers and admins decide as well."""
+    def _claim(self, session: Session, what: Act, proposal: Proposal, now: datetime) -> _Taken | None:
+        """Move a due proposal on. Returns it with its targets, or None when someone else was faster."""
+        if what is Act.ESCALATE:
+            return self._escalate(session, proposal, now)
+        targets: tuple[str, ...] = (REMINDER,)
+        due: dict[str, Any] = {f"{what}_at": None}
+        reason = None
+        if what is Act.REMIND and proposal.remind_every:
+            due = {"remind_at": now + proposal.remind_every}
+        elif what is Act.NOTIFY:
+            targets, left = take_steps(proposal.steps, now, escalating=False)
+            due, reason = time_steps(left), ", ".join(targets)
+        moved = transitions.move(session, proposal, By.nod(what, reason), now, **due)
+        return _Taken(moved, targets) if moved else None
+
+    def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _Taken | None:
+        """Let approvers, admins and the targets that are due decide as well."""
         policy, before = self.policies.load(session), proposal.deciders
-        added = (role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place))
-        roles = tuple(dict.fromkeys((*before.roles, *added)))
-        deciders = replace(before, roles=roles, escalated=proposal.escalate_to)
+        added = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
+        targets, left = take_steps(proposal.all_steps, now, escalating=True)
+        due: dict[str, Any] = {"escalate_at": None}
+        if proposal.steps:
+            due = time_steps(left)
+        deciders = before.escalate(added, targets)
         by = By.nod(Act.ESCALATE)
-        return transitions.raise_requirements(session, proposal, by, now, deciders=deciders, escalate_at=None)
+        moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due)
+        return _Taken(moved, targets) if moved else None
+
+    def _tell(
+        self, session: Session, what: Act, target: str, reached: Sequence[Proposal], now: datetime
+    ) -> None:
+        """Have a target told of proposals that share a card."""
+        proposal, more = reached[0], len(reached) - 1
+        if target == REMINDER:
+            self.notices.nudge(session, proposal, _words(what, proposal, more, now))
+        elif is_group(target):
+            self._tell_group(session, target, proposal, more, now)
+        elif is_place(target):
+            notices.store_notice(session, Address.parse(target), "", now, proposal.card_id)
+        else:
+            self._use_notifier(session, target, proposal, more, now)
+
+    def _tell_group(self, session: Session, group: str, proposal: Proposal, more: int, now: datetime) -> None:
+        """Have the people of a group get the card in private; where they are many or unknown, remind."""
+        policy = self.policies.load(session)
+        known = policy.groups.get(group)
+        members = sorted(known.members) if known else []
+        for account in members[:_MAX_PRIVATE_CARDS]:
+            notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
+        if not 0 < len(members) <= _MAX_PRIVATE_CARDS:
+            self.notices.nudge(session, proposal, _words(Act.REMIND, proposal, more, now))
+
+    def _use_notifier(
+        self, session: Session, name: str, proposal: Proposal, more: int, now: datetime
+    ) -> None:
+        """Have a notifier send its notification, or tell the admins that it can't."""
+        notifier = find_notifier(session, name)
+        if notifier is None or notifier.hindrance:
+            why = notifier.hindrance if notifier else f"Nothing here is called {name}."
+            about = as_written(f"{proposal.description}{others(more)}")
+            text = f"The step `{name}` can't be taken for {about}. {why} Change the rule: `/approvals rules`."
+            self.notices.for_admins(session, text)
+            return
+        notifier.notify(session, proposal, more, now)
+
+    async def _ask_for_groups(self, book: Rulebook, now: datetime) -> None:
+        """Ask who is in the groups to which something is escalated now."""
+        steps = [step for rule in book.list_about(Subject.NOTIFY) for step in rule.steps]
+        if not any(is_group(step.to) for step in steps):
+            return
+        due = await self.database.read(proposals.calling, Act.ESCALATE, now, _BATCH)
+        targets = {target for each in due for target in take_steps(each.steps, now, escalating=True)[0]}
+        await self.groups.ask(filter(is_group, sorted(targets)))
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.list_about(Subject.DIGEST):

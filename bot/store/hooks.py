@@ -2,7 +2,7 @@
 
 from sqlmodel import Session
 
-from bot.domain.hooks import Hooks
+from bot.domain.hooks import Hooks, Notifier
 from bot.store.database import Database
 
 _KEY = "hooks"
@@ -18,3 +18,8 @@ def hooks_of(session: Session) -> Hooks:
     """Return the hooks that this session carries; empty ones in a session of one's own."""
     hooks: Hooks = session.info.get(_KEY, _NO_HOOKS)
     return hooks
+
+
+def find_notifier(session: Session, name: str) -> Notifier | None:
+    """Return the notifier of a feature by the name that rules use; None where no feature brings it."""
+    return next((each for each in hooks_of(session).notifiers if each.name == name), None)

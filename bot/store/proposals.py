@@ -36,6 +36,7 @@ from bot.domain.proposals import (
     Vote,
 )
 from bot.domain.rules import EVERYWHERE
+from bot.domain.steps import DueStep
 from bot.domain.text import storable
 from bot.domain.trials import Trial
 from bot.store import database
@@ -322,7 +323,7 @@ def waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
 
 
 def calling(session: Session, what: str, now: datetime, limit: int) -> list[Proposal]:
-    """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
+    """Open proposals whose time to ``warn``, ``remind``, ``notify`` or ``escalate`` has come."""
     due_at = _TABLE.c[f"{what}_at"]
     return _read(session, ALL.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
 
@@ -400,7 +401,21 @@ def _fields_read(kept: list[list[Any]]) -> tuple[PreviewField, ...]:
 
 
 def _deciders_read(kept: dict[str, Any]) -> Deciders:
-    return Deciders(**kept | {"roles": tuple(kept["roles"]), "people": tuple(kept["people"])})
+    lists = {name: tuple(kept.get(name, ())) for name in ("roles", "people", "also_escalated")}
+    return Deciders(**kept | lists)
+
+
+def _deciders_kept(deciders: Deciders) -> dict[str, Any]:
+    """Return them as JSON; a field that earlier releases don't know only where it is used."""
+    return {name: value for name, value in asdict(deciders).items() if value or name != "also_escalated"}
+
+
+def _steps_kept(steps: tuple[DueStep, ...]) -> list[list[Any]] | None:
+    return [step.kept for step in steps] or None
+
+
+def _steps_read(kept: list[list[Any]] | None) -> tuple[DueStep, ...]:
+    return tuple(map(DueStep.read, kept or ()))
 
 
 def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
@@ -470,7 +485,8 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "state": (_same, State),
     "cause": (_same, _optional(Cause)),
     "preview": (_fields_kept, _fields_read),
-    "deciders": (asdict, _deciders_read),
+    "deciders": (_deciders_kept, _deciders_read),
+    "steps": (_steps_kept, _steps_read),
     "votes": (_votes_kept, _votes_read),
     "edits": (_edits_kept, _edits_read),
     "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),

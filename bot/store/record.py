@@ -57,6 +57,7 @@ def _select_calls(*which: Any) -> Any:
         *(_PROPOSAL.c[name] for name in plain),
         cast(_PROPOSAL.c.arguments, Text).label("arguments"),
         cast(_PROPOSAL.c.deciders, Text).label("deciders"),
+        cast(_PROPOSAL.c.steps, Text).label("steps"),
         case((_IS_SAME, cast(_PROPOSAL.c.votes, Text))).label("votes"),
     )
     newest = found.where(*which, _BEFORE, _PROPOSAL.c.tool_name == bindparam("tool"))
@@ -174,10 +175,17 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
 
 def _may_all_see(row: Any, proposal: Proposal) -> bool:
     """Return whether everyone who may decide a proposal may see a row of its chat, or of who asked."""
-    if proposal.escalate_to not in (None, row.escalate_to):
+    targets = proposal.escalation_targets
+    if targets and not _list_targets(row).issuperset(targets):
         return False  # it may come before people of another chat
     named = set(proposal.deciders.people)
     return not named or named <= set(json.loads(row.deciders)["people"])
+
+
+def _list_targets(row: Any) -> set[str]:
+    """Return the chats, accounts and groups that an earlier call came to, or might have."""
+    steps = json.loads(row.steps or "null") or ()
+    return {row.escalate_to, *(to for to, *_ in steps)}
 
 
 def _find_decliners(row: Any) -> tuple[str, ...]:

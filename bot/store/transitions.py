@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.annotations import bound_annotations
+from bot.domain.people import is_group
 from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State, clock
 from bot.domain.text import hash_text, storable
 from bot.store import processes
@@ -41,7 +42,7 @@ _FIRST_PLACE = (
     .where(_FIRST.c.message_id == bindparam("card_message"), _FIRST.c.batch.is_(None))
     .scalar_subquery()
 )
-_DUE_TIMES = frozenset({"warn_at", "remind_at", "escalate_at"})
+_DUE_TIMES = frozenset({"warn_at", "remind_at", "notify_at", "escalate_at", "steps"})
 _BEHIND = select(_CARD.c.id).where(
     _CARD.c.message_id == bindparam("card_message"),
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_PLACE),
@@ -188,13 +189,25 @@ def raise_requirements(
 ) -> Proposal | None:
     """Have a proposal ask for other people as well, or for more of them, guarded and recorded like a `move`.
 
-    ``deciders`` are its own with roles added, ``quorum`` is no fewer votes than before; votes that were given
-    stand. ``times`` are columns of due times that change with it. What was approved and not claimed waits for
-    people again, for as long as at first. Returns what it is now, or None when someone else was faster.
+    ``deciders`` are its own with roles, groups or chats added, ``quorum`` is no fewer votes than before.
+    Votes that were given stand. ``times`` are columns of due times that change with it. What was approved and
+    not claimed waits for people again, for as long as at first. Returns what it is now, or None when someone
+    else was faster.
     Raises ValueError where it is neither open nor approved, or where anything else would change.
     """
-    same = replace(deciders, roles=before.deciders.roles, escalated=before.deciders.escalated)
-    kept = set(before.deciders.roles) <= set(deciders.roles) and same == before.deciders
+    held = before.deciders
+    same = replace(
+        deciders,
+        roles=held.roles,
+        people=held.people,
+        escalated=held.escalated,
+        also_escalated=held.also_escalated,
+    )
+    has_roles = set(held.roles) <= set(deciders.roles)
+    has_people = set(held.people) <= set(deciders.people)
+    adds_groups = all(map(is_group, set(deciders.people) - set(held.people)))
+    has_chats = set(held.escalation_chats) <= set(deciders.escalation_chats)
+    kept = has_roles and has_people and adds_groups and has_chats and same == held
     quorum = before.quorum if quorum is None else quorum
     if before.state not in (State.PROPOSED, State.APPROVED):
         raise ValueError("only what is open, or approved and not claimed, can ask for more")

@@ -10,6 +10,7 @@ from bot.domain.people import Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level
 from bot.domain.rules import LONGEST_INSTRUCTIONS, Mode, Subject
+from bot.domain.steps import MAX_STEPS
 from bot.web.body import Body
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
@@ -31,6 +32,8 @@ def _format_value(name: str, value: object) -> str:
         return f"a {value}"
     if isinstance(value, float):
         return f"{value:.6f}".rstrip("0").rstrip(".")
+    if isinstance(value, list) and name == "steps":
+        return ", ".join(step.words for step in value)
     if isinstance(value, list):
         return " ".join(map(str, value))
     return str(value)
@@ -126,6 +129,24 @@ class EscalateRule(_CallRule):
     subject: Literal["escalate"]
     seconds: Seconds
     to: Word
+
+
+class NotifyStep(Body):
+    """``to``: ``reminder``, a notifier such as ``push`` or ``page``, a place, an account or a group."""
+
+    to: Word
+    seconds: Seconds
+
+    @property
+    def words(self) -> str:
+        return f"{self.to} after {self.seconds}s"
+
+
+class NotifyRule(_CallRule):
+    """Who is told while no one decides, one step after another."""
+
+    subject: Literal["notify"]
+    steps: Annotated[list[NotifyStep], Field(min_length=1, max_length=MAX_STEPS)]
 
 
 class QuietRule(_Rule):
@@ -230,6 +251,7 @@ AnyRule = Annotated[
     | TtlRule
     | RemindRule
     | EscalateRule
+    | NotifyRule
     | QuietRule
     | RouteRule
     | DigestRule

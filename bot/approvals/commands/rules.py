@@ -55,11 +55,13 @@ from bot.domain.rules import (
     Subject,
     covers,
 )
+from bot.domain.steps import REMINDER, is_place
 from bot.domain.text import name_some
 from bot.domain.times import explain_repeated, format_in_zone, format_length, format_relative
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
+from bot.store.hooks import find_notifier, hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.locks.process_lock import notify
 from bot.store.rules import InForce
@@ -70,6 +72,8 @@ _NAMED = 5  # tools in one sentence
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of time that a rule may have
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
+_NAMES_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY})
+"""Rules whose value may name groups."""
 EVERYWHERE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
@@ -161,6 +165,11 @@ class RuleCommands:
                 "show it there if no one has decided",
                 self._set(Subject.ESCALATE),
             ),
+            Subcommand(
+                f"notify TARGET after 10m[, TARGET after 20m] {rest}",
+                "who is told next while no one decides: reminder, push, page, a place, an account or a group",
+                self._notify,
+            ),
             Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._set(Subject.QUIET)),
             Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
             Subcommand(
@@ -212,12 +221,14 @@ class RuleCommands:
             said += left_out + ("" if tools else f" There is no tool called {rule.pattern} right now.")
             if given.limits and given.limits.until and (change := explain_repeated(given.limits.until)):
                 said += f" {change}"
-            if given.subject in (Subject.QUORUM, Subject.DECIDERS):
-                faults = await self._groups.ask(filter(is_group, rule.words.split()))
+            if given.subject in _NAMES_GROUPS:
+                faults = await self._groups.ask(filter(is_group, re.split(r"[\s,]+", rule.words)))
                 said += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())
             said += await self._groups.read(self._follows, rule, tools)
-            if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
-                said += f" Nod can't post there. {why.rstrip('.')}."
+            for place in rule.posts_at:
+                if why := await self._hindrance(Address.parse(place)):
+                    where = "there" if len(rule.posts_at) == 1 else f"in {place}"
+                    said += f" Nod can't post {where}. {why.rstrip('.')}."
             said = await self._put_names_in(f"Set: {rule.words}.{said}{_follows(given, tools)}")
             return CommandReply(said, rule=rule.id)
 
@@ -426,6 +437,13 @@ class RuleCommands:
             raise CommandError(f"{name!r} is not a model here. There are {', '.join(self._models)}.")
         return await self._set(Subject.OPINION)(command, text)
 
+    async def _notify(self, command: Command, text: str) -> str | CommandReply:
+        given = parse_value(
+            Subject.NOTIFY, text, command, self._clock().astimezone(self._policies.held.book.zone)
+        )
+        await self._database.read(_check_notifiers, given)
+        return await self._set(Subject.NOTIFY)(command, text)
+
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
         """Extend a budget until its period ends, by an amount or by a quarter."""
         which, rest = first_word(text)
@@ -597,6 +615,19 @@ def _people_of(given: Rule) -> list[str]:
         named = ()
     who = [given.limits.who] if given.limits and given.limits.who else []
     return [each for each in (*named, *who) if ":" in each and not is_group(each)]
+
+
+def _check_notifiers(session: Session, given: Rule) -> None:
+    """Raise CommandError where a step names a notifier that is not there, or not set up."""
+    names = [step.to for step in given.steps if not is_place(step.to) and step.to != REMINDER]
+    known = [each.name for each in hooks_of(session).notifiers]
+    for name in names:
+        notifier = find_notifier(session, name)
+        if notifier is None:
+            words = ", ".join([REMINDER, *known])
+            raise CommandError(f"{name!r} is neither a notifier nor a place. Use {words}, or slack:T1/C2.")
+        if notifier.hindrance:
+            raise CommandError(notifier.hindrance)
 
 
 def _object(text: str) -> tuple[Any, str]:

@@ -30,6 +30,7 @@ from bot.domain.rules import (
     RuleValue,
     Subject,
 )
+from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import channel_names
 
@@ -66,8 +67,10 @@ _TRIED = {
     **{each.typed: each for each in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
 }
 _LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
-_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subject.DIGEST})
 """Subjects whose value names a place."""
+_STEP_TEXT = "Write the steps as `push after 2m, slack:T1/C2 after 10m`."
+_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
 _UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
 """Subjects that are not about a call."""
 
@@ -395,6 +398,33 @@ def _opinion(words: list[str]) -> Opinion:
     return Opinion(model, known[said.replace(",", "")])
 
 
+def _steps(words: list[str]) -> tuple[TimedStep, ...]:
+    """Read ``TARGET after LENGTH``, several with commas between them."""
+    said = [part.split() for part in " ".join(words).split(",")]
+    read = []
+    for part in said:
+        match part:
+            case [target, "after", length]:
+                read.append(TimedStep(_target(target), _length(length)))
+            case _:
+                raise CommandError(_STEP_TEXT)
+    if len(read) > MAX_STEPS:
+        raise CommandError(f"At most {MAX_STEPS} steps.")
+    if len({step.to for step in read}) < len(read):
+        raise CommandError("Name each target once.")
+    return tuple(sorted(read, key=lambda step: step.after))
+
+
+def _target(text: str) -> str:
+    if _NAME.fullmatch(text):
+        return text
+    if text.startswith("@"):
+        raise CommandError(
+            f"{text} is not known here. Write a group as slack:T1/S2, an account as slack:T1/U7."
+        )
+    return _address(text)
+
+
 def _budget(words: list[str]) -> Budget:
     try:
         return Budget.parse(words)
@@ -417,6 +447,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.ROUTE: _one(_address),
     Subject.ESCALATE: _each(Escalation, _length, _address),
     Subject.REMIND: _one(_length),
+    Subject.NOTIFY: _steps,
     Subject.QUIET: _each(_hours, str, str),
     Subject.DIGEST: _each(DailyDigest, _clock, _address),
     Subject.PLANS: _one_of(Approver),

@@ -23,7 +23,7 @@ from bot.domain.cards import Card, Elsewhere, place_card
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, channel_called, find_name
+from bot.domain.people import Actor, Names, channel_called, find_name, is_group
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -338,8 +338,8 @@ class Cards:
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         if conversation:
             places.update(self._list_addresses(session, conversation, proposal))
-        if proposal.escalate_to:
-            places.add(Address.parse(proposal.escalate_to))
+        targets = (target for target in proposal.escalation_targets if not is_group(target))
+        places.update(map(Address.parse, targets))
         return places
 
     def _list_addresses(
@@ -548,14 +548,14 @@ def _place_card_at(
     is_sent_on = not may_approve and any(
         copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.card_id)
     )
-    escalated_to = proposal.deciders.escalated
+    chats = proposal.deciders.escalation_chats
     return place_card(
         card,
         proposal,
         elsewhere=elsewhere,
         may_approve=may_approve,
         sent_on=is_sent_on,
-        escalated=escalated_to is not None and same_chat(escalated_to, str(at)),
+        escalated=any(same_chat(chat, str(at)) for chat in chats),
         names=names,
     )
 

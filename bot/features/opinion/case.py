@@ -91,7 +91,7 @@ def _may_all_read(
 ) -> bool:
     """Return whether everyone who sees the card may read the conversation: they are there, or may decide."""
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    if conversation is None or proposal.escalate_to:
+    if conversation is None or proposal.escalation_targets:
         return False
     policy, requester = policies.load(session), people.person_of(session, proposal.requester)
     for place in find_card_places(session, policy, conversation, proposal, routes):

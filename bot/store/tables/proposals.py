@@ -14,7 +14,7 @@ WAITS = "NOT state <> 'proposed'"
 """Said like this, SQLite has no choice but the index of exactly these rows: it takes one over all states for
 better, and would read and sort everything that waits. To PostgreSQL it is what it means."""
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
-CALLS = ("warn", "remind", "escalate")
+CALLS = ("warn", "remind", "notify", "escalate")
 
 
 class ProposalRow(Row, table=True):
@@ -79,6 +79,8 @@ class ProposalRow(Row, table=True):
     remind_every: float | None = None
     escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     escalate_to: str | None = None
+    notify_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    steps: list[list[Any]] | None = as_json(nullable=True)
     teammate: str = ""
     state: str
     cause: str | None = None

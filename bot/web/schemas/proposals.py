@@ -221,6 +221,14 @@ class PlanLineView(View):
     mark: str
 
 
+class StepView(View):
+    """A step: its target, when it is due, and whether it came (``is_over``)."""
+
+    to: str
+    at: Time
+    is_over: bool
+
+
 class _OfRow(View):
     """Fields of the proposal itself."""
 
@@ -252,6 +260,7 @@ class _OfRow(View):
     undone_by: str | None
     undoes: str | None
     for_real: bool | None
+    steps: Annotated[list[StepView], Field(validation_alias="all_steps")]
 
 
 class _OfCard(View):
@@ -311,6 +320,8 @@ class ProposalView(_OfRow, _OfCard):
     - `idempotency_key`: the same for every run, so that a tool that remembers keys acts once.
     - `seen`: a hash of all that the card shows, old values too. Send it back with a press:
       a change since is a 409.
+    - `steps`: who is told while no one decides: a notifier, a place, an account or a group; when; whether it
+      came.
     - `undo`: before it is decided: whether it can be undone, and for how long, in words.
     - `undo_until`, `undone_by`, `undone`: until when `undo` can be pressed; the proposal that undoes it;
       who had that done, once it was. `undoes`: the proposal that this one undoes.

@@ -16,6 +16,7 @@ const SUBJECTS = {
   undo: { label: "How long it can be undone", parts: [["minutes", "Minutes, 0 for never", "number", "30"]], say: ({ minutes }) => `undo ${Number(minutes) ? `${minutes}m` : "off"}` },
   remind: { label: "When to remind", parts: [["hours", "Every … hours", "number", "4"]], say: ({ hours }) => `remind ${hours}h` },
   escalate: { label: "Whom to ask next", parts: [["hours", "After … hours", "number", "8"], ["to", "Ask in", "text", ""]], help: "A place, such as #ops or slack:T1/C2", say: ({ hours, to }) => `escalate ${hours}h ${to}` },
+  notify: { label: "Who is told, step by step", parts: [["steps", "Steps", "text", "reminder after 30m, slack:T1/C2 after 2h"]], help: "reminder, push, page, a place, an account or a group, each with after and a time", say: ({ steps }) => `notify ${steps}` },
   quiet: { label: "When to be quiet", parts: [["start", "From", "time", "22:00"], ["end", "To", "time", "07:00"]], help: "On your team's clock", say: ({ start, end }) => `quiet ${start} ${end}` },
   route: { label: "Where cards go", parts: [["to", "To", "text", ""]], help: "A place, such as #approvals or slack:T1/C2", say: ({ to }) => `route ${to}` },
   digest: { label: "A daily list", parts: [["at", "At", "time", "08:00"], ["to", "To", "text", ""]], help: "On your team's clock", say: ({ at, to }) => `digest ${at} ${to}` },

@@ -1,0 +1,96 @@
+"""Steps: the targets that are told of a waiting card, one after another. Pure.
+
+A target is an address or a user group as text, or the name of a notifier that a feature brings. The rules
+``remind`` and ``escalate`` are the short forms: a step that repeats at the card's own places, and one step.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from bot.domain.times import format_length
+
+REMINDER = "reminder"
+"""The target that is the card's own places: a reminder there, once."""
+MAX_STEPS = 8
+"""Steps of one rule."""
+MAX_NAME_CHARS = 30
+
+
+class TimedStep(NamedTuple):
+    """A step of a rule: its target, and how long after the card it comes."""
+
+    to: str
+    after: timedelta
+
+    @property
+    def words(self) -> str:
+        return f"{self.to} after {format_length(self.after.total_seconds())}"
+
+
+@dataclass(frozen=True, slots=True)
+class DueStep:
+    """A step of a proposal, with its time. ``is_over``: it came."""
+
+    to: str
+    at: datetime
+    is_over: bool = False
+
+    @property
+    def escalates(self) -> bool:
+        """True if its target are people who may decide from then on; False for a notifier."""
+        return is_place(self.to)
+
+    @property
+    def kept(self) -> list[Any]:
+        """The step as rows hold it: JSON."""
+        return [self.to, self.at.isoformat(), self.is_over]
+
+    @classmethod
+    def read(cls, kept: Sequence[Any]) -> "DueStep":
+        """Read what `kept` gave."""
+        to, at, is_over = kept
+        return cls(to, datetime.fromisoformat(at), is_over)
+
+
+def is_place(target: str) -> bool:
+    """Tell if a target is an address or a group, and not the name of a notifier."""
+    return ":" in target
+
+
+def start_steps(steps: Iterable[TimedStep], now: datetime) -> tuple[DueStep, ...]:
+    """Return the steps of a card that begins to wait now, in the order in which they come."""
+    return tuple(DueStep(step.to, now + step.after) for step in sorted(steps, key=lambda step: step.after))
+
+
+def delay_steps(steps: Iterable[DueStep], by: timedelta) -> tuple[DueStep, ...]:
+    """Return the steps with those that have not come so much later."""
+    return tuple(step if step.is_over else replace(step, at=step.at + by) for step in steps)
+
+
+def take_steps(
+    steps: Sequence[DueStep], now: datetime, *, escalating: bool
+) -> tuple[tuple[str, ...], tuple[DueStep, ...]]:
+    """Return the targets whose time has come, and the steps without them as open ones.
+
+    ``escalating``: those whose people may decide from then on; else notifiers.
+    """
+    due = [step for step in steps if _is_due(step, now) and step.escalates is escalating]
+    left = tuple(replace(step, is_over=True) if step in due else step for step in steps)
+    return tuple(dict.fromkeys(step.to for step in due)), left
+
+
+def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
+    """Return when the next open step of a kind is due."""
+    times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
+    return min(times, default=None)
+
+
+def format_steps(steps: Iterable[TimedStep]) -> str:
+    """Return the steps as an admin writes them: ``push after 2m, slack:T1/C2 after 10m``."""
+    return ", ".join(step.words for step in steps)
+
+
+def _is_due(step: DueStep, now: datetime) -> bool:
+    return not step.is_over and step.at <= now
