@@ -257,6 +257,11 @@ def live(session: Session, now: datetime) -> list[Grant]:
     ]
 
 
+def list_givers(session: Session, now: datetime) -> list[str]:
+    """Return the ids of the Persons who gave live grants."""
+    return list(session.exec(select(GrantRow.person_id).where(_live(now)).distinct()))
+
+
 def revoke_grants(
     session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE
 ) -> int:

@@ -47,6 +47,7 @@ class Act(StrEnum):
     END_WITH_TEAMMATE = "end with its teammate"
     END_WITH_RULES = "end with a change of rules"
     END_WITH_UPDATE = "end with an update"
+    END_WITH_ACCOUNT = "end with an account that is gone"
     LINK = "link"
     UNLINK = "unlink"
     LEAVE = "leave"  # someone is away from then on

@@ -13,6 +13,7 @@ from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
 from bot.approvals import grants, rights
+from bot.approvals.accounts import changes
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
 from bot.store import people
@@ -57,7 +58,8 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
             now_is = {"person": person.id, **gained}
             old = {"person": was} if was else None
             admin_changes.record(session, Thing.ACCOUNT, account, who, old, now_is, now)
-            _tell_features(session, account, now)
+            for change_person in hooks_of(session).change_person:
+                change_person(session, Actor.parse(account), now)
 
 
 def part(session: Session, account: str, by: Actor, now: datetime) -> int | None:
@@ -80,7 +82,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
         is_now = None if each in alone else {"person": stays}
         if is_now != {"person": left.id}:
             admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
-            _tell_features(session, each, now)
+            changes.tell_features(session, Actor.parse(each), now)
     return ended
 
 
@@ -104,11 +106,6 @@ def describe_unlinking(account: str, ended: int) -> str:
     """Return the text for people. ``ended``: the number of grants that ended with the link."""
     grants = f" {ended} of their grants ended with it." if ended else ""
     return f"Unlinked: {account} is a separate person again.{grants}"
-
-
-def _tell_features(session: Session, account: str, now: datetime) -> None:
-    for change_person in hooks_of(session).change_person:
-        change_person(session, Actor.parse(account), now)
 
 
 def pair_of(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:

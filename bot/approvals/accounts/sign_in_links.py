@@ -10,14 +10,16 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
-from bot.approvals.accounts.linking import join
+from bot.approvals import grants
+from bot.approvals.accounts import changes
+from bot.approvals.accounts.linking import join, part
 from bot.domain.people import NOD, Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.hooks import hooks_of
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.store.state import count_states, forget_states, keep_state, take_state
 from bot.store.tables.people import SignInRow
@@ -117,13 +119,14 @@ def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
 
 
 def end_departed(session: Session, account: Actor, now: datetime) -> int:
-    """End every session and link of someone whose platform no longer knows their account, and tell features.
+    """End the sessions, links and grants of someone whose platform no longer knows their account.
 
-    Returns how many sessions that were.
+    It is unlinked from the person's other accounts, and features are told. Returns how many sessions ended.
     """
     ended = end_all(session, account, _NOD, now, "account gone")
-    for change_person in hooks_of(session).change_person:
-        change_person(session, account, now)
+    if part(session, str(account), _NOD, now) is None:
+        grants.end_of_person(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
+        changes.tell_features(session, account, now)
     return ended
 
 
@@ -142,8 +145,7 @@ def _record(
 ) -> None:
     admin_changes.record(session, Thing.SESSION, str(console), people.by(session, act, by), None, how, now)
     if act is Act.SIGN_OUT:
-        for change_person in hooks_of(session).change_person:
-            change_person(session, console, now)
+        changes.tell_features(session, console, now)
 
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:

@@ -43,7 +43,7 @@ def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
     if not isinstance(parts.connections, AccountConnections):
         return ()
-    return (Sweep("end_connections", SECONDS, ConnectionSweep(parts.connections, parts.standing).run),)
+    return (Sweep("end_connections", SECONDS, ConnectionSweep(parts.connections, parts.has_account).run),)
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:

@@ -1,12 +1,9 @@
 """Housekeeping of connections: sign-ins that are late, tokens to revoke, changed addresses, lost keys."""
 
-import asyncio
 from datetime import datetime
 
-from bot.channels.base import Standing
-from bot.domain.chat import Address
+from bot.approvals.accounts.gone import HasAccount, is_gone
 from bot.domain.people import Actor
-from bot.errors import ChannelError
 from bot.features.connections import ending, revocations, rows
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way, waiting
@@ -17,14 +14,13 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 SECONDS = 15
-_PATIENCE_SECONDS = 5.0  # that a platform has to say who is there
 
 
 class ConnectionSweep:
     """Looks for what is over; rows decide."""
 
-    def __init__(self, port: AccountConnections, standing: Standing) -> None:
-        self._port, self._standing = port, standing
+    def __init__(self, port: AccountConnections, has_account: HasAccount) -> None:
+        self._port, self._has_account = port, has_account
         self._day = DailyRun("connections", port.database)
         self._began = False
 
@@ -60,14 +56,7 @@ class ConnectionSweep:
         gone = []
         for account in await self._port.database.read(rows.list_owners):
             actor = Actor.parse(account)
-            if actor.channel in POSTLESS:
-                continue
-            try:
-                async with asyncio.timeout(_PATIENCE_SECONDS):
-                    standing = await self._standing(actor, Address(actor.channel, actor.key))
-            except (ChannelError, TimeoutError):
-                continue  # it is asked again tomorrow
-            if standing is None:
+            if actor.channel not in POSTLESS and await is_gone(actor, self._has_account):
                 gone.append(account)
         if gone:
             await self._port.database.write(ending.end_of_gone, gone, now)

@@ -4,33 +4,54 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals.accounts import sign_in_links
+from bot.approvals import grants
+from bot.approvals.accounts import changes, sign_in_links
 from bot.approvals.accounts.gone import HasAccount, is_gone
-from bot.domain.people import LOCAL, Actor
-from bot.store import people
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.features.people import rows
+from bot.store import notices, people, posted_cards
+from bot.store.audit.log import By
 from bot.store.database import Database
+from bot.store.notices import POSTLESS
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
 
 class DepartureSweep:
-    """Ends the console's sessions of people whose accounts are gone."""
+    """Ends what people have whose accounts are gone: sessions, grants, and who decides in their place."""
 
     def __init__(self, database: Database, has_account: HasAccount) -> None:
         self._database, self._has_account = database, has_account
 
     async def run(self, now: datetime) -> None:
-        """End the sessions of those who are gone."""
-        for account in await self._database.read(_list_signed_in, now):
+        """End what those have who are gone, and tell features again what they could not take before."""
+        if untold := await self._database.write(changes.tell_again, now):
+            log.error("features do not take that accounts have changed", accounts=untold)
+        for account in await self._database.read(_list_holders, now):
             if await is_gone(account, self._has_account):
-                ended = await self._database.write(sign_in_links.end_departed, account, now)
-                log.info("an account is gone, so its sessions have ended", account=str(account), ended=ended)
+                ended = await self._database.write(_end_departed, account, now)
+                log.info("an account is gone, so its rights have ended", account=str(account), sessions=ended)
 
 
-def _list_signed_in(session: Session, now: datetime) -> list[Actor]:
-    """Return the accounts in chats of everyone with a session, each once."""
-    signed_in = (people.person_of(session, actor) for actor, _ in sign_in_links.sessions(session, now))
-    accounts = {account for person in signed_in for account in person.accounts}
-    actors = map(Actor.parse, sorted(accounts))
-    return [actor for actor in actors if actor.channel != LOCAL.channel]
+def _list_holders(session: Session, now: datetime) -> list[Actor]:
+    """Return the accounts in chats of everyone with a session, a grant or a stand-in, each once."""
+    holders = [actor for actor, _ in sign_in_links.sessions(session, now)]
+    holders += map(Actor.parse, [*grants.list_givers(session, now), *rows.list_away(session)])
+    accounts = {account for each in holders for account in people.person_of(session, each).accounts}
+    actors = map(Actor.parse, sorted(accounts | set(map(str, holders))))
+    return [actor for actor in actors if actor.channel not in POSTLESS]
+
+
+def _end_departed(session: Session, account: Actor, now: datetime) -> int:
+    """End what an account has that is gone; returns how many sessions that were."""
+    accounts = people.person_of(session, account).accounts | {str(account)}
+    ended = rows.end(session, accounts, By.nod(Act.END_WITH_ACCOUNT), now)
+    for each in ended:
+        over = f"The account of {each.who.label} is gone. You no longer decide for them."
+        notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
+    if ended:
+        posted_cards.show_again(session)
+    return sign_in_links.end_departed(session, account, now)

@@ -40,6 +40,11 @@ def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime
     return absence_of(row)
 
 
+def list_away(session: Session) -> list[str]:
+    """Return the accounts of those who are away."""
+    return list(session.exec(select(AbsenceRow.account).where(col(AbsenceRow.ended_at).is_(None))))
+
+
 def end(session: Session, accounts: Collection[str], by: By, now: datetime) -> list[Absence]:
     """End the absence of the person with these accounts; gives what ended."""
     return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)

@@ -10,7 +10,7 @@ from bot.app import FEATURES
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
 from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
-from bot.domain.people import Actor, Membership
+from bot.domain.people import Actor
 from bot.features.connections import ending, tokens
 from bot.features.connections.sweep import ConnectionSweep
 from bot.store.audit import verification
@@ -247,11 +247,11 @@ async def test_a_connection_ends_with_an_account_that_its_platform_no_longer_kno
     await there.connect(BEN, "hubot")
     asked: list[str] = []
 
-    async def standing(actor: Actor, _: Address) -> Membership | None:
+    async def has_account(actor: Actor) -> bool:
         asked.append(str(actor))
-        return None if actor == ANA else Membership.MEMBER
+        return actor != ANA
 
-    sweep = ConnectionSweep(port_of(there), standing)
+    sweep = ConnectionSweep(port_of(there), has_account)
     await sweep.run(there.nod.clock())
     assert [row.owner for row in there.rows()] == [str(BEN)]
     await sweep.run(there.nod.clock())

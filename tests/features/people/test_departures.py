@@ -1,13 +1,23 @@
 """Who is gone from the platform by which they signed in loses their sessions, and features are told."""
 
-import pytest
+from datetime import datetime, timedelta
 
-from bot.approvals.accounts import sign_in_links
+import pytest
+from sqlmodel import Session
+
+from bot.approvals import grants
+from bot.approvals.accounts import linking, sign_in_links
+from bot.domain.chat import Address
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor, Membership
+from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
+from bot.features.people import rows
+from bot.store import state
+from bot.store.audit import verification
 from bot.store.rules import Policies
-from tests.kit import ANA, BEN, MakeNod, Nod
+from tests.kit import ANA, BEN, MakeNod, Nod, call
 
 
 async def sign_in(nod: Nod, who: Actor) -> str:
@@ -61,3 +71,98 @@ async def test_a_guest_stays_signed_in(nod: Nod) -> None:
     nod.chat.standings[str(ANA)] = Membership.GUEST
     await look(nod)
     assert await is_signed_in(nod, ana)
+
+
+async def allow_painting(nod: Nod, by: Actor) -> None:
+    """Have someone ask for a coat of paint, and allow all calls like it."""
+    [proposal] = await nod.asked(call("paint", lamp="desk", color="red"), by=by, at=Address("chat", by.key))
+    await nod.press(Verb.SIMILAR, proposal, by=by, rung=GrantScope.TOOL, lasting=GrantDuration.DAY)
+    await nod.idle()
+
+
+def list_grants(nod: Nod) -> list[str]:
+    return nod.database.read_now(grants.list_givers, nod.clock())
+
+
+async def test_the_grants_of_someone_who_is_gone_end_and_no_one_elses(make_nod: MakeNod) -> None:
+    nod = make_nod()
+    for who in (ANA, BEN):
+        await allow_painting(nod, who)
+    assert sorted(list_grants(nod)) == sorted([str(ANA), str(BEN)])
+    nod.chat.standings[str(ANA)] = None
+    await look(nod)
+    assert list_grants(nod) == [str(BEN)]
+    assert nod.database.read_now(verification.faults) == []
+
+
+async def test_who_stands_in_for_someone_who_is_gone_decides_for_them_no_longer(nod: Nod) -> None:
+    until = nod.clock() + timedelta(days=3)
+    await nod.database.write(rows.begin_absence, ANA, BEN, until, nod.clock())
+    nod.chat.standings[str(ANA)] = None
+    await look(nod)
+    assert nod.database.read_now(rows.list_away) == []
+
+
+async def test_an_account_that_is_gone_is_unlinked_so_that_the_other_signs_in_again_once(nod: Nod) -> None:
+    policies = Policies(nod.policy, nod.clock)
+    await nod.database.write(linking.join, policies, ANA, BEN, ANA, nod.clock())
+    nod.chat.standings[str(ANA)] = None
+    ben = await sign_in(nod, BEN)
+    await look(nod)
+    assert not await is_signed_in(nod, ben)
+    again = await sign_in(nod, BEN)
+    await look(nod)
+    assert await is_signed_in(nod, again)
+
+
+class Stubborn:
+    """A hook that raises after a write of its own, until it is told to take what it hears."""
+
+    def __init__(self) -> None:
+        self.takes = False
+        self.told: list[str] = []
+
+    def __call__(self, session: Session, account: Actor, now: datetime) -> None:
+        state.keep_state(session, "stubborn", f"{account} {self.takes}", {}, now)
+        if not self.takes:
+            raise RuntimeError("not now")
+        self.told.append(str(account))
+
+
+async def test_a_feature_that_raises_stops_no_sign_out_and_is_told_again_until_it_takes_it(
+    make_nod: MakeNod,
+) -> None:
+    stubborn = Stubborn()
+    others: list[str] = []
+    hooks = Hooks(change_person=(stubborn, lambda _, account, __: others.append(str(account))))
+    nod = make_nod(hooks=hooks)
+    stubborn.takes = True
+    ana = await sign_in(nod, ANA)
+    stubborn.takes = False
+    for told in (stubborn.told, others):
+        told.clear()
+    await nod.database.write(sign_in_links.end_all, ANA, BEN, nod.clock())
+    assert not await is_signed_in(nod, ana)
+    assert others != []
+    kept = nod.database.read_now(state.list_states, "stubborn")
+    assert f"{others[0]} False" not in kept  # nothing stays of what it wrote
+    await look(nod)
+    assert stubborn.told == []
+    stubborn.takes = True
+    await look(nod)
+    assert stubborn.told == [others[0]]
+    await look(nod)
+    assert len(stubborn.told) == 1
+
+
+async def test_a_feature_that_raises_stops_no_unlinking(make_nod: MakeNod) -> None:
+    stubborn = Stubborn()
+    stubborn.takes = True
+    nod = make_nod(hooks=Hooks(change_person=(stubborn,)))
+    await nod.database.write(linking.join, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock())
+    stubborn.takes = False
+    await nod.database.write(linking.part, str(BEN), ANA, nod.clock())
+    stubborn.takes = True
+    stubborn.told.clear()
+    await look(nod)
+    assert sorted(stubborn.told) == sorted([str(ANA), str(BEN)])
