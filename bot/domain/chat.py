@@ -208,10 +208,23 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LinkButton:
+    """A page that a person opens by a button; by a link in the text where a platform has none for it."""
+
+    label: str
+    url: str
+
+    @property
+    def markdown(self) -> str:
+        return f"[{self.label}]({self.url})"
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The private reply to the person who wrote or pressed. ``rule`` is the id of a rule that was set.
 
-    ``is_private``: it tells what may be from other chats, so no one but that person may read it.
+    ``is_private``: it tells what may be from other chats, so no one but that person may read it. ``link`` is
+    the first line of ``text``, too.
     """
 
     answer: Answer
@@ -222,6 +235,16 @@ class Reply:
     message_id: int | None = None
     rule: int | None = None
     is_private: bool = False
+    link: LinkButton | None = None
+
+    def split_link(self) -> tuple[str, LinkButton | None]:
+        """Return the text without its link, and the button for that; the full text and None without one.
+
+        Platforms refuse a button with some addresses of this machine, and none with TLS.
+        """
+        if self.link is None or not self.link.url.startswith("https://"):
+            return self.text, None
+        return self.text.removeprefix(self.link.markdown).lstrip(), self.link
 
     @property
     def on_cards(self) -> bool:

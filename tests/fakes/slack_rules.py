@@ -191,7 +191,10 @@ def _actions(check: _Check, block: dict[str, Any]) -> None:
 
 def _button(check: _Check, element: dict[str, Any]) -> None:
     check.text(element.get("text"), 75, plain=True, where="button")
-    check.string(element.get("value"), 2000, "button value")
+    if "url" in element:
+        check.string(element["url"], 3000, "button url")
+    else:
+        check.string(element.get("value"), 2000, "button value")
     if element.get("style", "primary") not in ("primary", "danger"):
         raise check.no("button style")
     if confirm := element.get("confirm"):

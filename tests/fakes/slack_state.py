@@ -51,7 +51,10 @@ def buttons_in(blocks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for element in elements:
             base = {"type": element["type"], "action_id": element["action_id"], "block_id": block_id}
             if element["type"] == "button":
-                found[element["text"]["text"]] = base | {"text": element["text"], "value": element["value"]}
+                found[element["text"]["text"]] = base | {
+                    "text": element["text"],
+                    "value": element.get("value", ""),
+                }
             else:
                 for option in element["options"]:
                     found[option["text"]["text"]] = base | {"selected_option": option}

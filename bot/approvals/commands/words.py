@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from bot.approvals.groups import Groups
-from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
+from bot.domain.chat import Address, Answer, Clock, Command, Inbox, LinkButton, Reply
 from bot.domain.connection_port import Connections
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor, Membership
@@ -62,13 +62,14 @@ class CommandParts:
 class CommandReply:
     """An answer with the proposals it is about, whose cards a channel may show, and how it was taken.
 
-    ``rule`` is the id of the rule that was set.
+    ``rule`` is the id of the rule that was set. ``link``: as in `Reply`.
     """
 
     text: str
     proposals: tuple[Proposal, ...] = ()
     answer: Answer = Answer.ACCEPTED
     rule: int | None = None
+    link: LinkButton | None = None
 
 
 Do = Callable[[Command, str], Awaitable[str | CommandReply]]
@@ -144,7 +145,14 @@ class Words:
             text = f"{error.message}\nUsage: `/{self._name} {word.usage}`"
             return Reply(Answer.INVALID, text, is_private=word.is_private)
         told = said if isinstance(said, CommandReply) else CommandReply(said)
-        return Reply(told.answer, told.text, told.proposals, rule=told.rule, is_private=word.is_private)
+        return Reply(
+            told.answer,
+            told.text,
+            told.proposals,
+            rule=told.rule,
+            is_private=word.is_private,
+            link=told.link,
+        )
 
     def _unknown(self, name: str) -> str:
         meant = [each for each, word in self._words.items() if name.lower() in word.also]

@@ -13,7 +13,7 @@ from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
-from bot.domain.chat import make_choice_buttons
+from bot.domain.chat import LinkButton, make_choice_buttons
 from bot.domain.proposals import Tone
 from bot.domain.verbs import (
     CHOOSE,
@@ -31,6 +31,7 @@ from bot.domain.verbs import (
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _DEFAULT_COLOUR = 0x95A5A6
+_LINK_STYLE = 5
 _BUTTON_STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
 APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
@@ -163,6 +164,14 @@ def saying(choices: Iterable[str]) -> list[Row]:
         for label, mark in make_choice_buttons(choices)
     ]
     return lay_out_rows([buttons])
+
+
+def make_link_row(link: LinkButton | None) -> list[Row]:
+    """Return a row with the button that opens a page; nothing without one."""
+    if link is None:
+        return []
+    button = {"type": 2, "style": _LINK_STYLE, "label": cut(link.label, BUTTON), "url": link.url}
+    return lay_out_rows([[button]])
 
 
 def find_shown_round(card: Card, verb: Verb) -> int:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from bot.channels.base import Hearing, Lookup, heard
 from bot.channels.connecting import Background, PlatformLink, download
 from bot.channels.discord import doctor
-from bot.channels.discord.card import render
+from bot.channels.discord.card import make_link_row, render
 from bot.channels.discord.inbound import (
     ASKING,
     COMMAND,
@@ -219,7 +219,8 @@ class DiscordChannel(Platform):
             reply = await inbox(Command(actor, name, words, address, private, names=interaction.names))
             is_help = (name, words) == ("nod", "help")
             help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
-            return Display("\n".join(filter(None, [*help_lines, reply.text])) or "Done.")
+            text, link = reply.split_link()
+            return Display("\n".join(filter(None, [*help_lines, text])) or "Done.", make_link_row(link))
         request, files = request.strip(), interaction.files
         if not request and not files:
             return Display("Write what you want after `ask`.")

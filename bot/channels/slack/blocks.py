@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import text
-from bot.domain.chat import make_choice_buttons
+from bot.domain.chat import LinkButton, make_choice_buttons
 from bot.domain.direction import runs_right_to_left, set_apart
 from bot.domain.times import format_local
 from bot.domain.verbs import Sure
@@ -26,6 +26,7 @@ HEADER = 150  # [blocks] plain text of a header block
 CONTEXT_ELEMENTS = 10  # [blocks]
 RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
 BUTTON_TEXT = 75  # [blocks]
+OPEN_LINK = "open-link"  # the action of buttons that only open a page
 URL = 3000  # [blocks]
 OVERFLOW_OPTIONS = 5  # [blocks]
 OPTION_TEXT = 75  # [blocks]
@@ -216,6 +217,14 @@ def input_block(block_id: str, label: str, element: Block, **more: Any) -> Block
 
 def actions(*elements: Block) -> Block:
     return {"type": "actions", "elements": list(elements)}
+
+
+def link_button(link: LinkButton | None) -> list[Block]:
+    """Return a row with a button that opens a page; nothing without any. A press needs no answer of Nod's."""
+    if link is None:
+        return []
+    label = plain(link.label, BUTTON_TEXT)
+    return [actions({"type": "button", "text": label, "action_id": OPEN_LINK, "url": link.url})]
 
 
 def saying(choices: Iterable[str]) -> list[Block]:

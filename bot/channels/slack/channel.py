@@ -54,7 +54,7 @@ from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.chat import Address, Clock, Inbox, LinkButton
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.teams import TeamStatus
@@ -302,30 +302,32 @@ class SlackChannel(Platform):
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
         words, workspace = BROKEN, None
+        link: LinkButton | None = None
         try:
             workspace = await self._workspaces.find_named(body)
             if workspace is None:
                 words = self._absence_text
             elif self._events is not None:
                 body = self._translate_ids(body, workspace)
-                words = (await self._events.command(body, workspace.team)).text or "Done."
+                words, link = (await self._events.command(body, workspace.team)).split_link()
         except Exception:
             log.exception("command failed")
-        was_sent = await self._respond(respond, words, workspace.team if workspace else "")
+        words = words or "Done."
+        was_sent = await self._respond(respond, words, workspace.team if workspace else "", link)
         if was_sent or workspace is None:
             return
         try:
             place = SlackPlace(workspace.team, str(body["channel_id"]))
-            await posting.tell_person(self._workspaces, place, str(body["user_id"]), words)
+            await posting.tell_person(self._workspaces, place, str(body["user_id"]), words, link=link)
         except Exception:
             log.exception("command answer not delivered")
 
-    async def _respond(self, respond: Any, words: str, team: str) -> bool:
+    async def _respond(self, respond: Any, words: str, team: str, link: LinkButton | None = None) -> bool:
         """Answer one person by their request's ``response_url``. Return False if Slack did not take it."""
         try:
             answered = await respond(
                 text=text.notification(words, 2000),
-                blocks=[b.markdown(words, team)],
+                blocks=[b.markdown(words, team), *b.link_button(link)],
                 response_type="ephemeral",
                 replace_original=False,
             )

@@ -16,6 +16,7 @@ from bot.channels.slack import text
 from bot.channels.slack.errors import CONTENTS, code_of, translate_errors
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.workspaces import Workspaces, within
+from bot.domain.chat import LinkButton
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -27,12 +28,17 @@ _TRIED_STREAMS = 3  # the newest messages that may be a lost stream
 
 
 async def tell_person(
-    workspaces: Workspaces, place: SlackPlace | None, user: str, markdown: str, team: str = ""
+    workspaces: Workspaces,
+    place: SlackPlace | None,
+    user: str,
+    markdown: str,
+    team: str = "",
+    link: LinkButton | None = None,
 ) -> None:
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
     if place:
         team = place.team
-    words, shown = text.notification(markdown), [b.markdown(markdown, team)]
+    words, shown = text.notification(markdown), [b.markdown(markdown, team), *b.link_button(link)]
     with translate_errors():
         client = await workspaces.client(team)
         if place is not None:

@@ -152,13 +152,15 @@ class SlackPresses:
             log.exception("outcome of a press not delivered")
 
     async def _send_command(self, click: Click) -> str:
-        """Send the command of a button in App Home, and return the answer, which goes to that person."""
+        """Send the command of a button in App Home, and tell that person the answer. Returns no words."""
         actor = await self._actor(click)
         own_address = SlackPlace(click.team, click.user).address
         reply = await self.inbox(
             Command(actor, "nod", click.value, own_address, private=True, in_conversation=False)
         )
-        return reply.text
+        words, link = reply.split_link()
+        await tell_person(self.workspaces, None, click.user, words, click.team, link)
+        return ""
 
     async def _submit_choice(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Submit a choice button's words in the person's name, and return the reply for them."""

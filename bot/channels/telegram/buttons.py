@@ -13,7 +13,7 @@ from typing import Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
-from bot.domain.chat import make_choice_buttons
+from bot.domain.chat import LinkButton, make_choice_buttons
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 _DATA_PATTERN = re.compile(
@@ -28,6 +28,13 @@ def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     if rows:
         return InlineKeyboardMarkup(rows)
     return None
+
+
+def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
+    """Return the button that opens a page; None without one."""
+    if link is None:
+        return None
+    return InlineKeyboardMarkup([[InlineKeyboardButton(link.label, url=link.url)]])
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:

@@ -21,6 +21,7 @@ from telegram.constants import ChatType
 from bot.channels.base import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
+from bot.channels.telegram.buttons import make_link_keyboard
 from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import DialogueRunner
@@ -495,8 +496,13 @@ class Inbound:
         """Post the reply, then copies of the cards that it names."""
         if reply.text:
             ephemeral = who.ephemeral if place == who.place else None
+            text, link = reply.split_link()
             await self.transport.send(
-                place, from_markdown(reply.text), answer_to=answer_to, ephemeral=ephemeral
+                place,
+                from_markdown(text),
+                make_link_keyboard(link),
+                answer_to=answer_to,
+                ephemeral=ephemeral,
             )
         for proposal in reply.proposals:
             card = await self.lookup.card(proposal.id, who.actor, together=True)

@@ -3,7 +3,7 @@
 from sqlmodel import Session
 
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
-from bot.domain.chat import Answer, Command
+from bot.domain.chat import Answer, Command, LinkButton
 from bot.domain.connections import Identity
 from bot.domain.text import as_written
 from bot.errors import SignInError
@@ -14,10 +14,8 @@ from bot.features.connections.sign_in.connecting import ConnectFlow
 
 _SHORT_ID = 8
 _EVERYWHERE = "everywhere"
-_CONNECT = (
-    "[Connect your account at {server}]({url})\n"
-    "The page works once, for 10 minutes, for you alone. Don't show it to anyone."
-)
+_LINK_LABEL = "Connect your account at {server}"
+_LINK_TEXT = "The page works once, for 10 minutes, for you alone. Don't show it to anyone."
 
 
 class ConnectionCommands:
@@ -54,7 +52,8 @@ class ConnectionCommands:
             url = await self._flow.make_link(server, command.actor, command.address)
         except SignInError as error:
             return CommandReply(error.message, answer=Answer.REFUSED)
-        return _CONNECT.format(server=server, url=url)
+        link = LinkButton(_LINK_LABEL.format(server=server), url)
+        return CommandReply(f"{link.markdown}\n{_LINK_TEXT}", link=link)
 
     async def _confirm(self, command: Command, digits: str) -> str | CommandReply:
         try:

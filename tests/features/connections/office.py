@@ -107,9 +107,8 @@ class Office:
         )
         seconds = FakeSeconds()
         pace = ChatPace(seconds, seconds.sleep)
-        self._app.channels["telegram"] = TelegramChannel(
-            self._app.settings, self._app.database, self._app.clock, pace
-        )
+        polling = self._app.settings.model_copy(update={"public_url": None})
+        self._app.channels["telegram"] = TelegramChannel(polling, self._app.database, self._app.clock, pace)
         self._stack = AsyncExitStack()
         await self._stack.enter_async_context(self._app.running(ticking=False))
         await self.slack.until(lambda: self.slack._socket)
