@@ -42,6 +42,7 @@ from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
 from bot.features.agents.feature import AGENTS
+from bot.features.attention.feature import ATTENTION
 from bot.features.connections.feature import CONNECTIONS
 from bot.features.feature import (
     ConnectionParts,
@@ -100,6 +101,7 @@ FEATURES: tuple[Feature, ...] = (
     MEMORY,
     INSIGHTS,
     OPINION,
+    ATTENTION,
     REQUESTS,
     ISSUES,
     MCP,

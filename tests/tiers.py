@@ -41,6 +41,9 @@ _AGENTS = "tests/features/mcp/test_agents.py"
 NIGHT = {
     "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
     "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
+    "tests/features/attention/test_attention.py::test_of_a_flood_nothing_is_lost_or_late[1000": (
+        "a thousand cards; the day has forty"
+    ),
     "tests/torture/test_presses.py": "three hundred presses on a real process",
     "tests/cli/test_package.py": "builds and installs wheels; the day runs the checkout",
     "tests/cli/test_clock.py": "a clock that is set under a real process",

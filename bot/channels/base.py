@@ -214,6 +214,14 @@ class Poster(Channel, ABC):
         `Actor`.
         """
 
+    async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
+        """Post a text, CommonMark, and below it a line for each command, with a button that sends it.
+
+        Without buttons the line says what to type.
+        """
+        lines = [f"{number}. {offer.about} `/nod {offer.words}`" for number, offer in enumerate(offers, 1)]
+        await self.post(address, "\n".join([markdown, "", *lines]))
+
     @abstractmethod
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card and return the platform's reference to the copy (≤ 255 characters)."""

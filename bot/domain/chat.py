@@ -23,6 +23,8 @@ from bot.domain.verbs import Verb
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
 
+OFFERED = "/nod "
+"""The beginning of the words of a button that sends a command and stays, so that it can be pressed again."""
 _MOST_CHOICES = 5
 _MARK = "nod:say:"
 _BYTES = 64  # of what a button carries; Telegram takes the fewest
@@ -325,6 +327,14 @@ def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
     """Return the label of each button and what it carries, where that fits."""
     marked = [(words, f"{_MARK}{words}") for words in dict.fromkeys(choices)]
     return [(_label(words), mark) for words, mark in marked if read_choice(mark)][:_MOST_CHOICES]
+
+
+def make_offer_mark(words: str) -> str:
+    """Return what the button of a command carries. Raises ValueError for more than a button can carry."""
+    mark = f"{_MARK}{OFFERED}{words}"
+    if read_choice(mark) is None:
+        raise ValueError(f"{words!r} does not fit a button")
+    return mark
 
 
 def _label(words: str) -> str:

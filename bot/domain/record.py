@@ -25,6 +25,8 @@ class Act(StrEnum):
     UNASKED = "unasked"  # the call that asked has ended
     CHANGED = "changed"  # the current values did, after its approval
     ANNOTATE = "annotate"  # a feature adds a line to its card
+    HOLD = "hold"  # people are told of it later: too many cards reached them
+    RELEASE = "release"  # they are told of it now
     EXECUTE = "execute"
     RERUN = "rerun"
     ASK_AGAIN = "ask again"  # an expired one

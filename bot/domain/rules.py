@@ -63,6 +63,7 @@ class Subject(StrEnum):
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
     INSTRUCTIONS = "instructions"  # str: what is asked of the agent there, in addition to the settings' own
     OPINION = "opinion"  # Opinion: the model whose words stand on the card, and what its no does
+    ATTENTION = "attention"  # Attention: how many cards an hour reach a person before others wait
     BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
     @property
@@ -100,7 +101,7 @@ _LOOSENS = frozenset({Subject.POLICY, Subject.RISK})
 _ONLY_LOOSENS = frozenset({Subject.GRANTS, Subject.FETCH})
 """Subjects whose rules do nothing else: they count for an agent only where they name its place."""
 
-FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL})
+FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 """Subjects of rules that are for a place or a person, not about calls."""
 
 
@@ -131,6 +132,12 @@ class Opinion(NamedTuple):
 
     model: str
     raising: Raising = Raising.NEVER
+
+
+class Attention(NamedTuple):
+    """The number of cards that reach a person in an hour. What is beyond it and not urgent waits a little."""
+
+    cards: int
 
 
 class Hours(NamedTuple):
@@ -168,6 +175,7 @@ RuleValue = (
     | Quorum
     | Escalation
     | Opinion
+    | Attention
     | Hours
     | DailyDigest
     | GivenRole
@@ -495,6 +503,18 @@ class Rulebook:
         ]
         return max(found, key=_STRICTNESS[Subject.OPINION], default=None)
 
+    def attention(self, names: AbstractSet[str]) -> int | None:
+        """Return how many cards an hour reach a person; the fewest of several rules, None without one.
+
+        ``names``: the person's accounts, and the groups that they are in.
+        """
+        found = [
+            rule.value.cards
+            for rule in self.list_about(Subject.ATTENTION)
+            if isinstance(rule.value, Attention) and any(covers(rule.scope, name) for name in names)
+        ]
+        return min(found, default=None)
+
     def routes(self, call: CallFacts) -> list[str]:
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
@@ -612,6 +632,7 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.NOTIFY: lambda steps: -min(step.after for step in steps),
     Subject.OPINION: lambda value: list(Raising).index(value.raising),
     Subject.PLANS: APPROVERS.index,
+    Subject.ATTENTION: lambda value: -value.cards,
     Subject.UNDO: lambda length: -length,
 }
 """What makes one value of a subject stricter than another; of several matching rules the strictest counts."""
@@ -649,6 +670,8 @@ def value_words(subject: Subject, value: RuleValue) -> str:
             if value:
                 return format_length(value.total_seconds())
             return "off"
+        case Attention(cards):
+            return f"{cards} an hour"
         case Opinion(model, raising):
             return f"{model} {raising}".strip()
         case Escalation(after, to):
@@ -710,8 +733,8 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return timedelta(seconds=kept)
         case Subject.REMIND | Subject.UNDO:
             return timedelta(seconds=kept[0])
-        case Subject.QUORUM:
-            return Quorum(*kept)
+        case Subject.QUORUM | Subject.ATTENTION:
+            return {Subject.QUORUM: Quorum, Subject.ATTENTION: Attention}[subject](*kept)
         case Subject.DECIDERS | Subject.NOTIFY:
             return tuple(map(_read_part, kept))
         case Subject.ESCALATE:

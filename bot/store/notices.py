@@ -4,6 +4,7 @@
 never.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Index, delete, or_, update
@@ -11,9 +12,10 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.chat import Address
+from bot.domain.hooks import CommandOffer
 from bot.domain.people import SHELL, Actor
 from bot.store import people
-from bot.store.tables.row import Row, count_changed, serial
+from bot.store.tables.row import Row, as_json, count_changed, serial
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
 
@@ -34,6 +36,7 @@ class NoticeRow(Row, table=True):
     instead: str = ""  # the address to try where this one refuses for good
     proposal_id: str | None = None  # what it is about; without a text its card is what is posted
     text: str = ""
+    offers: list[list[str]] | None = as_json(nullable=True)  # commands with buttons: about, label, words
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)
@@ -41,6 +44,11 @@ class NoticeRow(Row, table=True):
     @property
     def address(self) -> Address:
         return Address(self.channel, self.key)
+
+    @property
+    def commands(self) -> tuple[CommandOffer, ...]:
+        """The commands that it offers, each with a button."""
+        return tuple(CommandOffer(*each) for each in self.offers or ())
 
 
 def store_notice(
@@ -50,8 +58,9 @@ def store_notice(
     now: datetime,
     proposal_id: str | None = None,
     instead: Address | None = None,
+    offers: Sequence[CommandOffer] = (),
 ) -> None:
-    """Have it posted soon."""
+    """Have it posted soon. ``offers`` follow the text; they are for ``address`` alone."""
     session.add(
         NoticeRow(
             channel=address.channel,
@@ -59,6 +68,7 @@ def store_notice(
             instead=str(instead) if instead and instead != address else "",
             proposal_id=proposal_id,
             text=text,
+            offers=[[each.about, each.label, each.words] for each in offers] or None,
             created_at=now,
             next_at=now,
         )

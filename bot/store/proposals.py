@@ -281,6 +281,13 @@ def soonest(
     return found, many
 
 
+def list_waiting_of(session: Session, card_ids: Any) -> list[Proposal]:
+    """Return what is open of these cards, soonest to expire first. ``card_ids``: a subquery or ids."""
+    shown = _TABLE.c.id.in_(card_ids) | _TABLE.c.batch.in_(card_ids)
+    order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
+    return _read(session, ALL.where(shown, _IS_PROPOSED).order_by(*order))
+
+
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Return the proposals whose id begins with ``prefix``; at most two, to see an ambiguity."""
     return _read(session, ALL.where(starts_with(_TABLE.c.id, prefix)).limit(2))

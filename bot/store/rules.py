@@ -77,6 +77,7 @@ class Policies:
         """Return the groups that rules name, or that were looked up, whose members are not known now."""
         ruled = (rule.value for rule in self.held.book.list_about(Subject.DECIDERS))
         named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
+        named.update(rule.scope for rule in self.held.book.list_about(Subject.ATTENTION))
         return sorted(
             (set(filter(is_group, named)) | self._groups.keys() | self.held.missed)
             - self._list_known_groups().keys()

@@ -215,6 +215,16 @@ class OpinionRule(_CallRule):
     raising: Literal["raises", "raises, or is missing"] | None = None
 
 
+class AttentionRule(_Rule):
+    """How many cards an hour reach a person; ``place`` may be an account or a user group.
+
+    What is beyond that and not urgent comes together at the next half hour.
+    """
+
+    subject: Literal["attention"]
+    cards: Annotated[int, Field(ge=1, le=1000)]
+
+
 class InstructionsRule(_Rule):
     """What is asked of Nod at a place, in addition to the settings' own."""
 
@@ -264,6 +274,7 @@ AnyRule = Annotated[
     | BudgetRule
     | ModelRule
     | OpinionRule
+    | AttentionRule
     | InstructionsRule,
     Field(discriminator="subject"),
 ]

@@ -72,8 +72,8 @@ _NAMED = 5  # tools in one sentence
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of time that a rule may have
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
-_NAMES_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY})
-"""Rules whose value may name groups."""
+_NAMES_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
+"""Rules that may name groups."""
 EVERYWHERE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
@@ -157,6 +157,11 @@ class RuleCommands:
                 f"opinion MODEL [raises[, or is missing]] {rest}",
                 "another model's few words on the card; raises: its no asks for one more approval",
                 self._opinion,
+            ),
+            Subcommand(
+                "attention 12 an hour [for ACCOUNT|GROUP]",
+                "beyond that many cards an hour, others that are not urgent come together at the half hour",
+                self._set(Subject.ATTENTION),
             ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),

@@ -18,6 +18,7 @@ from bot.domain.rules import (
     EVERYWHERE,
     FOR_WHOM,
     LONGEST_INSTRUCTIONS,
+    Attention,
     DailyDigest,
     Escalation,
     Hours,
@@ -35,6 +36,7 @@ from bot.domain.times import add_length, format_weekdays, parse_duration, parse_
 from bot.plugins import channel_names
 
 _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
+_MAX_CARDS = 1000  # an hour: more never reach a person
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PARTS = {
@@ -425,6 +427,14 @@ def _target(text: str) -> str:
     return _address(text)
 
 
+def _attention(words: list[str]) -> Attention:
+    first, *rest = words
+    cards = number(first)
+    if cards is None or not 1 <= cards <= _MAX_CARDS or rest not in ([], ["an", "hour"], ["a", "hour"]):
+        raise CommandError(f"Write how many cards an hour, such as 12 an hour: 1 to {_MAX_CARDS}.")
+    return Attention(cards)
+
+
 def _budget(words: list[str]) -> Budget:
     try:
         return Budget.parse(words)
@@ -458,5 +468,6 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.MODEL: _one(str),
     Subject.UNDO: _one(_undo_for),
     Subject.OPINION: _opinion,
+    Subject.ATTENTION: _attention,
     Subject.BATCH: _only("stop"),
 }

@@ -18,9 +18,9 @@ from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Role, is_group
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Level, Proposal, State
 from bot.domain.rules import Subject
-from bot.store import conversations, people, posted_cards
+from bot.store import conversations, people, posted_cards, proposals
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
@@ -136,6 +136,12 @@ def find_card_places(
     if conversation.private and not all_routes:
         private_chats = _list_private_chats(session, policy, proposal)
     return list(dict.fromkeys((*private_chats, conversation.origin, *all_routes)))
+
+
+def is_urgent(session: Session, proposal: Proposal) -> bool:
+    """Return whether people have to be told now: what is on the card can't be undone, or was escalated."""
+    members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    return any(each.risk.level is Level.DESTRUCTIVE or each.deciders.escalated for each in members)
 
 
 def find_admins(policy: Policy) -> list[Address]:

@@ -146,6 +146,9 @@ class Notices:
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
         """Post a notice; one about a proposal reminds of its card, or posts the card."""
         address = notice.address
+        if notice.commands:
+            await poster.post_offers(address, notice.text, notice.commands)
+            return
         if notice.proposal_id is None:
             await poster.post(address, notice.text)
             return

@@ -13,7 +13,8 @@ from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
-from bot.domain.chat import LinkButton, make_choice_buttons
+from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
+from bot.domain.hooks import CommandOffer
 from bot.domain.proposals import Tone
 from bot.domain.verbs import (
     CHOOSE,
@@ -172,6 +173,20 @@ def make_link_row(link: LinkButton | None) -> list[Row]:
         return []
     button = {"type": 2, "style": _LINK_STYLE, "label": cut(link.label, BUTTON), "url": link.url}
     return lay_out_rows([[button]])
+
+
+def offering(offers: Sequence[CommandOffer]) -> list[Row]:
+    """Return rows with a button for each command, with the number of its line."""
+    buttons = [
+        {
+            "type": 2,
+            "style": _BUTTON_STYLES[Look.PLAIN],
+            "label": cut(f"{offer.label} {number}", BUTTON),
+            "custom_id": make_offer_mark(offer.words),
+        }
+        for number, offer in enumerate(offers, 1)
+    ]
+    return lay_out_rows(in_rows(buttons))
 
 
 def find_shown_round(card: Card, verb: Verb) -> int:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from bot.channels.base import Hearing, Lookup, heard
 from bot.channels.connecting import Background, PlatformLink, download
 from bot.channels.discord import doctor
-from bot.channels.discord.card import make_link_row, render
+from bot.channels.discord.card import make_link_row, offering, render
 from bot.channels.discord.inbound import (
     ASKING,
     COMMAND,
@@ -49,6 +49,7 @@ from bot.channels.streamed_message import in_few, post_each
 from bot.domain.attachments import format_name
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
+from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership
 from bot.domain.teams import TeamStatus
@@ -286,6 +287,15 @@ class DiscordChannel(Platform):
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         api = urlsplit(str(self._settings.discord_api_url))
         return await download(ref, most, {*_FILE_ORIGINS, f"{api.scheme}://{api.netloc}"})
+
+    async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
+        """Post a text and a numbered line for each command, with their buttons below."""
+        place = DiscordPlace.of(address)
+        lines = [f"{number}. {literal(offer.about)}" for number, offer in enumerate(offers, 1)]
+        *first, last = split("\n".join([neutralise(markdown), *lines]), CONTENT) or [""]
+        for text in first:
+            await self._rest.post(place, {"content": text, "flags": PLAIN})
+        await self._rest.post(place, {"content": last, "flags": PLAIN, "components": offering(offers)})
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, even if Discord's answer to an earlier attempt was lost.

@@ -33,6 +33,7 @@ OPTION_TEXT = 75  # [blocks]
 CONFIRM_TITLE = 100  # [blocks]
 CONFIRM_TEXT = 300  # [blocks]
 CONFIRM_BUTTON = 30  # [blocks]
+OFFER_TEXT = 300  # [ours] one line about the command of a button
 LABEL = 150  # [ours] of an input
 INPUT_VALUE = 3000  # [blocks] plain_text_input
 VIEW_TITLE = 24  # [views] the same for submit and close
@@ -233,6 +234,12 @@ def saying(choices: Iterable[str]) -> list[Block]:
     if buttons:
         return [actions(*buttons)]
     return []
+
+
+def offer(number: int, about: str, label: str, mark: str) -> Block:
+    """Return a numbered line with the button of a command next to it."""
+    line = plain(f"{number}. {about}", OFFER_TEXT)
+    return {"type": "section", "text": line, "accessory": button(label, mark, mark)}
 
 
 def markdown(content: str, team: str = "") -> Block:

@@ -54,7 +54,8 @@ from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Clock, Inbox, LinkButton
+from bot.domain.chat import Address, Clock, Inbox, LinkButton, make_offer_mark
+from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.teams import TeamStatus
@@ -444,6 +445,19 @@ class SlackChannel(Platform):
                 raise
             self._unconfirmed.pop((place, key), None)
             return SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])), True
+
+    async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
+        """Post a text and a line with a button for each command."""
+        place = SlackPlace.of(address)
+        lines = [
+            b.offer(number, offer.about, offer.label, make_offer_mark(offer.words))
+            for number, offer in enumerate(offers, 1)
+        ]
+        typed = [f"{number}. {offer.about}" for number, offer in enumerate(offers, 1)]
+        plain = text.escape_prose("\n".join([text.as_plain(markdown), *typed]))
+        key = "\n".join([markdown, *(offer.words for offer in offers)])
+        forms: list[Message] = [{"text": plain, "blocks": [b.markdown(markdown), *lines]}, {"text": plain}]
+        await self._post_once(place, key, forms)
 
     async def post_card(self, address: Address, card: Card) -> str:
         place = SlackPlace.of(address)

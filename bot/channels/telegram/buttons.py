@@ -5,7 +5,7 @@ Data that comes back is parsed strictly: a client may send anything.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
@@ -13,9 +13,11 @@ from typing import Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
-from bot.domain.chat import LinkButton, make_choice_buttons
+from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
+from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
+_IN_ROW = 4  # buttons of commands
 _DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
     r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
@@ -35,6 +37,17 @@ def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
     if link is None:
         return None
     return InlineKeyboardMarkup([[InlineKeyboardButton(link.label, url=link.url)]])
+
+
+def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
+    """Return a button for each command, with the number of its line."""
+    buttons = [
+        InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
+        for number, offer in enumerate(offers, 1)
+    ]
+    return InlineKeyboardMarkup(
+        [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
+    )
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:

@@ -35,6 +35,7 @@ from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
+from bot.channels.telegram.buttons import make_offer_keyboard
 from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import Inbound
@@ -51,10 +52,11 @@ from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.readable_updates import ReadableUpdates, readable
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import OUTLINER, join, mention, split
+from bot.channels.telegram.text import OUTLINER, join, mention, plain, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup, is_group
 from bot.domain.proposals import State
@@ -343,6 +345,14 @@ class TelegramChannel(Platform):
         with translate_errors():
             file = await self._bot.get_file(ref)
         return await download(file.file_path or "", most, {self._origin})
+
+    async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
+        """Post a text and a numbered line for each command, with their buttons below."""
+        lines = [plain(f"{number}. {offer.about}") for number, offer in enumerate(offers, 1)]
+        place = self._moves.place(address)
+        await self._transport.send(
+            place, join([from_markdown(markdown), *lines]), make_offer_keyboard(offers)
+        )
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""

@@ -27,7 +27,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Inbox, make_said, read_choice, refusal
+from bot.domain.chat import OFFERED, Address, Answer, Inbox, make_said, read_choice, refusal
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import posted_cards
@@ -166,7 +166,7 @@ class TelegramPresses:
         )
         reply = await self.inbox(message)
         refused = refusal(reply)
-        if reply.answer is not Answer.REFUSED:  # after a refusal others may still press
+        if reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED):  # others may still press
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
         return refused or choice, bool(refused)

@@ -7,6 +7,7 @@ is switched off.
 from sqlmodel import SQLModel
 
 import bot.channels.slack.rows
+import bot.features.attention.tables
 import bot.features.connections.tables
 import bot.features.issues.tables
 import bot.features.memory.tables

@@ -1,0 +1,42 @@
+"""``/nod open``: the card of a proposal comes to the private chat of the person who asks for it."""
+
+from sqlmodel import Session
+
+from bot.approvals.commands.decide import find
+from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.domain.chat import Address, Command
+from bot.domain.outcomes import too_late
+from bot.domain.proposals import Proposal, State
+from bot.store import notices, posted_cards
+
+_HERE_TEXT = "Here is the card."
+_IN_CONSOLE_TEXT = "It is in the console, among what waits for you."
+_FOLLOWS_TEXT = "The card follows in your private chat with me."
+
+
+class OpenCommand:
+    """The command that the rows of a table send."""
+
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._groups = parts.groups
+        self.words = [
+            Subcommand("open ID", "get a card into your private chat", self._open, is_private=True),
+        ]
+
+    async def _open(self, command: Command, prefix: str) -> str:
+        found = await find(self._groups, self._policies, command.actor, prefix)
+        if found.state is not State.PROPOSED:
+            return f"{found.description}: {too_late(found, self._clock())}"
+        if command.actor.channel in notices.POSTLESS:
+            return _IN_CONSOLE_TEXT
+        await self._database.write(self._post, found, command)
+        return _FOLLOWS_TEXT
+
+    def _post(self, session: Session, found: Proposal, command: Command) -> None:
+        """Have the card posted in the person's private chat; where it stands already, point to it."""
+        own = Address(command.actor.channel, command.actor.key)
+        copies = posted_cards.of_proposal(session, found.card_id)
+        is_there = any(copy.address == own and not copy.gone for copy in copies)
+        text = _HERE_TEXT if is_there else ""
+        notices.store_notice(session, own, text, self._clock(), found.card_id)

@@ -1,0 +1,30 @@
+"""Attention: a flood of cards reaches a person together, so that it hurries no one."""
+
+from collections.abc import Sequence
+
+from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.domain.hooks import Hooks
+from bot.features.attention.commands import OpenCommand
+from bot.features.attention.release import SECONDS, ReleaseSweep
+from bot.features.attention.watcher import AttentionWatcher
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.jobs.scheduler import Sweep
+from bot.settings import Settings
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    return Hooks(watch_delivery=(AttentionWatcher(parts.policies),))
+
+
+def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
+    return CommandSet(nod=OpenCommand(parts).words)
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    sweep = ReleaseSweep(parts.database, parts.policies, parts.wake)
+    return (Sweep("release_held", SECONDS, sweep.run),)
+
+
+ATTENTION = Feature(
+    name="attention", make_commands=_make_commands, make_sweeps=_make_sweeps, make_hooks=_make_hooks
+)

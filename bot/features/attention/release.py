@@ -1,0 +1,115 @@
+"""The sweep that tells people, in one table, what was held back from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.approvals.lifecycle import redraw
+from bot.domain.chat import Address
+from bot.domain.hooks import CommandOffer
+from bot.domain.jobs import Job, Wake
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal, State, together
+from bot.domain.record import Act
+from bot.domain.redaction import redact_text
+from bot.domain.rules import Subject
+from bot.domain.text import as_written, one_line, shorten
+from bot.domain.times import format_span
+from bot.features.attention import rows
+from bot.features.attention.watcher import without_line
+from bot.store import notices, people, proposals, transitions
+from bot.store.audit.log import By
+from bot.store.database import Database
+from bot.store.hooks import hooks_of
+from bot.store.locks import conversation_lock
+from bot.store.rules import Policies
+
+SECONDS = 5
+_AT_A_TIME = 20  # people, or cards, in one look
+_MOST_ROWS = 20  # of a table, each with a button
+_MAX_TITLE_CHARS = 120
+_PURGE_EVERY = timedelta(minutes=10)
+
+
+@dataclass(eq=False)
+class ReleaseSweep:
+    """Releases what is due, person by person, and records it, card by card."""
+
+    database: Database
+    policies: Policies
+    wake: Wake
+    _may_hold: bool = field(default=True, init=False)  # until the rows say that nothing is held
+    _purged_at: datetime | None = field(default=None, init=False)
+
+    async def run(self, now: datetime) -> None:
+        """Tell what is due. Where no rule asks and nothing is held, it reads nothing."""
+        has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
+        if not (has_rules or self._may_hold):
+            return
+        for account in await self.database.read(rows.list_due, now, _AT_A_TIME):
+            await self.database.write(_release, self.policies, account, now)
+        for proposal_id in await self.database.read(rows.list_unrecorded, _AT_A_TIME):
+            jobs = await self.database.write(_record_release, proposal_id, now)
+            await self.wake(*jobs)
+        if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
+            self._purged_at = now
+            await self.database.write(rows.purge, now)
+        self._may_hold = has_rules or not await self.database.read(rows.is_empty)
+
+
+def _release(session: Session, policies: Policies, account: str, now: datetime) -> None:
+    """Release what is held from an account, and have it told in one table of what it may decide by now."""
+    released, place = rows.release(session, account, now)
+    person = Actor.parse(account)
+    waiting = [p for p in released if rights.find_objection(session, policies, p, person) is None]
+    if not waiting:
+        return
+    for watcher in hooks_of(session).watch_delivery:
+        if watcher.is_watching():
+            watcher.tell_later(session, account, waiting, now)
+    if person.channel in notices.POSTLESS:
+        return
+    cards = together(waiting)
+    name = people.find_known_names(session, [account]).get(account, "")
+    text = as_written(f"{name}, {_count(len(cards))}" if name else _count(len(cards)))
+    if len(cards) > _MOST_ROWS:
+        text += f" The first {_MOST_ROWS} are below. `/approvals list` has all."
+    offers = [_make_row(card, now) for card in cards[:_MOST_ROWS]]
+    instead = Address.parse(place) if place else None
+    notices.store_notice(session, Address(person.channel, person.key), text, now, None, instead, offers)
+
+
+def _count(cards: int) -> str:
+    if cards == 1:
+        return "1 card waited for you, since many came within an hour."
+    return f"{cards} cards waited for you, since many came within an hour. Each is decided by itself."
+
+
+def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
+    """Return a row of the table: the card, who asked, how long it waits, and the button that opens it."""
+    first = card[0]
+    more = f" and {len(card) - 1} more of its batch" if len(card) > 1 else ""
+    title = shorten(one_line(redact_text(first.description)), _MAX_TITLE_CHARS)
+    asker = one_line(first.agent or first.requester.label)
+    left = format_span(first.expires_at - now)
+    about = f"{title}{more}, asked by {asker}, {left} left"
+    return CommandOffer(about, "Open", f"open {first.card_id}")
+
+
+def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+    """Record in the history of a card that people are told of it now, and end the line that says when."""
+    conversation_lock.with_proposal(session, proposal_id)
+    if not rows.mark_recorded(session, proposal_id):
+        return ()
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None or proposal.state is not State.PROPOSED:
+        return ()
+    held = [each for each, row in rows.find_held(session, proposal_id).items() if row.released_at is None]
+    if held:  # the line is still true of them
+        return ()
+    by = By.nod(Act.RELEASE, "told together with others")
+    moved = transitions.move(session, proposal, by, now, annotations=without_line(proposal))
+    return () if moved is None else (redraw(session, moved),)

@@ -1,0 +1,129 @@
+"""Rows of attention: counted, held and released. Each change is guarded by the database."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, func, or_, select, update
+from sqlmodel import Session, col
+
+from bot.domain.proposals import Proposal, State
+from bot.features.attention.tables import HeldRow, ReachedRow
+from bot.store import proposals
+from bot.store.engine import insert_or_ignore
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import count_changed, table_of
+
+HOUR = timedelta(hours=1)
+"""The time in which what reached a person is counted."""
+LONGEST = timedelta(minutes=30)
+"""The longest time for which a card is held back."""
+_KEPT = timedelta(days=1)  # what was released, for those who look what happened
+_REACHED, _HELD, _PROPOSAL = table_of(ReachedRow), table_of(HeldRow), table_of(ProposalRow)
+
+
+def count_reached(session: Session, accounts: Collection[str], now: datetime) -> int:
+    """Return how many cards reached a person's accounts in the last hour."""
+    lately = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.reached_at > now - HOUR)
+    counted = select(func.count(_REACHED.c.proposal_id.distinct())).where(*lately)
+    return session.connection().execute(counted).scalar_one()
+
+
+def note_reached(session: Session, accounts: Collection[str], proposal_id: str, now: datetime) -> None:
+    """Note that a card reached these accounts; once, however often it is delivered."""
+    rows = [{"account": each, "proposal_id": proposal_id, "reached_at": now} for each in sorted(accounts)]
+    if rows:
+        session.connection().execute(insert_or_ignore(session, ReachedRow), rows)
+
+
+def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
+    """Return whether an asker has ``most`` open cards that are older than that of ``proposal``.
+
+    ``accounts``: of the person who asked. What an agent asked is counted by the agent.
+    """
+    table = _PROPOSAL
+    if proposal.agent:
+        asker = table.c.agent == proposal.agent
+    else:
+        asker = table.c.requester.in_(sorted(accounts)) & table.c.agent.is_(None)
+    is_earlier = or_(
+        table.c.message_id < proposal.message_id,
+        (table.c.message_id == proposal.message_id) & (table.c.position < proposal.position),
+    )
+    card = func.coalesce(table.c.batch, table.c.id)
+    found = (
+        select(card)
+        .where(asker, table.c.state == State.PROPOSED, is_earlier, card != proposal.card_id)
+        .distinct()
+        .limit(most)
+    )
+    return len(session.connection().execute(found).all()) == most
+
+
+def find_held(session: Session, proposal_id: str) -> Mapping[str, HeldRow]:
+    """Return what is or was held of a card, by account."""
+    rows = session.execute(select(HeldRow).where(col(HeldRow.proposal_id) == proposal_id)).scalars()
+    return {row.account: row for row in rows}
+
+
+def store_held(session: Session, row: HeldRow) -> None:
+    """Hold a card back from an account, unless that was so already."""
+    session.connection().execute(insert_or_ignore(session, HeldRow), row.model_dump())
+
+
+def list_due(session: Session, now: datetime, most: int) -> Sequence[str]:
+    """Return accounts for which something that is held is due, the longest due first."""
+    is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST)  # or the clock was set back
+    due = (
+        select(_HELD.c.account)
+        .where(_HELD.c.released_at.is_(None), is_due)
+        .group_by(_HELD.c.account)
+        .order_by(func.min(_HELD.c.until))
+        .limit(most)
+    )
+    return list(session.connection().execute(due).scalars())
+
+
+def release(session: Session, account: str, now: datetime) -> tuple[Sequence[Proposal], str]:
+    """Release all that is held from an account. Return what of it is open, and a shared chat that has some.
+
+    Soonest to expire first. Empty where another process was faster.
+    """
+    mine = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
+    places = session.connection().execute(select(_HELD.c.place).where(*mine, _HELD.c.place != "").limit(1))
+    place = places.scalar() or ""
+    taken = update(_HELD).where(*mine).values(released_at=now)
+    if not count_changed(session.connection().execute(taken)):
+        return (), ""
+    ids = select(_HELD.c.proposal_id).where(_HELD.c.account == account, _HELD.c.released_at == now)
+    return proposals.list_waiting_of(session, ids), place
+
+
+def list_unrecorded(session: Session, most: int) -> Sequence[str]:
+    """Return cards that were released for everyone, and whose history does not say so."""
+    found = (
+        select(_HELD.c.proposal_id)
+        .where(_HELD.c.recorded.is_(False), _HELD.c.released_at.is_not(None))
+        .distinct()
+        .limit(most)
+    )
+    return list(session.connection().execute(found).scalars())
+
+
+def mark_recorded(session: Session, proposal_id: str) -> bool:
+    """Mark what was released of a card as recorded. Returns False where another process was faster."""
+    released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
+    marked = update(_HELD).where(*released, _HELD.c.recorded.is_(False)).values(recorded=True)
+    return bool(count_changed(session.connection().execute(marked)))
+
+
+def is_empty(session: Session) -> bool:
+    """Return whether nothing is held, and no release has to be recorded."""
+    held = select(_HELD.c.account).where(_HELD.c.recorded.is_(False)).limit(1)
+    return session.connection().execute(held).first() is None
+
+
+def purge(session: Session, now: datetime) -> None:
+    """Delete what no longer counts."""
+    session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
+    over = (_HELD.c.recorded, _HELD.c.released_at < now - _KEPT)
+    session.connection().execute(delete(_HELD).where(*over))

@@ -1,0 +1,135 @@
+"""The part of attention in the delivery of cards: it counts what reaches people, and holds back the rest."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.channels.delivery.audience import is_urgent
+from bot.domain.annotations import Annotation, bound_annotations
+from bot.domain.people import Actor, Person
+from bot.domain.proposals import Proposal, State
+from bot.domain.record import Act
+from bot.domain.rules import Subject
+from bot.domain.text import name_some
+from bot.features.attention import rows
+from bot.features.attention.tables import HeldRow
+from bot.store import conversations, people, proposals, transitions
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
+from bot.store.rules import Policies
+
+LINE_NAME = "Attention"
+"""The name under which a card says who is told later."""
+_ALWAYS_TOLD = 2  # open cards of one asker
+_SHORTEST = timedelta(minutes=1)  # to hold something for less is no rest
+_NAMED = 3  # people on a card
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionWatcher:
+    """Counts the cards that reach people whom a rule names, and holds back those beyond it."""
+
+    policies: Policies
+
+    def is_watching(self) -> bool:
+        return bool(self.policies.held.book.list_about(Subject.ATTENTION))
+
+    def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
+        return ()
+
+    def hold_back(
+        self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
+    ) -> Collection[str]:
+        """Hold the card back from those whom enough cards reached in the last hour, unless it is urgent."""
+        known = rows.find_held(session, proposal.id)
+        held = {account for account, row in known.items() if row.released_at is None}
+        new = [each for each in self._list_full(session, notified, now) if each not in known]
+        if not new or not self._may_wait(session, proposal):
+            return held
+        until = find_release(now, proposal.expires_at)
+        if until - now < _SHORTEST:
+            return held
+        conversation_lock.with_proposal(session, proposal.id)
+        current = proposals.get(session, proposal.id)
+        if current is None or current.state is not State.PROPOSED:
+            return held
+        place = find_shared_place(session, proposal)
+        for account in new:
+            row = HeldRow(account=account, proposal_id=proposal.id, place=place, held_at=now, until=until)
+            rows.store_held(session, row)
+        self._record_hold(session, current, {*held, *new}, until, now)
+        return {*held, *new}
+
+    def tell_people(
+        self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
+    ) -> None:
+        """Note whom the card reached, of those whom a rule names."""
+        ruled = [
+            account for account, limit in self._find_limits(session, notified).items() if limit is not None
+        ]
+        rows.note_reached(session, ruled, proposal.id, now)
+
+    def tell_later(self, _: Session, __: str, ___: Sequence[Proposal], ____: datetime) -> None:
+        pass
+
+    def _find_limits(self, session: Session, accounts: Collection[str]) -> Mapping[str, int | None]:
+        """Return how many cards an hour reach each of these accounts' persons, None for any number."""
+        return {account: self._find_limit(session, self._person(session, account)) for account in accounts}
+
+    def _find_limit(self, session: Session, person: Person) -> int | None:
+        policy = self.policies.load(session)
+        return policy.book.attention({*person.accounts, *policy.groups_of(person)})
+
+    def _person(self, session: Session, account: str) -> Person:
+        return people.person_of(session, Actor.parse(account))
+
+    def _list_full(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
+        """Return the accounts of persons whom as many cards reached in the last hour as should."""
+        full = []
+        for account, limit in self._find_limits(session, accounts).items():
+            person = self._person(session, account)
+            if limit is not None and rows.count_reached(session, person.accounts, now) >= limit:
+                full.append(account)
+        return full
+
+    def _may_wait(self, session: Session, proposal: Proposal) -> bool:
+        if is_urgent(session, proposal) or proposal.own:
+            return False
+        asker = people.person_of(session, proposal.requester)
+        return rows.has_earlier_open(session, proposal, asker.accounts, _ALWAYS_TOLD)
+
+    def _record_hold(
+        self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
+    ) -> None:
+        """Say on the card who is told later, in the one guarded move."""
+        names = people.find_known_names(session, sorted(held))
+        named = name_some(list(dict.fromkeys(names.get(each) or each for each in sorted(held))), _NAMED)
+        zone = self.policies.load(session).book.zone
+        text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."
+        lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
+        by = By.nod(Act.HOLD, text)
+        transitions.move(session, proposal, by, now, annotations=(*without_line(proposal), *lines))
+
+
+def without_line(proposal: Proposal) -> tuple[Annotation, ...]:
+    """Return the lines of a card but the one that says who is told later."""
+    return tuple(each for each in proposal.annotations if not (each.is_late and each.name == LINE_NAME))
+
+
+def find_release(now: datetime, expires_at: datetime) -> datetime:
+    """Return when what is held now is told: at the next half hour, and before half of its time is over."""
+    here = now.astimezone(UTC)
+    minutes = here.hour * 60 + here.minute
+    whole = here.replace(minute=0, hour=0, second=0, microsecond=0)
+    half_hour = whole + timedelta(minutes=minutes - minutes % 30 + 30)
+    return min(half_hour, here + (expires_at.astimezone(UTC) - here) / 2)
+
+
+def find_shared_place(session: Session, proposal: Proposal) -> str:
+    """Return the chat that a request was made in, where several people read it; empty for a private one."""
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    if conversation is None or conversation.private or proposal.agent:
+        return ""
+    return str(conversation.origin)
