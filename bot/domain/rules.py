@@ -636,6 +636,11 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.UNDO: lambda length: -length,
 }
 """What makes one value of a subject stricter than another; of several matching rules the strictest counts."""
+_COUNTS: Mapping[Subject, Callable[..., RuleValue]] = {
+    Subject.QUORUM: Quorum,
+    Subject.ATTENTION: Attention,
+}
+"""Values of whole numbers."""
 
 
 def is_agents_place(place: str) -> bool:
@@ -734,7 +739,7 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
         case Subject.REMIND | Subject.UNDO:
             return timedelta(seconds=kept[0])
         case Subject.QUORUM | Subject.ATTENTION:
-            return {Subject.QUORUM: Quorum, Subject.ATTENTION: Attention}[subject](*kept)
+            return _COUNTS[subject](*kept)
         case Subject.DECIDERS | Subject.NOTIFY:
             return tuple(map(_read_part, kept))
         case Subject.ESCALATE:
