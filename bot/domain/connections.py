@@ -140,6 +140,9 @@ class ConnectionAccess(TokenSource, Protocol):
     @property
     def secrets(self) -> frozenset[str]: ...
 
+    async def find_lacking_scope(self) -> str:
+        """Return the scopes that changes need and the account did not grant; empty where none is missing."""
+
 
 def bound_name(text: str) -> str:
     """Return a name on one line, cut where it is long, with unseen characters spelled out."""

@@ -24,6 +24,11 @@ from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolse
 
 log = logger(__name__)
 
+_LACKING_TEXT = (
+    "{connection.owner_label} has allowed Nod only to read at {connection.server} so far. "
+    "Changes need more there: {scope}. {again}"
+)
+
 Secrets = Callable[[], Sequence[str]]
 """The texts to hide, as known by now: longest first."""
 
@@ -104,6 +109,10 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
         token = await access.token()
         if token is None:
             raise ToolError(f"{connection.server} did not let {connection.owner_label} in: {access.why}.")
+        lacking = await access.find_lacking_scope() if tool.classify(arguments).writes else ""
+        if lacking:
+            access.note_scope(lacking)
+            raise ToolError(_LACKING_TEXT.format(connection=connection, scope=lacking, again=access.again))
         return await run(arguments, replace(context, token=token))
 
     return replace(tool, connection=connection, run=hide_secrets(run_with_token, secrets_of(access)))

@@ -9,6 +9,7 @@ from bot.domain.connections import Connection
 from bot.features.connections import rows, tokens
 from bot.features.connections.resting import FindRest
 from bot.features.connections.sign_in import lacking
+from bot.features.connections.sign_in.provider_entries import Provider
 from bot.store.database import Database
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.signin import Keys
@@ -29,6 +30,7 @@ class AccountAccess:
         if not isinstance(config.launch, Http):
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
+        self._config = config
         self._launch = replace(config.launch, learned=set())  # its own: another person's are not known here
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(
@@ -63,6 +65,16 @@ class AccountAccess:
             self._noted = now
             await self._database.write(rows.note_use, self._connection.id, now)
         return found
+
+    async def find_lacking_scope(self) -> str:
+        needed = self._config.write_scopes if isinstance(self._config, Provider) else ()
+        if not needed:
+            return ""
+        connection = self._connection
+        granted = await self._database.read(
+            rows.list_granted, connection.server, connection.identity, connection.owner
+        )
+        return " ".join(scope for scope in needed if scope not in granted)
 
     def note_challenge(self, challenge: str) -> None:
         self._keys.note_challenge(challenge)

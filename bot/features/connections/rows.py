@@ -203,7 +203,8 @@ def list_granted(session: Session, server: str, identity: str, owner: str) -> li
     row = next(iter(_list_of(session, server, identity, {owner})), None)
     if row is None or not is_readable(session, row):
         return []
-    return str(json.loads(open_secret(session, row, "tokens")).get("scope") or "").split()
+    scope = str(json.loads(open_secret(session, row, "tokens")).get("scope") or "")
+    return scope.replace(",", " ").split()  # GitHub separates them by commas
 
 
 def note_use(session: Session, ident: str, now: datetime) -> None:

@@ -42,6 +42,7 @@ class Hub:
         self.lives = 3600  # seconds
         self.needs: str | None = None  # the scope without which nothing is closed
         self.asked: list[str] = []  # the scopes that people were asked for
+        self.tells_scope = True  # which was granted; where it is what was asked for, a server need not
         self._scopes: dict[str, str] = {}  # by code or token
         self._codes: dict[str, dict[str, str]] = {}
         self._whose: dict[str, str] = {}  # by token
@@ -81,16 +82,7 @@ class Hub:
         )
         made: MCPServer[Any] = MCPServer("hub", log_level="CRITICAL", auth=auth, token_verifier=self)
 
-        @made.tool(annotations=READS)
-        def list_issues() -> list[str]:
-            """List the issues of who is signed in."""
-            return [f"an issue of {self._note('list_issues')}"]
-
-        @made.tool(annotations=CHANGES)
-        def close_issue(number: int) -> str:
-            """Close an issue."""
-            return f"{self._note('close_issue', number=number)} closed #{number}"
-
+        self.add_tools(made)
         app = made.streamable_http_app()
         app.add_middleware(StepUp, hub=self)
         described = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
@@ -106,6 +98,17 @@ class Hub:
         self._server = Quiet(config)
         self._task = asyncio.create_task(self._server.serve())
         await until(lambda: self._server.started)
+
+    def add_tools(self, made: MCPServer[Any]) -> None:
+        @made.tool(annotations=READS)
+        def list_issues() -> list[str]:
+            """List the issues of who is signed in."""
+            return [f"an issue of {self._note('list_issues')}"]
+
+        @made.tool(annotations=CHANGES)
+        def close_issue(number: int) -> str:
+            """Close an issue."""
+            return f"{self._note('close_issue', number=number)} closed #{number}"
 
     async def down(self) -> None:
         self._server.should_exit = True
@@ -171,9 +174,8 @@ class Hub:
     def _tokens(self, user: str, scope: str) -> dict[str, Any]:
         token = self._give("a-", user)
         self._scopes[token] = scope
-        return {
-            "access_token": token, "token_type": "bearer", "expires_in": self.lives, "scope": scope
-        }  # fmt: skip
+        told = {"scope": scope} if self.tells_scope else {}
+        return {"access_token": token, "token_type": "bearer", "expires_in": self.lives, **told}
 
     def _answer(self, request: Request, said: dict[str, Any]) -> Response:
         """GitHub answers so, and errors too, with 200."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from bot.domain.connections import Identity
@@ -114,6 +115,39 @@ async def test_an_own_tool_is_not_there_for_who_has_no_account_and_its_token_is_
     assert "the desk of octocat" in str(office.model.seen[-1])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_the_first_change_asks_for_more_scopes_which_the_page_lists(
+    office: Office, tmp_path: Path, is_told: bool
+) -> None:
+    office.hub.tells_scope = is_told
+    given = entry(office.hub.base, scopes=["openid", "email"], write_scopes=["issues"])
+    (tmp_path / "connections.json").write_text(json.dumps({"connections": {"desk": given}}))
+    await office.restart()
+    await office.connect(ANA, "desk")
+    await office.whisper(ANA, "what is on it?", Says("I look.", (("desk_read", {}),)), Says("Things."))
+    assert "the desk of octocat" in str(office.model.seen[-1])
+    clear = ("desk_clear", {"number": 3, "approval_reason": "full"})
+    await office.say(ANA, "clear 3", Says("Shall I?", (clear,)))
+    [p] = await office.find_open()
+    await office.press(ANA, "Approve", p)
+    [failed] = office.proposals(State.FAILED)
+    assert "only to read at desk so far. Changes need more there: issues" in str(failed.error)
+    said = await office.command(ANA, "/nod connections connect desk")
+    async with httpx.AsyncClient() as browser:
+        page = await browser.get(said.partition("(")[2].partition(")")[0])
+    assert page.text.count("<li>") == 3
+    assert "<li>issues</li>" in page.text
+    await office.connect(ANA, "desk")
+    assert [each.split() for each in office.hub.asked] == [
+        ["openid", "email"],
+        ["openid", "email", "issues"],
+    ]
+    await office.press(ANA, "Retry", failed)
+    [done] = office.proposals(State.SUCCEEDED)
+    assert done.result == "octocat cleared 3"
+
+
 def load(folder: Path, text: str, **environment: str) -> Any:
     (folder / "c.json").write_text(text)
     return load_providers(folder / "c.json", environment)
@@ -130,6 +164,7 @@ def load(folder: Path, text: str, **environment: str) -> Any:
         ({"identity": "nod"}, "identity"),
         ({"password": "x"}, "password"),
         ({"scopes": "read"}, "scopes"),
+        ({"write_scopes": ["two words"]}, "write_scopes"),
     ],
 )
 def test_a_wrong_entry_stops_the_start_in_one_line(

@@ -177,16 +177,16 @@ class ConnectFlow:
         if config is None or not isinstance(config.launch, Http) or config.launch.url != made.url:
             raise SignInError(OVER_TEXT)
         back = f"{self._port.site_url()}{BACK}/{made.server}"
+        more = await self._database.read(_list_more, made)
         try:
             if isinstance(config, Provider):
                 from bot.features.connections.sign_in.providers import request_at_provider
 
-                request = request_at_provider(config, back)
+                request = request_at_provider(config, back, more)
             else:
                 client = await self._database.read(rows.find_client, made.server, made.url, back)
-                more = " ".join(await self._database.read(_list_more, made))
                 request = await request_authorization(
-                    made.server, config.launch, back, client=client, more_scopes=more
+                    made.server, config.launch, back, client=client, more_scopes=" ".join(more)
                 )
         except SignInError:
             await self._end(made)
@@ -231,6 +231,8 @@ class ConnectFlow:
         )
         said = {name: brought[name][:_MAX_BROUGHT_CHARS] for name in _BROUGHT if name in brought}
         tokens = await exchange_code(made.server, made.url, request, said)
+        if not tokens.scope:  # then it is what was asked for (RFC 6749, section 5.1)
+            tokens = tokens.model_copy(update={"scope": made.scope or None})
         values = {"tokens": tokens.model_dump_json(exclude_none=True), "scope": tokens.scope or ""}
         await self._database.write(under_way.keep_tokens, made.id, values)
         found = await find_account(config, made.issuer, tokens.scope or "", tokens.access_token)

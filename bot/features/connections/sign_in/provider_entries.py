@@ -5,7 +5,7 @@ A tool names one by ``@tool(connection="tracker")``, and has the person's token 
     {"connections": {
       "tracker": {"authorization": "https://tracker.example/oauth/authorize",
                   "token": "https://tracker.example/oauth/token",
-                  "client": "nod", "secret": "TRACKER_SECRET", "scopes": ["read", "write"],
+                  "client": "nod", "secret": "TRACKER_SECRET", "scopes": ["read"], "write_scopes": ["write"],
                   "whoami": {"url": "https://tracker.example/api/me", "field": "login", "subject": "id"}}
     }}
 """
@@ -39,12 +39,16 @@ class AccountQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider(ServerConfig):
-    """An OAuth 2 server, by its endpoints. Nothing is discovered there. ``launch`` has the token endpoint."""
+    """An OAuth 2 server, by its endpoints. Nothing is discovered there. ``launch`` has the token endpoint.
+
+    ``write_scopes`` are asked for once a tool is to change something.
+    """
 
     issuer: str
     authorization: str
     revocation: str = ""
     question: AccountQuestion | None = None
+    write_scopes: tuple[str, ...] = ()
     is_secret_in_header: bool = False
 
 
@@ -58,6 +62,7 @@ def _check_address(url: str) -> str:
 
 _Address = Annotated[str, AfterValidator(_check_address)]
 _Filled = Annotated[str, Field(min_length=1, max_length=2000)]
+_Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,100}$")]  # RFC 6749, section 3.3
 
 
 class _Shape(BaseModel):
@@ -84,6 +89,7 @@ class _Entry(_Shape):
     secret: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     client_auth: Literal["body", "header"] = "body"
     scopes: list[_Filled] = []
+    write_scopes: list[_Scope] = []
     identity: Literal["person", "place"] = "person"
     whoami: _WhoAmI | None = None
 
@@ -123,6 +129,7 @@ def _read_entry(path: Path, name: str, given: Any, environment: Mapping[str, str
         issuer=entry.issuer or f"{parts.scheme}://{parts.netloc}",
         authorization=entry.authorization,
         revocation=entry.revocation or "",
+        write_scopes=tuple(entry.write_scopes),
         question=AccountQuestion(question.url, question.field, question.subject) if question else None,
         is_secret_in_header=entry.client_auth == "header",
     )

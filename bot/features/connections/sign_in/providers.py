@@ -1,6 +1,7 @@
 """The sign-in at a provider whose endpoints the settings name: its page, and whose account a token is."""
 
 import secrets
+from collections.abc import Sequence
 
 import httpx2
 from mcp.client.auth import PKCEParameters
@@ -13,8 +14,11 @@ from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered
 
 
-def request_at_provider(provider: Provider, back: str) -> AuthorizationRequest:
-    """Return the page at which people sign in, and what their return is checked and exchanged with."""
+def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> AuthorizationRequest:
+    """Return the page at which people sign in, and what their return is checked and exchanged with.
+
+    ``more``: scopes to ask for next to those of the settings.
+    """
     launch = provider.launch
     if not isinstance(launch, Http):
         raise TypeError(f"{provider.name} has no address")
@@ -29,7 +33,7 @@ def request_at_provider(provider: Provider, back: str) -> AuthorizationRequest:
     client = find_configured_client(launch.client, back)
     name_proof(client, launch.client, server)
     proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
-    scope = " ".join(launch.client.scopes)
+    scope = " ".join(dict.fromkeys((*launch.client.scopes, *more)))
     asked = {
         "response_type": "code",
         "client_id": launch.client.id,
