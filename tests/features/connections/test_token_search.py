@@ -4,7 +4,10 @@ import base64
 import gzip
 import json
 import os
+import re
+import shutil
 import sqlite3
+import subprocess
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,18 +16,22 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from sqlalchemy import make_url
 
 from bot.domain.connections import encodings_of
+from bot.domain.proposals import State
 from bot.store.engine import back_up
 from bot.telemetry import logs
 from bot.testing.world import Says
+from tests.features.connections.conftest import Browser
 from tests.features.connections.office import ANA, BEN, Office
 from tests.kit import FakeClock, make_tables
-from tests.kit.urls import Urls
+from tests.kit.urls import plain
 from tests.web.test_tracing import Collector
 
 pytestmark = pytest.mark.slow
 
+PG_DUMP = shutil.which("pg_dump") or "pg_dump"
 _HEADS = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")  # of gzip, and of zlib's levels
 _MOST = 5_000_000  # bytes that one stream may unfold to
 CHILD = "import json, os; open('child.json', 'w').write(json.dumps(dict(os.environ)))"
@@ -85,9 +92,54 @@ def tokens_of(office: Office) -> set[str]:
     return {*people.tokens, *people.renewals, *(each for each in office.hub.seen if each[:2] != "c-")}
 
 
-@pytest.mark.usefixtures("only_on_sqlite")
+def dump_postgres(url: str, folder: Path, form: str) -> bytes:
+    """What a backup of this schema has: as statements, or compressed by PostgreSQL."""
+    [schema] = re.findall(r"search_path%3D(\w+)", url) or re.findall(r"search_path=(\w+)", url)
+    server = plain(str(make_url(url).set(query={})))
+    made = [PG_DUMP, "--format", form, "--schema", schema, "--dbname", server]
+    data = subprocess.run(made, check=True, capture_output=True).stdout  # noqa: S603 - of this machine
+    (folder / f"backup.{form}").write_bytes(data)
+    return data
+
+
+def back_up_all(url: str, folder: Path) -> dict[str, bytes]:
+    """The database as it is stored, and as backups keep it."""
+    if not url.startswith("sqlite"):
+        return {f"backup as {form}": dump_postgres(url, folder, form) for form in ("plain", "custom", "tar")}
+    database = Path(url.removeprefix("sqlite:///"))
+    back_up(database, folder / "copy.db", lambda *_: None)
+    with sqlite3.connect(folder / "copy.db") as copy:
+        statements = "\n".join(copy.iterdump())
+    return {"database": database.read_bytes(), "backup as statements": statements.encode()}
+
+
+async def ask_over_http(office: Office, chief: httpx.AsyncClient) -> str:
+    """Connect an account over HTTP, and read and change with it; the export of that conversation."""
+    office.tracker.people.user = "chief"
+    link = (await chief.post("/api/connections/tracker/link")).json()["url"]
+    async with httpx.AsyncClient(timeout=20) as browser:
+        page = await Browser(str(chief.base_url).rstrip("/"), browser).sign_in(link)
+    digits = page.text.split('class="digits"><strong>')[1][:6]
+    confirmed = await chief.post("/api/connections/confirm", json={"digits": digits})
+    assert "(chief)" in confirmed.text
+    office.model.answers.extend((
+        Says("I look.", (("tracker_list_issues", {}),)),
+        Says("Shall I?", (("tracker_close_issue", {"number": 4, "approval_reason": "done"}),)),
+    ))  # fmt: skip
+    said = await chief.post("/api/chat", json={"message": "close 4"})
+    conversation = json.loads(said.text.partition("data: ")[2].partition("\n")[0])["conversation_id"]
+    await office.idle()
+    [p] = [each for each in office.proposals(State.PROPOSED) if each.conversation_id == conversation]
+    pressed = await chief.post(f"/api/proposals/{p.id}/approve?wait=20", json={})
+    assert pressed.json()["proposal"]["state"] == "succeeded", pressed.text
+    await office.idle()
+    export = await chief.get(f"/api/conversations/{conversation}/export")
+    assert "chief closed #4" in export.text
+    return export.text
+
+
 async def test_no_token_is_found_anywhere(
-    database_of: Urls,
+    database_url: str,
     clock: FakeClock,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +148,7 @@ async def test_no_token_is_found_anywhere(
     monkeypatch.chdir(tmp_path)
     logs.configure("debug")
     collector = Collector()
-    make_tables(url := database_of("nod"))
+    make_tables(url := database_url)
     child = {"command": sys.executable, "args": ["-c", CHILD], "env": {"KEPT": "yes"}}
     more = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
@@ -129,14 +181,13 @@ async def test_no_token_is_found_anywhere(
         async with httpx.AsyncClient(base_url=address, headers=headers) as chief:
             listed = ("/api/connections", "/api/proposals", "/api/audit/export", "/api/mcp", "/api/status")
             said += [(await chief.get(path)).text for path in listed]
+            said.append(await ask_over_http(office, chief))
+            tokens |= tokens_of(office)
         await office.idle()
     finally:
         await office.close()
         collector.close()
-    database = tmp_path / "nod.db" if (tmp_path / "nod.db").exists() else Path(url.removeprefix("sqlite:///"))
-    back_up(database, tmp_path / "copy.db", lambda *_: None)
-    with sqlite3.connect(tmp_path / "copy.db") as copy:
-        said += list(copy.iterdump())
+    kept = back_up_all(url, tmp_path)
     captured = capfd.readouterr()
     places: dict[str, bytes | str] = {
         "logs": captured.out + captured.err,
@@ -147,7 +198,7 @@ async def test_no_token_is_found_anywhere(
         "traces": b"".join(each.SerializeToString() for each in collector.requests),
         "this environment": str(dict(os.environ)),
         **read_files(tmp_path),
-        "database": database.read_bytes(),
+        **kept,
     }
     assert "KEPT" in str(places["file child.json"])
     assert len(tokens) > 10
