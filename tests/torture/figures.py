@@ -18,6 +18,7 @@ class Figures:
     pressed_rolling: list[float] = field(default_factory=list)  # while processes ended by SIGTERM
     rolls: int = 0  # times that each process ended by SIGTERM and started again
     stale: int = 0  # cards that were there twice, of which one was forgotten until it was pressed
+    signed_in: int = 0  # accounts that were connected at the server
     conflicts: int = 0  # times two processes polled Telegram in the same moment
     points: Counter[str] = field(default_factory=Counter)  # where processes killed themselves
     ends: Counter[str] = field(default_factory=Counter)
@@ -40,6 +41,7 @@ class Figures:
                 f"press to answer: {spread(self.pressed)}",
                 f"press to answer during a rolling restart: {spread(self.pressed_rolling)}",
                 f"cards that were forgotten until they were pressed: {self.stale}",
+                f"accounts connected: {self.signed_in}",
                 f"two polled Telegram in the same moment: {self.conflicts}",
                 f"kill to take-over by one that lived on: {spread(self.taken)}",
                 f"kill to take-over by one that was started since: {spread(self.taken_late)}",

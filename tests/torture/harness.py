@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.domain.outcomes import REASON
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, say
-from tests.torture import cards, checker
+from tests.torture import accounts, cards, checker
 from tests.torture.chats import Chats
 from tests.torture.feed import Feed
 from tests.torture.figures import Figures
@@ -42,6 +42,7 @@ _RULES = (
     "ttl 24h for plan_submit",
     "ttl 24h for ask_person",
     "ttl 24h for remember",
+    "ttl 24h for desk_*",
 )
 
 Restart = Callable[[], Awaitable[None]]
@@ -68,6 +69,8 @@ def script(body: dict[str, Any]) -> Reply:
         return say(f"I read: {', '.join(_IN_FILES.findall(told)) or 'nothing'}")
     if answer := _ANSWERED.search(str(last.get("content"))):
         return say(f"I heard: {answer[1]}")
+    if last["role"] == "user" and first == "account":
+        return ask(accounts.call_of(words))
     if last["role"] == "user" and first in _TOOLS:
         texts = [words, *(f"{words} again{'' if n == 1 else f' {n}'}" for n in range(1, 5))]
         calls = zip(_TOOLS[first], texts, strict=False)
@@ -121,14 +124,20 @@ async def torture(
     async with (
         OpenAIServer(script=script) as model,
         Chats(random.Random(dice.random())) as chats,
+        accounts.Accounts(folder) as desk,
         Nods(
             url,
             folder,
             processes,
-            {"OPENAI_BASE_URL": model.url, "NOD_MODEL_PRICE": _PRICE, **chats.environment},
+            {
+                "OPENAI_BASE_URL": model.url,
+                "NOD_MODEL_PRICE": _PRICE,
+                **chats.environment,
+                **desk.environment,
+            },
             random.Random(dice.random()) if kills else None,
         ) as nods,
-        People(nods, chats) as crowd,
+        People(nods, chats, desk) as crowd,
         Feed(nods) as feed,
     ):
         chats.slack.port = nods.port
@@ -179,5 +188,7 @@ async def torture(
         nods.figures.conflicts = chats.telegram.conflicts
         nods.figures.faults += checker.faults(nods.url, nods.effects, crowd, nods.figures)
         nods.figures.faults += cards.faults(nods.url, chats)
+        nods.figures.faults += desk.faults(nods.url)
+        nods.figures.signed_in = desk.connected
         nods.figures.faults += await feed.faults(checker.versions(nods.url))
         return nods.figures

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import httpx
 
+from tests.torture.accounts import Accounts
 from tests.torture.chats import Chat, Chats
 from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
 from tests.torture.tools import AFTER, BEFORE, LATER
@@ -44,7 +45,7 @@ class Told:
 class People:
     """``told`` and ``accepted`` are what clients know: answers to presses, texts that were taken in."""
 
-    def __init__(self, nods: Nods, chats: Chats) -> None:
+    def __init__(self, nods: Nods, chats: Chats, accounts: Accounts) -> None:
         self._nods = nods
         self._chats = chats
         self._client = httpx.AsyncClient(timeout=30)
@@ -70,6 +71,7 @@ class People:
             "file": self._file,
             "budget": self._budget,
             "team": self._team,
+            "account": lambda name, dice: accounts.live(self, name, dice),
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
         }
@@ -570,7 +572,12 @@ class People:
         )
 
     async def _say(
-        self, words: str, dice: random.Random, conversation: str = "", file: bytes | None = None
+        self,
+        words: str,
+        dice: random.Random,
+        conversation: str = "",
+        file: bytes | None = None,
+        who: str = "ana",
     ) -> str:
         """Send a message, sometimes to two processes in the same moment; gives its conversation."""
         body = {"message": words} | ({"conversation_id": conversation} if conversation else {})
@@ -589,7 +596,7 @@ class People:
             return None
 
         many = 2 if dice.random() < 0.3 else 1
-        answers = await asyncio.gather(*(self._insist(dice, "ana", "/api/chat", once) for _ in range(many)))
+        answers = await asyncio.gather(*(self._insist(dice, who, "/api/chat", once) for _ in range(many)))
         self.accepted.append(words)
         self._nods.figures.messages += 1
         return str(answers[0]["conversation_id"])

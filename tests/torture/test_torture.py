@@ -24,8 +24,20 @@ def _server(_: Path) -> contextlib.AbstractContextManager[str]:
     return schema()
 
 
-_STORIES = ("death", "revoke", "undo", "trial", "question", "memory", "file", "team", "slack", "telegram")
-_STORIES_OF_SEVERAL = ("death", "undo", "question", "team", "telegram")
+_STORIES = (
+    "account",
+    "death",
+    "revoke",
+    "undo",
+    "trial",
+    "question",
+    "memory",
+    "file",
+    "team",
+    "slack",
+    "telegram",
+)
+_STORIES_OF_SEVERAL = ("account", "death", "undo", "question", "team", "telegram")
 
 
 @pytest.mark.parametrize(
