@@ -32,7 +32,6 @@ from tests.features.connections.tracker import Tracker
 from tests.kit import FakeClock
 
 GROUP = -100300  # in Telegram
-_WAKE_SECONDS = 3.0  # in which a job of PostgreSQL wakes its process
 _LINK = re.compile(r"http://127\.0\.0\.1:\d+/connect/[\w-]+")
 _DIGITS = re.compile(r"<strong>(\d{6})</strong>")
 
@@ -199,20 +198,28 @@ class Office:
         await eventually(lambda: words in read(), words)
 
     async def press(self, who: Someone, label: str, p: Proposal) -> None:
-        """Press a button of a proposal's card, wherever this person has it, once it is there."""
+        """Press a button of a proposal's card, wherever this person has it, and wait for what comes of it.
+
+        A platform takes a press before Nod has decided anything: the row changes then, or the person is told.
+        """
         await self.idle()
         in_slack = self.chat == "slack"
         find = self._find_in_slack if in_slack else self._find_in_telegram
-        try:
-            await eventually(lambda: find(who, label, p), label, _WAKE_SECONDS)
-        except AssertionError:
-            await self.idle(timedelta(minutes=1))  # as a tick does where a wake-up was lost
         card: Any = await eventually(lambda: find(who, label, p), label)
+        before = self._trace(p)
         if in_slack:
             await self.slack.click(card, label, who.slack)
         else:
             await self.telegram.press(who.telegram, card, label)
+        await eventually(lambda: self._trace(p) != before, f"an answer to {label}")
         await self.idle()
+
+    def _trace(self, p: Proposal) -> tuple[int, int, int]:
+        """What a press leaves: in the row, or as words to the person who pressed."""
+        row = self.app.database.read_now(proposals.get, p.id)
+        assert row is not None
+        told = [each for each in self.telegram.queries.values() if each.answered and each.text]
+        return row.version, len(self.slack.posted), len(told)
 
     def _find_in_slack(self, who: Someone, label: str, p: Proposal) -> SlackPost | None:
         there = [m for m in self.slack.posted if p.id in str(m.blocks) and label in m.buttons]
