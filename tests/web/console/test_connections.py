@@ -41,7 +41,7 @@ def test_an_account_is_connected_with_its_number_and_disconnected(
             page.get_by_role("link", name="Open the page for tracker").click()
         there = opened.value
         there.get_by_role("button", name="Continue to tracker").click()
-        expect(there.get_by_text("You signed in at tracker as octocat.")).to_be_visible()
+        expect(there.get_by_text("You signed in at tracker as octocat, for")).to_be_visible()
         digits = re.search(r"\b\d{6}\b", there.inner_text("main"))
         assert digits
         page.reload()
