@@ -57,6 +57,7 @@ from bot.features.issues.feature import ISSUES
 from bot.features.mcp.feature import MCP
 from bot.features.memory.feature import MEMORY
 from bot.features.opinion.feature import OPINION
+from bot.features.paging.feature import PAGING
 from bot.features.people.feature import PEOPLE
 from bot.features.requests.feature import REQUESTS
 from bot.features.schedules.feature import SCHEDULES
@@ -102,6 +103,7 @@ FEATURES: tuple[Feature, ...] = (
     INSIGHTS,
     OPINION,
     ATTENTION,
+    PAGING,
     REQUESTS,
     ISSUES,
     MCP,

@@ -62,6 +62,7 @@ _ACCOUNTS = (
 EXAMPLE_SECRET_KEY = "an-example-that-anyone-can-read-so-never-us="  # noqa: S105 - in .env.example, so no secret
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
+_PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
 _SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes, as Fernet writes them
 _MAX_PORT = 65_535
 _MARK = 4  # characters
@@ -484,10 +485,20 @@ class WebSettings(BaseModel):
     oidc_allowed: Words = ()
     webhook_secret: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
     webhook_hosts: Words = ()
+    pager_key: SecretStr | None = None
+    pager_url: HttpAddress | None = None
     url: HttpAddress | None = None
     token: SecretStr | None = None
 
     _check_token = field_validator("token")(header_secret)
+
+    @field_validator("pager_key")
+    @classmethod
+    def _is_pager_key(cls, key: SecretStr | None) -> SecretStr | None:
+        text = key.get_secret_value() if key is not None else ""
+        if text and not _PAGER_KEY.fullmatch(text):
+            raise ValueError("write the integration key of PagerDuty's Events API v2, 32 letters and digits")
+        return key
 
     @field_validator("webhook_secret")
     @classmethod

@@ -1,4 +1,4 @@
-"""The list of what is on, for admins: what features say of themselves, and the other rules.
+"""The list of what is on, for admins: what features say of themselves, the steps, and the other rules.
 
 A feature lists what it has by the hook ``list_active``.
 """
@@ -20,6 +20,7 @@ from bot.store.rules import InForce
 
 MOST_LINES = 50
 """Lines of one part; the rest are counted."""
+_STEPS = "Steps"
 _OTHER_RULES = "Other rules"
 _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` lists what there is to set."
 
@@ -27,6 +28,7 @@ _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` list
 def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePart]:
     """Return what is on, part by part, with people and places by name."""
     lines = [line for hook in hooks_of(session).list_active for line in hook(session, now)]
+    lines += list_rules(session, _STEPS, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
     told = {line.rule for line in lines if line.rule is not None}
     lines += _count_rules([each for each in rules.in_force(session, zone) if each.rule.id not in told])
     parts = []

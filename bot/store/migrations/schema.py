@@ -12,6 +12,7 @@ import bot.features.connections.tables
 import bot.features.issues.tables
 import bot.features.memory.tables
 import bot.features.opinion.tables
+import bot.features.paging.tables
 import bot.features.people.tables
 import bot.features.schedules.tables
 import bot.store.events

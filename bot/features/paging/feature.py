@@ -1,0 +1,72 @@
+"""Paging: a step of a rule that calls those on call, and lets them go when the card has ended."""
+
+from collections.abc import Sequence
+
+from bot.domain.findings import Finding, ok, warn
+from bot.domain.hooks import Hooks, Notifier
+from bot.errors import ToolError
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.features.paging import rows
+from bot.features.paging.pager import SWEEP_SECONDS, Pager, PagingService
+from bot.jobs.pinned_post import PinnedClient
+from bot.jobs.scheduler import Sweep
+from bot.settings import Settings
+
+NAME = "page"
+
+
+def _find_service(settings: Settings) -> PagingService:
+    key, secret = settings.pager_key, settings.webhook_secret
+    return PagingService(
+        settings.pager_url or "",
+        key.get_secret_value() if key else "",
+        secret.get_secret_value() if secret else "",
+    )
+
+
+def _is_on(settings: Settings) -> bool:
+    return not _find_service(settings).hindrance
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    service = _find_service(parts.settings)
+    ending = () if service.hindrance else (rows.end_page,)
+    return Hooks(
+        notifiers=(Notifier(NAME, rows.open_page, service.hindrance),),
+        end_proposal=ending,
+    )
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    settings = parts.settings
+    if not _is_on(settings):
+        return ()
+    client = PinnedClient(settings.webhook_hosts)
+    service = _find_service(settings)
+    pager = Pager(parts.database, parts.policies, service, client, settings.site_url)
+    return (Sweep("page", SWEEP_SECONDS, pager.sweep),)
+
+
+async def _examine(parts: FeatureParts) -> Sequence[Finding]:
+    """Return whether pages can be sent to the address; nothing where paging is not set up."""
+    settings = parts.settings
+    service = _find_service(settings)
+    if not (settings.pager_key or settings.pager_url):
+        return ()
+    if service.hindrance:
+        return (warn("paging", service.hindrance),)
+    try:
+        await PinnedClient(settings.webhook_hosts).check(service.address)
+    except ToolError as error:
+        fix = f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
+        return (warn("paging", fix),)
+    return (ok("paging", service.address.split("/")[2]),)
+
+
+PAGING = Feature(
+    name="paging",
+    is_on=_is_on,
+    make_hooks=_make_hooks,
+    make_sweeps=_make_sweeps,
+    examine=_examine,
+)

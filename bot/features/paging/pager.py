@@ -1,0 +1,194 @@
+"""Sends pages: by PagerDuty's Events API v2, or as signed webhooks of the same contents.
+
+The events are rows, so none is lost with the process. One may arrive twice, and counts once by its
+``dedup_key``. The API and its answers: https://developer.pagerduty.com/docs/send-alert-event
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bot.domain.chat import Address
+from bot.domain.people import Role, place_called
+from bot.domain.proposals import Level, Proposal
+from bot.domain.text import as_written, one_line, shorten
+from bot.features.paging import rows
+from bot.features.paging.rows import PageEvent
+from bot.features.paging.tables import PageRow
+from bot.jobs.pinned_post import SECONDS, PinnedClient, PostAnswer
+from bot.jobs.webhooks import sign_webhook
+from bot.store import conversations, notices, people, proposals
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+SWEEP_SECONDS = 2
+PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
+PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
+"""After each attempt that did not arrive, until the next; after the last one no one tries again."""
+_TOLD_AFTER = 4  # attempts; by then it is two minutes late
+_MAX_PAUSE = timedelta(hours=1)  # whatever the server asks for
+_MAX_SUMMARY_CHARS = 1024
+_BATCH = 20
+_GRACE_SECONDS = 5.0  # beyond the time that one attempt takes
+_MAY_PASS = frozenset({408, 425, 429})  # of the answers from 400 to 499
+
+
+@dataclass(frozen=True, slots=True)
+class PagingService:
+    """Where pages go: PagerDuty or another address, with the key of an integration or a webhook's secret."""
+
+    url: str
+    key: str
+    secret: str
+
+    @property
+    def hindrance(self) -> str:
+        """The reason why nothing can be sent, with what to do; '' where it can."""
+        if self.key or (self.url and self.secret):
+            return ""
+        if self.url:
+            return "NOD_PAGER_URL needs NOD_PAGER_KEY or NOD_WEBHOOK_SECRET. Set one, then restart Nod."
+        return "Paging is not set up here. Set NOD_PAGER_KEY, then restart Nod."
+
+    @property
+    def address(self) -> str:
+        return self.url or PAGERDUTY_URL
+
+
+class _Due(NamedTuple):
+    """An event that is to be sent: its row, its content, and the card in words for admins."""
+
+    page: PageRow
+    content: dict[str, Any]
+    about: str
+
+
+class Pager:
+    """Sends what is due of pages, and tells admins what does not arrive."""
+
+    def __init__(
+        self,
+        database: Database,
+        policies: Policies,
+        service: PagingService,
+        client: PinnedClient,
+        site_url: Callable[[], str],
+    ) -> None:
+        self._database, self._policies = database, policies
+        self._service, self._client, self._site_url = service, client, site_url
+
+    async def sweep(self, now: datetime) -> None:
+        """Send every event that is due."""
+        due = await self._database.read(self._read_due, now)
+        await asyncio.gather(*(self._send(each, now) for each in due))
+
+    def _read_due(self, session: Session, now: datetime) -> list[_Due]:
+        found = []
+        for page in rows.list_due(session, now, _BATCH):
+            proposal = proposals.get(session, page.proposal_id)
+            if proposal is not None:
+                content = _describe_event(session, page, proposal, self._site_url())
+                found.append(_Due(page, content, as_written(proposal.description)))
+        return found
+
+    async def _send(self, due: _Due, now: datetime) -> None:
+        page = due.page
+        pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
+        until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)
+        if not await self._database.write(rows.claim, page, now + pause, until):
+            return
+        claimed = rows.count_attempt(page)
+        answer = await self._post(due, now)
+        if not answer.fault:
+            await self._database.write(rows.mark_sent, claimed)
+            return
+        again = None if _is_final(answer) or claimed.attempts >= len(PAUSES) else now + pause
+        if again is not None and answer.retry_after.isascii() and answer.retry_after.isdigit():
+            asked = timedelta(seconds=min(int(answer.retry_after[:6]), _MAX_PAUSE.total_seconds()))
+            again = max(again, now + asked)
+        log.warning("page not delivered", proposal=page.proposal_id, why=answer.fault, given_up=again is None)
+        await self._database.write(partial(self._store_fault, due, claimed, answer.fault, again), now)
+
+    async def _post(self, due: _Due, now: datetime) -> PostAnswer:
+        content = due.content
+        if self._service.key:
+            body = json.dumps({"routing_key": self._service.key, **content}, ensure_ascii=False).encode()
+            headers = [("Content-Type", "application/json"), ("User-Agent", "nod")]
+        else:
+            body = json.dumps(content, ensure_ascii=False).encode()
+            opened = int(due.page.paged_at.timestamp())
+            ident = f"page-{due.page.proposal_id}-{opened}-{due.page.event}"
+            headers = sign_webhook(self._service.secret, ident, now, body)
+        return await self._client.post(self._service.address, headers, body)
+
+    def _store_fault(
+        self, due: _Due, claimed: PageRow, fault: str, again: datetime | None, session: Session, now: datetime
+    ) -> None:
+        """Store a failed attempt. Admins are told of it once it is late, or final."""
+        if not rows.mark_failed(session, claimed, fault, again):
+            return
+        if again is None:
+            fate = "It is not tried again. Check NOD_PAGER_KEY and NOD_PAGER_URL."
+        elif claimed.attempts == _TOLD_AFTER:
+            fate = "Nod tries again."
+        else:
+            return
+        what = "The page" if claimed.event == PageEvent.TRIGGER else "The end of the page"
+        text = f"{what} about {due.about} did not arrive: {fault.rstrip('.')}. {fate}"
+        for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
+            notices.store_notice(session, Address.parse(admin), text, now)
+
+
+def _is_final(answer: PostAnswer) -> bool:
+    """Return whether another try would get the same answer."""
+    status = answer.status
+    return status is not None and 300 <= status < 500 and status not in _MAY_PASS  # noqa: PLR2004 - classes of HTTP
+
+
+def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_url: str) -> dict[str, Any]:
+    """Return the content of an event: the tool and the place, and nothing of what the call says."""
+    content: dict[str, Any] = {"event_action": page.event, "dedup_key": f"nod-{page.proposal_id}"}
+    if page.event == PageEvent.RESOLVE:
+        return content
+    place = _name_place(session, proposal)
+    more = f" and {page.more} more" if page.more else ""
+    summary = f"{one_line(proposal.tool_name)} in {place} waits for a decision{more}"
+    return {
+        **content,
+        "payload": {
+            "summary": shorten(summary, _MAX_SUMMARY_CHARS),
+            "source": "nod",
+            "severity": "critical" if proposal.risk.level is Level.DESTRUCTIVE else "warning",
+            "timestamp": page.paged_at.isoformat(),
+            "component": one_line(proposal.tool_name),
+            "group": place,
+            "class": "approval",
+            "custom_details": {
+                "proposal": proposal.id,
+                "risk": str(proposal.risk.level),
+                "asked_at": proposal.created_at.isoformat(),
+                "expires_at": proposal.expires_at.isoformat(),
+                "more": page.more,
+            },
+        },
+        "client": "Nod",
+        "client_url": f"{site_url}/#/inbox/{page.proposal_id}",
+    }
+
+
+def _name_place(session: Session, proposal: Proposal) -> str:
+    """Return the place where it was asked for; a private chat has no name."""
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    if conversation is None or conversation.private:
+        return "a private chat"
+    place = str(conversation.origin)
+    return one_line(place_called(place, people.find_known_names(session, [place])))

@@ -1,0 +1,113 @@
+"""Pages as rows: opened with a step, ended with the proposal, each event claimed by one process."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Update, text, update
+from sqlmodel import Session, col, select
+
+from bot.domain.proposals import Proposal, State
+from bot.features.paging.tables import PageRow
+from bot.store import proposals
+from bot.store.engine import insert_or_replace
+from bot.store.tables.row import count_changed, table_of
+
+_TABLE = table_of(PageRow)
+_IS_OPEN = {"sqlite": text("is_over = 0"), "postgresql": text("NOT is_over")}
+
+
+class PageEvent(StrEnum):
+    """The events of a page, by PagerDuty's names."""
+
+    TRIGGER = "trigger"
+    RESOLVE = "resolve"
+
+
+def open_page(session: Session, proposal: Proposal, more: int, now: datetime) -> None:
+    """Have those on call paged about a card. A page of an earlier round of it is opened again."""
+    row = {
+        "proposal_id": proposal.card_id,
+        "event": PageEvent.TRIGGER,
+        "more": more,
+        "attempts": 0,
+        "paged_at": now,
+        "next_at": now,
+        "sending_until": None,
+        "is_over": False,
+        "fault": "",
+    }
+    insert_or_replace(session, PageRow, row)
+
+
+def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
+    """End the page of a card on which no proposal waits any more. It is not sent where no page arrived.
+
+    What is being sent now may arrive later than its end would, so the end waits for that.
+    """
+    page = session.get(PageRow, proposal.card_id)
+    if page is None or page.event == PageEvent.RESOLVE:
+        return
+    members = proposals.of_batch(session, proposal.batch) if proposal.batch else []
+    if any(member.state is State.PROPOSED for member in members if member.id != proposal.id):
+        return
+    never_arrived = page.attempts == 0 or (page.is_over and bool(page.fault))
+    ended = _same(page).values(
+        event=PageEvent.RESOLVE,
+        attempts=0,
+        next_at=max(page.sending_until or now, now),
+        sending_until=None,
+        is_over=never_arrived,
+        fault="",
+    )
+    session.connection().execute(ended)
+    session.expire(page)
+
+
+def list_due(session: Session, now: datetime, most: int) -> list[PageRow]:
+    """Return the events that are to be sent by now, the oldest first."""
+    dialect = session.connection().dialect.name
+    due = select(PageRow).where(_IS_OPEN[dialect], col(PageRow.next_at) <= now)
+    found = session.exec(due.order_by(col(PageRow.next_at)).limit(most)).all()
+    return [PageRow(**row.model_dump()) for row in found]
+
+
+def claim(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:
+    """Count one more attempt, to be repeated at ``next_at`` unless it arrives.
+
+    Returns False where another process has it.
+    """
+    taken = _same(page).values(attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until)
+    return bool(count_changed(session.connection().execute(taken)))
+
+
+def mark_sent(session: Session, claimed: PageRow) -> None:
+    """Store that an event arrived."""
+    session.connection().execute(_same(claimed).values(is_over=True, sending_until=None, fault=""))
+
+
+def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime | None) -> bool:
+    """Store why an event did not arrive, and when it is tried again; None: never.
+
+    Returns False where the page has changed since.
+    """
+    values: dict[str, Any] = {"is_over": again is None, "sending_until": None, "fault": fault}
+    if again is not None:
+        values["next_at"] = again
+    return bool(count_changed(session.connection().execute(_same(claimed).values(**values))))
+
+
+def count_attempt(page: PageRow) -> PageRow:
+    """Return the page as its claim left it."""
+    return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
+
+
+def _same(page: PageRow) -> Update:
+    """Return an update of the page as it was read."""
+    return update(_TABLE).where(
+        _TABLE.c.proposal_id == page.proposal_id,
+        _TABLE.c.event == page.event,
+        _TABLE.c.attempts == page.attempts,
+        _TABLE.c.paged_at == page.paged_at,
+        _TABLE.c.is_over.is_(page.is_over),
+    )

@@ -1,0 +1,30 @@
+"""Pages as rows: one for each card that called those on call."""
+
+from datetime import datetime
+
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import Row, id_of, partial
+
+
+class PageRow(Row, table=True):
+    """The page of a card, and the event of it that is to be sent next.
+
+    ``event`` is a `PageEvent`, ``more`` the number of further proposals on the card. ``sending_until``: a
+    process is sending it, at the latest until then. ``is_over``: the event was delivered, or given up.
+    """
+
+    __tablename__ = "page"
+    __table_args__ = (partial("page_open", "next_at", where="is_over = 0", postgresql="NOT is_over"),)
+
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    event: str
+    more: int
+    attempts: int = 0
+    paged_at: datetime = Field(sa_type=UTCDateTime)
+    next_at: datetime = Field(sa_type=UTCDateTime)
+    sending_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    is_over: bool = False
+    fault: str = ""
