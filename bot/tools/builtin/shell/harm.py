@@ -72,23 +72,25 @@ def program_name(word: str) -> str:
     return _VERSION_SUFFIX.sub("", word.rpartition("/")[2].lower()) or word
 
 
-def harm(words: Sequence[str], *, fed: bool) -> str | None:
+def find_harm(words: Sequence[str], *, fed: bool) -> str | None:
     """Return why a command may lose something or can't be judged; None if it only writes.
 
     ``fed``: it reads the output of another command.
     """
     program, arguments = program_name(words[0]), words[1:]
-    names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
+    file_name = words[0].rpartition("/")[2].lower()
+    names = {program, file_name}  # the number that ends sqlite3 or m4 is a part of the name, not a version
     if names & LOSES or program.startswith("mkfs"):
         return f"“{program}” can lose something"
     if names & SENDS:
         return f"“{program}” sends something"
-    runs_input = program.endswith("sh") or (names & _LANGUAGES and not _list_operands(arguments))
-    if names & (_RUNS_CODE | RUNS_ELSEWHERE) or (fed and runs_input):
+    is_interpreter = bool(names & _LANGUAGES) and not _list_operands(arguments)
+    runs_input = fed and (is_interpreter or program.endswith("sh"))
+    if runs_input or names & (_RUNS_CODE | RUNS_ELSEWHERE):
         return f"“{program}” runs code that Nod can't inspect"
-    device = next(filter(on_system, words), None)
-    if device:
-        return f"{device} belongs to the machine, not to the workspace"
+    system_path = next(filter(is_on_system, words), None)
+    if system_path:
+        return f"{system_path} belongs to the machine, not to the workspace"
     check = _CHECKS.get(program)
     if check:
         return check(arguments)
@@ -100,8 +102,8 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
     return find_loss(program, arguments) or find_loss(words[0].rpartition("/")[2], arguments)
 
 
-def runs_code(words: Sequence[str]) -> str | None:
-    """Return why a command runs code that its words don't show, even if `harm` has no objection to them."""
+def find_hidden_code(words: Sequence[str]) -> str | None:
+    """Return why a command runs code that its words don't show; `find_harm` may have found nothing in it."""
     program = program_name(words[0])
     if "/" in words[0] and not _is_in_system_folder(words[0]):
         return f"“{words[0]}” runs code that Nod can't inspect"
@@ -112,10 +114,11 @@ def runs_code(words: Sequence[str]) -> str | None:
     return None
 
 
-def on_system(word: str) -> bool:
+def is_on_system(word: str) -> bool:
     """Tell if a word is a path to a device or a process, and so to disks or to secrets of other processes."""
     can_leave = word.startswith("/") or ".." in word or "=/" in word
-    return can_leave and word != "/dev/null" and bool(_DEVICE_PATH.search(re.sub(r"/(\./|/)+", "/", word)))
+    path = re.sub(r"/(\./|/)+", "/", word)
+    return can_leave and word != "/dev/null" and bool(_DEVICE_PATH.search(path))
 
 
 def _is_in_system_folder(path: str) -> bool:
@@ -146,8 +149,10 @@ def _check_tee(arguments: Sequence[str]) -> str | None:
 
 
 def _check_tar(arguments: Sequence[str]) -> str | None:
-    first = [argument if argument.startswith("-") else f"-{argument}" for argument in arguments[:1]]
-    return _check_tar_flags([*first, *arguments[1:]])  # “tar xf” is “tar -xf”
+    flags = list(arguments)
+    if flags and not flags[0].startswith("-"):
+        flags[0] = f"-{flags[0]}"  # “tar xf” is “tar -xf”
+    return _check_tar_flags(flags)
 
 
 def _check_git(arguments: Sequence[str]) -> str | None:
@@ -163,19 +168,27 @@ def _check_git(arguments: Sequence[str]) -> str | None:
     if not remaining or remaining[0] not in _GIT_SUBCOMMANDS:
         return f"“{' '.join(['git', *remaining[:1]])}” can lose something, or is not known here"
     subcommand, subcommand_arguments = remaining[0], remaining[1:]
+    moves_commits = subcommand in ("push", "fetch", "pull")
     for argument in subcommand_arguments:
-        name = argument.partition("=")[0]
-        if name[:2] == "--" and name[2:] and _matches_flag(name, _GIT_LONG_FLAGS):
-            return f"“git {subcommand} {name}” can lose something or run a program"
-        if re.match(r"-[^-]", argument) and set(argument[1:]) & set(_GIT_FLAG_LETTERS.get(subcommand, "")):
+        flag = argument.partition("=")[0]
+        if flag[:2] == "--" and flag != "--" and _matches_flag(flag, _GIT_LONG_FLAGS):
+            return f"“git {subcommand} {flag}” can lose something or run a program"
+        if _is_harmful_git_argument(subcommand, argument):
             return f"“git {subcommand} {argument}” can lose something or run a program"
-        if argument in _GIT_HARMFUL_WORDS.get(subcommand, ()) or "::" in argument:
-            return f"“git {subcommand} {argument}” can lose something or run a program"
-        if subcommand in ("push", "fetch", "pull") and argument[:1] in ("+", ":"):
+        if moves_commits and argument[:1] in ("+", ":"):
             return f"“git {subcommand} {argument}” overwrites or deletes what is at the end"
     if subcommand == "checkout" and subcommand_arguments[:1] != ["-b"]:
         return "“git checkout” can throw changes away. “git switch” does not"
     return None
+
+
+def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
+    if "::" in argument:
+        return True  # a remote such as ext::COMMAND runs a program
+    if argument in _GIT_HARMFUL_WORDS.get(subcommand, ()):
+        return True
+    is_short_flag = re.match(r"-[^-]", argument) is not None
+    return is_short_flag and not set(argument[1:]).isdisjoint(_GIT_FLAG_LETTERS.get(subcommand, ""))
 
 
 def _matches_flag(name: str, flags: Sequence[str]) -> bool:

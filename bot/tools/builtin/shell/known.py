@@ -1,8 +1,8 @@
 """The commands that *Approve similar* knows, each with the words and options that may follow.
 
 What may follow never changes which code runs, nor where. So no option here names a file, a folder, a program,
-a setting or a plugin. An option counts only as it is spelled here: not cut short, not joined with others.
-The table in ``docs/commands.md`` is made from this one.
+a setting or a plugin. An option is only known as it is spelled here, neither abbreviated nor joined
+with others. `list_rows` makes the table in ``docs/commands.md`` from `COMMANDS`.
 """
 
 import re
@@ -28,8 +28,9 @@ VALUES = {
     "VERBOSITY": r"q|quiet|m|minimal|n|normal|d|detailed",
     "ENDINGS": r"\.[a-z]{1,5}(,\.[a-z]{1,5})*",
 }
-"""The kinds of values that an option may have, as patterns of all of it."""
+"""The kinds of values that an option may have, as patterns of the whole value."""
 
+# patterns of targets: plain words that a grant fixes
 _TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
 FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -37,7 +38,7 @@ _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-_STAYING = {
+_TARGET_TEXTS = {  # for the table in the documents
     _TARGET: " and targets",
     _SCRIPT: " and a script",
     FOLDER: " and a folder",
@@ -106,21 +107,22 @@ class Follows(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KnownCommand:
-    """One command: the words that it begins with, and what may follow them.
-
-    ``targets`` is a pattern of plain words that stay as they were seen, such as what is made; ``""``: it
-    takes none. Of ``options`` a call may have any; of ``kept`` exactly those that were seen, since with or
-    without them a run does more. A value stands in capitals (`VALUES`).
-    """
+    """One command: the words that it begins with, and what may follow them."""
 
     words: str
-    options: str
+    options: str  # a call may have any of them; a name in capitals stands for a value (`VALUES`)
     follows: Follows = Follows.NOTHING
-    targets: str = ""
+    targets: str = (
+        ""  # a pattern of each plain word that a grant fixes, such as what make builds; empty: none
+    )
     most_targets: int = 0
     least_targets: int = 0
-    kept: str = ""
-    settings: tuple[str, ...] = ()  # files of this name in a folder decide what runs for what is below
+    kept: str = (
+        ""  # a call must have the same of these as the approved one: with or without them it does more
+    )
+    settings: tuple[
+        str, ...
+    ] = ()  # a file of such a name decides what runs for the paths in and below its folder
 
     @property
     def shown_options(self) -> list[str]:
@@ -219,7 +221,7 @@ COMMANDS = (
         kept="--dry-run",
     ),
 )  # fmt: skip
-"""The longest of those that begin alike counts."""
+"""All known commands. Where several match, the one with the most words counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,23 +233,23 @@ class Option:
 
 
 def read_options(text: str) -> tuple[Option, ...]:
-    """Return the options of a line of the table; those with a value of its own word come first."""
-    found = [_read_option(each) for each in text.split(_SEPARATOR)]
-    return tuple(sorted(found, key=lambda each: each.value is None))
+    """Return the options of a command; those whose value is a word of its own come first."""
+    options = [_read_option(spelling) for spelling in text.split(_SEPARATOR)]
+    return tuple(sorted(options, key=lambda option: option.value is None))
 
 
 def list_rows() -> list[str]:
-    """Return the lines of the table in the documents: commands of which the same is known share one."""
-    alike: dict[KnownCommand, list[str]] = {}
+    """Return the rows of the table in the documents. Commands that differ only in their words share a row."""
+    words_of: dict[KnownCommand, list[str]] = {}
     for known in COMMANDS:
-        alike.setdefault(replace(known, words=""), []).append(f"`{known.words}`")
-    return [_format_row(known, ", ".join(words)) for known, words in alike.items()]
+        words_of.setdefault(replace(known, words=""), []).append(f"`{known.words}`")
+    return [_format_row(known, ", ".join(words)) for known, words in words_of.items()]
 
 
 def _format_row(known: KnownCommand, words: str) -> str:
     options = " ".join(f"`{option}`" for option in known.options.split(_SEPARATOR))
     kept = " ".join(f"`{option}`" for option in known.kept.split()) or "none"
-    return f"| {words}{_STAYING.get(known.targets, '')} | {known.follows} | {options} | {kept} |"
+    return f"| {words}{_TARGET_TEXTS.get(known.targets, '')} | {known.follows} | {options} | {kept} |"
 
 
 def _read_option(spelling: str) -> Option:
@@ -256,7 +258,7 @@ def _read_option(spelling: str) -> Option:
 
 
 def _compile(spelling: str) -> re.Pattern[str]:
-    """Compile the spelling of a word; capitals at its end stand for a kind of value."""
+    """Compile the spelling of a word. A name in capitals at its end stands for a value of `VALUES`."""
     name = re.search(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$", spelling)
     if name is None:
         return re.compile(re.escape(spelling))

@@ -1,7 +1,7 @@
-"""Lists programs, and their words and flags, that lose something, send something, or run code elsewhere.
+"""Lists of programs, with their words and flags, that lose something, send something, or run code elsewhere.
 
-`harm` looks commands up here. A match can only raise a command's risk: one without a match, which does not
-only read, still counts as writing.
+`find_harm` looks commands up here. A match can only raise a command's risk: a command without a match still
+counts as writing, unless it is known to only read.
 """
 
 import re
@@ -204,47 +204,55 @@ _LOSING_PAIRS = {  # two words in a row that only lose something together, by pr
     "gcloud": {("app", "deploy"), ("run", "deploy"), ("functions", "deploy")},
     "wrangler": {("d1", "execute"), ("kv", "put"), ("secret", "put")},
 }
+_SHORT_FLAG = re.compile(r"-[A-Za-z]")
 _JOINED_LETTERS = re.compile(r"-[A-Za-z]+")
 _LOSING_PROGRAM = re.compile(
     r".*[-_.](destroy|remove|delete|del|purge|killall|kill|wipe|uninstall|reset|drop)(\.sh|\.py)?|mail\..*"
 )
 _SENDING_WORD = re.compile(r"DELETE|PUT|POST|PATCH|[\w.-]+(:?=|:=|@).*", re.ASCII)
+_REMOVED_PACKAGE = re.compile(r"[a-z0-9.+-]+[a-z0-9]-")
 _WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
 
 
 def find_loss(program: str, arguments: Sequence[str]) -> str | None:
-    """Return why a program with these arguments loses or sends something; None if that is not known."""
+    """Return why a program with these arguments loses or sends something; None if that is not known.
+
+    The lists are asked in this order, and the first match gives the reason:
+
+    1. flags and words: those that lose something in any program, then those of this program
+    2. the program itself: a web client that sends, a name such as ``db-reset``, ``apt`` and ``package-``
+    3. verbs among the first operands
+    """
     operands = [word for word in arguments if not word.startswith("-")]
-    flag = next(filter(_LOSING_FLAGS.fullmatch, arguments), None)
-    if flag:
-        return f"“{program} {flag}” can lose something"
-    letters = _LOSING_LETTERS.get(program)
-    if letters:
-        for word in arguments:
-            if re.match(r"-[A-Za-z]", word) and set(word[1:]) & set(letters):
-                return f"“{program} {word}” can lose something"
-    losing_words = _LOSING_WORDS.get(_SAME_WORDS.get(program, program), "").split()
-    losing = next((word for word in arguments if _is_listed(word, losing_words)), None)
+    losing = _find_losing_word(program, arguments)
     if losing:
         return f"“{program} {losing}” can lose something"
-    pairs = _LOSING_PAIRS.get(program, ())
-    pair = next((pair for pair in pairwise(operands) if pair in pairs), None)
+    pair = _find_losing_pair(program, operands)
     if pair:
         return f"“{' '.join((program, *pair))}” may not be undone"
     if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
         return f"“{program}” sends what it is given"
     if _LOSING_PROGRAM.fullmatch(program):
         return f"“{program}” can lose something"
-    if program in ("apt", "apt-get") and any(
-        re.fullmatch(r"[a-z0-9.+-]+[a-z0-9]-", word) for word in operands
-    ):
+    if program in ("apt", "apt-get") and any(map(_REMOVED_PACKAGE.fullmatch, operands)):
         return f"“{program}” removes a package whose name ends in “-”"
-    has_deep_verbs = program in _DEEP_VERBS
-    max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
-    for word in _list_verb_candidates(program, operands, max_words):
-        if _LOSING_VERBS.fullmatch(word) or (has_deep_verbs and _LOSING_CLOUD_VERBS.fullmatch(word)):
-            return f"“{program} {word}” may not be undone"
+    verb = _find_losing_verb(program, operands)
+    if verb:
+        return f"“{program} {verb}” may not be undone"
     return None
+
+
+def _find_losing_word(program: str, arguments: Sequence[str]) -> str | None:
+    """Return the first argument that loses something by itself: a flag of any program, or of this one."""
+    flag = next(filter(_LOSING_FLAGS.fullmatch, arguments), None)
+    if flag:
+        return flag
+    letters = _LOSING_LETTERS.get(program, "")
+    for word in arguments:
+        if _SHORT_FLAG.match(word) and not set(word[1:]).isdisjoint(letters):
+            return word
+    losing_words = _LOSING_WORDS.get(_SAME_WORDS.get(program, program), "").split()
+    return next((word for word in arguments if _is_listed(word, losing_words)), None)
 
 
 def _is_listed(word: str, listed: Sequence[str]) -> bool:
@@ -260,12 +268,24 @@ def _is_listed(word: str, listed: Sequence[str]) -> bool:
     return joined is not None and not letters.isdisjoint(joined[0])
 
 
-def _list_verb_candidates(program: str, operands: Sequence[str], max_words: int) -> list[str]:
-    """Return the first operands, which may be a verb; a package manager's without the names of packages."""
-    words = list(operands[:max_words])
-    if program in _PACKAGE_MANAGERS:
-        end = next(
-            (position for position, word in enumerate(words, 1) if word in _BEFORE_PACKAGE_NAMES), len(words)
-        )
-        return words[:end]
-    return words
+def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] | None:
+    pairs = _LOSING_PAIRS.get(program, set())
+    return next((pair for pair in pairwise(operands) if pair in pairs), None)
+
+
+def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
+    """Return the first verb that may not be undone: one of any program, or one of a cloud's programs."""
+    has_deep_verbs = program in _DEEP_VERBS
+    max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
+    for word in _list_verb_candidates(program, operands[:max_words]):
+        if _LOSING_VERBS.fullmatch(word) or (has_deep_verbs and _LOSING_CLOUD_VERBS.fullmatch(word)):
+            return word
+    return None
+
+
+def _list_verb_candidates(program: str, words: Sequence[str]) -> Sequence[str]:
+    """Return the words that may be verbs. After ``install`` a package manager has names of packages."""
+    if program not in _PACKAGE_MANAGERS:
+        return words
+    before_names = (position for position, word in enumerate(words, 1) if word in _BEFORE_PACKAGE_NAMES)
+    return words[: next(before_names, len(words))]

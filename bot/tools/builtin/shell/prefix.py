@@ -1,7 +1,8 @@
-"""Prefixes for *Approve similar*: the first words by which commands are alike, and what may follow.
+"""Prefixes for *Approve similar*: the first words by which commands are alike, and what may follow them.
 
-Only for commands in the table of ``known.py``, and only while everything in them is in that table. Paths stay
-in the workspace, below what was seen, and go through no link. What is in doubt has no such words, so it asks.
+A prefix is only read from a command of the table in ``known.py``, with options and words that the table
+knows. Paths stay in the workspace, at or below what was approved, and go through no link. In case of doubt
+there is no prefix, so the next command asks again.
 """
 
 import re
@@ -11,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from bot.domain.similarity import NO_BEGINNING, Beginning
-from bot.tools.builtin.shell.harm import harm
+from bot.tools.builtin.shell.harm import find_harm
 from bot.tools.builtin.shell.known import (
     COMMANDS,
     FOLDER,
@@ -23,16 +24,16 @@ from bot.tools.builtin.shell.known import (
 )
 
 FORM = "command"
-"""The first of the words. It tells these from words of an older reach, after which anything might follow."""
+"""The first word of each prefix. Prefixes of an older form, which let anything follow, begin with another."""
 
 _END, _BELOW, _NO_PATH = "…", "below", "no path"
 _MAX_PATHS = 50
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
-_PASSED_OVER = frozenset({
+_PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
+_SKIPPED_FOLDERS = frozenset({
     "node_modules", "site-packages", "vendor", "third_party", "venv", "env", "build", "dist", "testdata",
     "CVS", "_darcs",
 })  # fmt: skip
-"""Folders that test runners and linters pass over until they are named."""
+"""Folders that test runners and linters skip unless they are named, so naming one runs other code."""
 _TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py", re.ASCII)
 _TEST_MODULE = re.compile(r"test_\w+", re.ASCII)
 _TEST_NAMES = re.compile(r"(::[A-Za-z_]\w*)+(\[[A-Za-z0-9_.,+ -]*\])?", re.ASCII)
@@ -41,7 +42,7 @@ _NAMES = re.compile(VALUES["NAMES"], re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of a known command: plain words, and options that stay as they were."""
+    """The arguments of a known command: its plain words, and those options that a grant fixes."""
 
     plain: tuple[str, ...]
     kept: tuple[str, ...]
@@ -49,7 +50,7 @@ class _Arguments:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path as its parts. ``settings`` is the nearest folder on it that has settings of its own."""
+    """A path as its parts. ``settings`` is the deepest folder on it that has a file of settings."""
 
     parts: tuple[str, ...]
     is_file: bool
@@ -57,46 +58,52 @@ class _Place:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The folder that a grant is limited to; a file at the top of the workspace is its own."""
+        """The path that a grant is limited to: a file's folder, or the file at the top of the workspace."""
         if self.is_file and len(self.parts) > 1:
             return self.parts[:-1]
         return self.parts
 
+    @property
+    def scope_text(self) -> str:
+        """The scope as a card names it."""
+        path = "/".join(self.scope)
+        if not path:
+            return "the workspace"
+        is_file = self.is_file and self.scope == self.parts
+        return path if is_file else f"{path}/"
 
-def beginning(argv: Sequence[str], folder: Path) -> Beginning:
-    """Return the words of a command, and how many of them a grant fixes; `folder` is where it would run."""
+
+def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
+    """Return the prefix of a command, and how many of its words a grant fixes.
+
+    ``folder``: the workspace, where the command would run.
+    """
     known = _find_known_command(argv)
-    if known is None or not all(map(str.isprintable, argv)) or harm(argv, fed=False):
+    if known is None or not all(map(str.isprintable, argv)) or find_harm(argv, fed=False):
         return NO_BEGINNING
-    rest = argv[len(known.words.split()) :]
-    if known.targets == FOLDER and "".join(rest[:1]).startswith("-"):
-        return NO_BEGINNING  # cmake would take it for the folder
-    arguments = _read_arguments(known, rest)
-    if arguments is None or not _is_in_place(argv[0], folder):
+    arguments = _read_arguments(known, argv[len(known.words.split()) :])
+    if arguments is None or not _is_in_workspace(argv[0], folder):
         return NO_BEGINNING
-    plain = arguments.plain
     if known.follows in (Follows.NOTHING, Follows.NAME):
-        if _is_known(known, plain, folder):
-            return _fix(known, arguments)
+        if _takes_words(known, arguments.plain, folder):
+            return _fix_all(known, arguments)
         return NO_BEGINNING
-    if not plain:
-        return _fix(known, arguments, (_NO_PATH,))
-    return _fix_below(known, arguments, [_read_place(known, word, folder) for word in plain[:_MAX_PATHS]])
+    if not arguments.plain:
+        return _fix_all(known, arguments, (_NO_PATH,))
+    return _fix_scope(known, arguments, folder)
 
 
 def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
+    """Return the known command that ``argv`` begins with; the longest of several."""
     given = list(argv)
     found = [known for known in COMMANDS if given[: len(known.words.split())] == known.words.split()]
     return max(found, key=lambda known: len(known.words.split()), default=None)
 
 
-@cache
-def _options(known: KnownCommand) -> tuple[Option, ...]:
-    return read_options(known.options)
-
-
 def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | None:
-    """Return the words after those of a known command; None where one of them is not known to follow."""
+    """Return the arguments of a command; None if one of them is not known to follow it."""
+    if known.targets == FOLDER and words and words[0].startswith("-"):
+        return None  # cmake would take it for the folder
     plain: list[str] = []
     kept: set[str] = set()
     rest = list(words)
@@ -116,102 +123,82 @@ def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | N
 
 
 def _find_option(known: KnownCommand, word: str, following: str) -> Option | None:
-    for option in _options(known):
+    for option in _list_options(known):
         if option.word.fullmatch(word) and (option.value is None or option.value.fullmatch(following)):
             return option
     return None
 
 
-def _is_known(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
-    """Tell whether the plain words are targets as the command has them, or the name of one test."""
+@cache
+def _list_options(known: KnownCommand) -> tuple[Option, ...]:
+    return read_options(known.options)
+
+
+def _takes_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
+    """Tell if a command without paths may have these plain words: its targets, or the name of one test."""
     if known.follows is Follows.NAME:
         return len(plain) <= 1 and all(map(_NAMES.fullmatch, plain))
     if not known.least_targets <= len(plain) <= known.most_targets:
         return False
     if not all(re.fullmatch(known.targets, word, re.ASCII) for word in plain):
         return False
-    return known.targets != FOLDER or all(_is_in_place(f"./{word}", folder) for word in plain)
+    return known.targets != FOLDER or all(_is_in_workspace(f"./{word}", folder) for word in plain)
 
 
-def _is_in_place(word: str, folder: Path) -> bool:
-    """Tell if a program is found by name, or a path is in the workspace with no link on its way."""
+def _is_in_workspace(word: str, folder: Path) -> bool:
+    """Tell if a path is in the workspace with no link on its way. A word without a slash is no path."""
     if "/" not in word:
         return True
     path = folder / word.removeprefix("./")
     return path.exists() and path.resolve() == path
 
 
-def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
-    """Return a path that may follow; None for others, and where it leads outside or through a link."""
-    path = word
-    if known.follows is Follows.MODULES:
-        return _read_module(word, folder)
-    if known.follows is Follows.TESTS and "::" in word:
-        path, _, names = word.partition("::")
-        if not _TEST_NAMES.fullmatch(f"::{names}") or not path.endswith(".py"):
-            return None
-    if known.follows is Follows.PACKAGES:
-        if path != "." and not path.startswith("./"):
-            return None  # the name of a package of anyone's
-        if "/_" in path:
-            return None  # which go passes over until it is named
-        path = path.removesuffix("...")
-    plain = path.removeprefix("./").removesuffix("/")
-    parts = tuple(plain.split("/")) if plain not in ("", ".") else ()
-    if not path or not all(map(_PART.fullmatch, parts)) or _PASSED_OVER & set(parts):
-        return None
-    found = folder.joinpath(*parts)
-    if found.resolve() != found:
-        return None
-    is_file = found.is_file()
-    if known.follows is Follows.TESTS and not (
-        found.is_dir() or (is_file and _TEST_FILE.fullmatch(parts[-1]))
-    ):
-        return None
-    if known.follows is Follows.PACKAGES and not found.is_dir():
-        return None
-    return _Place(parts, is_file, _nearest_settings(known, parts, folder))
+def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()) -> Beginning:
+    """Return the prefix of a command without paths. A grant fixes all of its words."""
+    options = _name_options(known)
+    seen = [*known.words.split(), *arguments.kept]
+    follows = options
+    if known.follows is Follows.NOTHING:
+        seen += arguments.plain
+    elif known.follows is Follows.NAME:
+        follows = f"{known.follows} and {options}"
+    words = (FORM, *seen, _END, *tail)
+    return Beginning(words, len(words), _describe(seen, follows))
 
 
-def _read_module(word: str, folder: Path) -> _Place | None:
-    """Return the place of a test by its dotted name, whose module is a file of the workspace."""
-    if not _NAMES.fullmatch(word) or ":" in word:
-        return None
-    parts = tuple(word.split("."))
-    module = next((at for at, part in enumerate(parts) if _TEST_MODULE.fullmatch(part)), None)
-    if module is None or _PASSED_OVER & set(parts):
-        return None
-    found = folder.joinpath(*parts[:module], f"{parts[module]}.py")
-    if not found.is_file() or found.resolve() != found:
-        return None
-    return _Place(parts[: module + 1], is_file=True, settings="")
+def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
+    """Return the prefix of a command with paths. A grant fixes it up to the folder that holds all paths.
 
-
-def _nearest_settings(known: KnownCommand, parts: Sequence[str], folder: Path) -> str:
-    """Return the deepest folder on a path, below the workspace, that has a file of settings in it."""
-    for depth in range(len(parts), 0, -1):
-        here = folder.joinpath(*parts[:depth])
-        if any((here / name).exists() for name in known.settings):
-            return "/".join(parts[:depth])
-    return ""
-
-
-def _fix_below(known: KnownCommand, arguments: _Arguments, places: Sequence[_Place | None]) -> Beginning:
-    """Return the words of a command with paths: fixed is the folder of all, where one of them is that."""
-    found = [place for place in places if place is not None]
-    settings = {place.settings for place in found}
-    if len(found) != len(arguments.plain) or len(settings) != 1:
+    Where none of the approved folders holds the others, a grant can fix nothing.
+    """
+    if len(arguments.plain) > _MAX_PATHS:
         return NO_BEGINNING
-    shared = _find_shared_parts([place.parts for place in found])
-    widest = min(found, key=lambda place: len(place.scope))
-    scope = widest.scope
-    named = "/".join(scope)
-    if scope != widest.parts or not widest.is_file:
-        named = f"{named}/" if scope else "the workspace"
-    made = _fix(known, arguments, (_BELOW, settings.pop(), *shared), named)
-    if shared[: len(scope)] != scope:
-        return made._replace(fixed=0)  # several folders, and none of them was seen to hold the others
-    return made._replace(fixed=len(made.words) - len(shared) + len(scope))
+    places: list[_Place] = []
+    for word in arguments.plain:
+        place = _read_place(known, word, folder)
+        if place is None:
+            return NO_BEGINNING
+        places.append(place)
+    settings = {place.settings for place in places}
+    if len(settings) != 1:
+        return NO_BEGINNING
+    shared = _find_shared_parts([place.parts for place in places])
+    widest = min(places, key=lambda place: len(place.scope))
+    seen = [*known.words.split(), *arguments.kept]
+    before_path = (FORM, *seen, _END, _BELOW, settings.pop())
+    holds_all = shared[: len(widest.scope)] == widest.scope
+    fixed = len(before_path) + len(widest.scope) if holds_all else 0
+    kinds_of_words = known.follows.partition(",")[0]  # without the example
+    follows = f"{kinds_of_words} in {widest.scope_text} and {_name_options(known)}"
+    return Beginning((*before_path, *shared), fixed, _describe(seen, follows))
+
+
+def _name_options(known: KnownCommand) -> str:
+    return f"options such as {', '.join(known.shown_options)}"
+
+
+def _describe(seen: Sequence[str], follows: str) -> str:
+    return f"“{' '.join(seen)}”, which may be followed by {follows}"
 
 
 def _find_shared_parts(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -223,18 +210,69 @@ def _find_shared_parts(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return first[:depth]
 
 
-def _fix(
-    known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = (), below: str = ""
-) -> Beginning:
-    """Return the words of a command, all of them fixed, and what may follow, in words."""
-    seen = [*known.words.split(), *arguments.kept]
-    options = f"options such as {', '.join(known.shown_options)}"
-    follows = options
-    if known.follows is Follows.NOTHING:
-        seen += arguments.plain
-    elif known.follows is Follows.NAME:
-        follows = f"{known.follows} and {options}"
-    elif below:
-        follows = f"{known.follows.partition(',')[0]} in {below} and {options}"
-    words = (FORM, *seen, _END, *tail)
-    return Beginning(words, len(words), f"“{' '.join(seen)}”, which may be followed by {follows}")
+def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
+    """Return the place that a word names.
+
+    None if such a word may not follow the command, or if it leads outside or through a link.
+    """
+    if known.follows is Follows.MODULES:
+        return _read_module(word, folder)
+    path = _find_path(known.follows, word)
+    if not path:
+        return None
+    plain = path.removeprefix("./").removesuffix("/")
+    parts = () if plain in ("", ".") else tuple(plain.split("/"))
+    if not all(map(_PATH_PART.fullmatch, parts)) or not _SKIPPED_FOLDERS.isdisjoint(parts):
+        return None
+    place = folder.joinpath(*parts)
+    if place.resolve() != place or not _may_name(known.follows, place):
+        return None
+    return _Place(parts, place.is_file(), _find_nearest_settings(known, parts, folder))
+
+
+def _find_path(follows: Follows, word: str) -> str | None:
+    """Return the path in a word: of a test without the test's name, of Go packages without their ``...``."""
+    if follows is Follows.TESTS and "::" in word:
+        path, _, names = word.partition("::")
+        is_test = path.endswith(".py") and _TEST_NAMES.fullmatch(f"::{names}")
+        return path if is_test else None
+    if follows is Follows.PACKAGES:
+        if word != "." and not word.startswith("./"):
+            return None  # a package by its name, which anyone may have written
+        if "/_" in word:
+            return None  # go skips such a folder unless it is named
+        return word.removesuffix("...")
+    return word
+
+
+def _may_name(follows: Follows, place: Path) -> bool:
+    """Tell if a path in the workspace is of the sort that a command takes."""
+    if follows is Follows.PACKAGES:
+        return place.is_dir()
+    if follows is Follows.TESTS:
+        is_test_file = place.is_file() and _TEST_FILE.fullmatch(place.name) is not None
+        return is_test_file or place.is_dir()
+    return True
+
+
+def _read_module(word: str, folder: Path) -> _Place | None:
+    """Return the place of a test by its dotted name, whose module is a file of the workspace."""
+    if not _NAMES.fullmatch(word) or ":" in word:
+        return None
+    parts = tuple(word.split("."))
+    module = next((index for index, part in enumerate(parts) if _TEST_MODULE.fullmatch(part)), None)
+    if module is None or not _SKIPPED_FOLDERS.isdisjoint(parts):
+        return None
+    file = folder.joinpath(*parts[:module], f"{parts[module]}.py")
+    if not file.is_file() or file.resolve() != file:
+        return None
+    return _Place(parts[: module + 1], is_file=True, settings="")
+
+
+def _find_nearest_settings(known: KnownCommand, parts: Sequence[str], folder: Path) -> str:
+    """Return the deepest folder of a path that has a file of settings; empty if only the workspace has."""
+    for depth in range(len(parts), 0, -1):
+        path = folder.joinpath(*parts[:depth])
+        if any((path / name).exists() for name in known.settings):
+            return "/".join(parts[:depth])
+    return ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.domain.proposals import Level, Risk
-from bot.tools.builtin.shell.harm import harm, on_system, program_name, runs_code
+from bot.tools.builtin.shell.harm import find_harm, find_hidden_code, is_on_system, program_name
 from bot.tools.builtin.shell.reads import Inside, Reader, reading_objection
 from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse_script
 
@@ -69,12 +69,12 @@ def _simple(command: Simple, inside: Inside) -> Risk:
     worst = _worst([_READS, *redirected])
     if objection is None:
         return worst
-    why = harm(words, fed=command.fed) or _find_injection(command)
+    why = find_harm(words, fed=command.fed) or _find_injection(command)
     if why:
         return Risk(Level.DESTRUCTIVE, why)
     if worst.level is Level.DESTRUCTIVE:
         return worst
-    code = runs_code(words)
+    code = find_hidden_code(words)
     if code:
         return Risk(Level.WRITE, code, vouched=False)
     vouched = worst.vouched and _shape(command) is None and _is_vouched_for(words, inside)
@@ -133,7 +133,7 @@ def _redirect(redirect: Redirect, inside: Inside) -> Risk:
         return _READS
     if operator == "<" and not target.open and inside(target.text):
         return _READS
-    if operator == "<" and not on_system(target.text):
+    if operator == "<" and not is_on_system(target.text):
         return Risk(Level.WRITE, f"it reads {target.text}, outside the workspace", vouched=False)
     if operator == ">>" and not target.open:
         vouched = inside(target.text) and _apart(target.text)

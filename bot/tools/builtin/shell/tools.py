@@ -19,7 +19,7 @@ from bot.domain.proposals import Level, PreviewField
 from bot.domain.rules import Mode
 from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
-from bot.tools.builtin.shell.prefix import beginning
+from bot.tools.builtin.shell.prefix import read_beginning
 from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run_process
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.signature import Storable
@@ -89,7 +89,7 @@ def shell_tools(
         return fields
 
     async def begins(arguments: Arguments) -> Beginning:
-        return await asyncio.to_thread(beginning, arguments["argv"], folder)
+        return await asyncio.to_thread(read_beginning, arguments["argv"], folder)
 
     @tool(
         group="runtime",
