@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
-from bot.agent.openai.offers import MAX_TOOLS, find_untold
+from bot.agent.openai.offers import MAX_TOOLS, list_omissions
 from bot.app import FEATURES, make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.command import command
@@ -402,7 +402,7 @@ async def _check_trials(settings: Settings) -> list[Finding]:
     if settings.workspace is None or not settings.shell:
         return [warn("trials", "there are no commands to try: set NOD_WORKSPACE and NOD_SHELL")]
     cage = Cage(settings.workspace.resolve())
-    trouble = await cage.trouble()
+    trouble = await cage.find_trouble()
     if trouble:
         return [warn("trials", f"nothing is tried first: {trouble}")]
     return [ok("trials", cage.name)]
@@ -467,7 +467,7 @@ def _describe_offer(tools: Sequence[Tool], left_out: str) -> str:
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
     parts = [f"offers {count} tool" if count == 1 else f"offers {count} tools", left_out]
-    shortened = [tool.name for tool in tools if find_untold(tool.spec)]
+    shortened = [tool.name for tool in tools if list_omissions(tool.spec)]
     if shortened:
         parts.append(f"models are not told all of {name_some(shortened, _MAX_NAMED)}")
     return "; ".join(filter(None, parts))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.agent.openai.offers import find_untold
+from bot.agent.openai.offers import list_omissions
 from bot.cli.command import command, shared_options
 from bot.cli.gate import gate_of, tools_of
 from bot.cli.shared import (
@@ -68,14 +68,14 @@ def list_(*, as_json: Json = False) -> None:
         says = line(tool.description.partition("\n")[0])
         print(fit_to_terminal(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
     for tool in found:
-        untold = find_untold(tool.spec)
+        untold = list_omissions(tool.spec)
         if untold:
             print(line(f"nod: models are not told all of {tool.name}: {', '.join(untold)}"), file=sys.stderr)
 
 
 def _tool_to_json(tool: Tool) -> dict[str, Any]:
     about = {"name": tool.name, "group": tool.group, "risk": tool.harm, "description": tool.description}
-    return about | {"parameters": tool.parameters, "untold": find_untold(tool.spec)}
+    return about | {"parameters": tool.parameters, "untold": list_omissions(tool.spec)}
 
 
 @command(app, "show")
@@ -87,7 +87,7 @@ def show_tool(name: ToolName, *, as_json: Json = False) -> None:
         return
     how = "runs immediately" if tool.reads else "asks first, if the rules say so"
     schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
-    untold = ", ".join(find_untold(tool.spec))
+    untold = ", ".join(list_omissions(tool.spec))
     lacks = f"models are not told: {untold}\n" if untold else ""
     print(
         plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{lacks}{schema}")

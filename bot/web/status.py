@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.agent.openai.offers import find_untold
+from bot.agent.openai.offers import list_omissions
 from bot.approvals.lookup.settings import list_settings as settings_listed
 from bot.domain.chat import Parts, Used
 from bot.domain.people import AGENTS, Actor
@@ -50,7 +50,7 @@ async def listed(actor: Caller, site: SiteDep) -> Tools:
     An agent's token lists those that it may call.
     """
     there = await _list_tools(site, actor)
-    untold = await asyncio.to_thread(lambda: [find_untold(tool.spec) for tool in there])
+    untold = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in there])
     views = [
         ToolView.model_validate(tool).model_copy(
             update={"untold": lacks, "refused_by": site.models.find_refusals(tool.spec)}

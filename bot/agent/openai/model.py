@@ -191,7 +191,7 @@ class OpenAIModel:
             yield part
         finished = answer.finished()
         calls = name_calls(finished.calls, {each.name for each in offers.all})
-        yield replace(finished, calls=tuple(map(offers.call_received, calls)))
+        yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
     def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
         """Read an event of an answer; nothing of those that follow its end.

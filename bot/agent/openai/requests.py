@@ -169,7 +169,7 @@ class RequestWriter:
     def _entry(self, entry: Entry, offers: ToolOffers, kept: set[str]) -> Entry:
         if not isinstance(entry, AssistantText) or not entry.calls:
             return entry
-        return replace(entry, calls=tuple(self._call(offers.call_sent(call), kept) for call in entry.calls))
+        return replace(entry, calls=tuple(self._call(offers.rename_call(call), kept) for call in entry.calls))
 
     def _call(self, call: ToolCall, kept: set[str]) -> ToolCall:
         if not call.extra or call.extra.get("model") != self.named.name:

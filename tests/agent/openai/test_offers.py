@@ -227,9 +227,9 @@ def test_arguments_come_back_under_the_names_of_the_tool():
     assert all(name.replace("_", "").isalnum() for name in offer.own_names)
     given = {sent["filter[name]"]: "x", "rows": [{sent["$top"]: 3}], "free": {sent["$top"]: "stays"}}
     own = {"filter[name]": "x", "rows": [{"$top": 3}], "free": {sent["$top"]: "stays"}}
-    assert json.loads(offer.arguments_received(json.dumps(given))) == own
-    assert offer.arguments_received("{broken") == "{broken"
-    earlier = json.loads(offer.arguments_sent(json.dumps({"filter[name]": "x", "rows": [{"$top": 3}]})))
+    assert json.loads(offer.restore_arguments(json.dumps(given))) == own
+    assert offer.restore_arguments("{broken") == "{broken"
+    earlier = json.loads(offer.rename_arguments(json.dumps({"filter[name]": "x", "rows": [{"$top": 3}]})))
     assert earlier == {sent["filter[name]"]: "x", "rows": [{sent["$top"]: 3}]}
 
 
@@ -237,7 +237,7 @@ def test_objects_of_free_names_travel_as_text_where_a_maker_refuses_them():
     offer = offer_tool(tool({"type": "object", "properties": {"fields": {"type": "object"}}}), plain=True)
     assert offer.parameters["properties"]["fields"]["type"] == "string"
     for given in ('{"fields": "{\\"a\\": 1}"}', '{"fields": {"a": 1}}'):
-        assert json.loads(offer.arguments_received(given)) == {"fields": {"a": 1}}
+        assert json.loads(offer.restore_arguments(given)) == {"fields": {"a": 1}}
 
 
 def test_what_a_schema_can_not_say_is_said_in_words():
@@ -301,3 +301,10 @@ def test_of_more_tools_than_a_request_takes_those_are_offered_that_people_write_
     said = request.body["messages"][0]["content"]
     assert "jira_close_59" in said
     assert "write its full name" in said
+
+
+def test_a_blank_description_of_an_argument_hides_none_of_its_facts():
+    schema = {"type": "object", "properties": {"name": {"type": "string", "description": " ", "pattern": "^x"}}}
+    parameters = offer_tool(ToolSpec("rename", "Rename.", schema)).parameters
+    assert parameters is not None
+    assert parameters["properties"]["name"]["description"] == "Pattern: ^x"

@@ -30,7 +30,7 @@ from bot.tools.builtin.files.workspace import (
     write_new,
 )
 from bot.tools.builtin.trials.changes import FileChange, FileState, check_changes, content_of
-from bot.tools.builtin.trials.copies import STAGE, Stamp, remove_folder
+from bot.tools.builtin.trials.copies import STAGING_PREFIX, Stamp, remove_folder
 
 _READY_FILE = "ready"
 _DONE_SUFFIX, _UNDONE_SUFFIX = ".done", ".undone"
@@ -56,12 +56,12 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             raise ToolError(f"{why} Nothing was changed.")
         for suffix in ("", _DONE_SUFFIX, _UNDONE_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
-                remove_folder(workspace / f"{STAGE}{key}{suffix}")  # of an earlier failed apply
+                remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")  # of an earlier failed apply
         try:
-            _stage(root, changes, f"{STAGE}{key}")
+            _stage(root, changes, f"{STAGING_PREFIX}{key}")
         except OSError as error:
             with contextlib.suppress(OSError):
-                remove_folder(workspace / f"{STAGE}{key}")
+                remove_folder(workspace / f"{STAGING_PREFIX}{key}")
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
         why = _carry_out(workspace, root, changes, key)
         if why:
@@ -75,20 +75,20 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
-            ended = workspace / f"{STAGE}{key}{suffix}"
+            ended = workspace / f"{STAGING_PREFIX}{key}{suffix}"
             if ended.exists():
                 remove_folder(ended)
                 if suffix == _DONE_SUFFIX:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
         try:
-            staged = {path.name for path in (workspace / f"{STAGE}{key}").iterdir()}
+            staged = {path.name for path in (workspace / f"{STAGING_PREFIX}{key}").iterdir()}
         except FileNotFoundError:
             return _judge_by_paths(root, changes)
         if _READY_FILE not in staged:
             _remove_stage(workspace, root, key, _UNDONE_SUFFIX)
             raise ToolError(_NOTHING_DONE_TEXT)
-        changes = _list_staged(workspace / f"{STAGE}{key}" / _READY_FILE, changes)
+        changes = _list_staged(workspace / f"{STAGING_PREFIX}{key}" / _READY_FILE, changes)
         why = _carry_out(workspace, root, changes, key)
         if why:
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
@@ -133,9 +133,9 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
 
 def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
     """Rename the staging folder, then remove it: a half-removed one must not look like an open apply."""
-    os.rename(f"{STAGE}{key}", f"{STAGE}{key}{suffix}", src_dir_fd=root, dst_dir_fd=root)
+    os.rename(f"{STAGING_PREFIX}{key}", f"{STAGING_PREFIX}{key}{suffix}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
-    remove_folder(workspace / f"{STAGE}{key}{suffix}")
+    remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
 
 
 @contextlib.contextmanager
@@ -268,7 +268,7 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
 
     The staging folder is removed in both cases. Raises OSError if not all can be undone.
     """
-    with open_descriptor(f"{STAGE}{key}", FOLDER, root) as staged:
+    with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as staged:
         why = _exchange_all(root, staged, changes)
         os.fsync(staged)
     _remove_stage(workspace, root, key, _UNDONE_SUFFIX if why else _DONE_SUFFIX)

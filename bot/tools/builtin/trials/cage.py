@@ -1,8 +1,9 @@
 """A closed cage for one command, made by bubblewrap: what it sees, what it may use, and how it ends.
 
-The command sees the system's programs, a copy of the workspace in its place, and empty folders in memory; no
-network, no other process, no environment but three variables. bubblewrap sets no limits, so the warden does,
-and `crowded` bounds what is written. Without user namespaces there is no cage, and nothing is ever tried.
+The command sees the system's programs, a copy of the workspace at the workspace's own path, and empty folders
+in memory. It has no network, sees no other process, and gets three environment variables. bubblewrap sets no
+limits: the warden bounds each process, and `Cage.run` bounds memory and files of all of them. Without user
+namespaces there is no cage, and so there are no trials.
 """
 
 import asyncio
@@ -11,14 +12,14 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run_process
-from bot.tools.builtin.trials.copies import find_crowding, folder_for, remove_folder
+from bot.tools.builtin.trials.copies import create_copy_folder, find_excess, remove_folder
 
-_NO_ONE = 65533
-"""The account of a command where Nod is root: one that owns nothing, and whose processes can be counted."""
+_UNPRIVILEGED_ID = 65533
+"""The user and group of a command if Nod is root: they own nothing, and their processes can be counted."""
 _PROGRAMS = (
     *(
         f"/usr{local}/{name}"
@@ -30,74 +31,71 @@ _PROGRAMS = (
     "/etc/ld.so.cache",
     "/nix/store",
 )
-_ROOTS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _HOME = "/home/nod"
-_MEMORY_FILES = {"/tmp": 64 << 20, "/dev/shm": 16 << 20, _HOME: 16 << 20}  # noqa: S108 - in the cage
-_LONGEST_PROBE = 15.0
-_AGAIN = 60.0  # seconds until a cage that could not be made is tried again
-_LOOK = 0.25  # seconds between looks at what a command uses
-_OWN = ("RssAnon:", "RssShmem:")
-"""What counts as a process's own memory, in proc(5)."""
+_MEMORY_FOLDER_BYTES = {"/tmp": 64 << 20, "/dev/shm": 16 << 20, _HOME: 16 << 20}  # noqa: S108 - in the cage
+_PROBE_SECONDS = 15.0
+_RETRY_SECONDS = 60.0  # until a cage that could not be made is tried again
+_CHECK_SECONDS = 0.25  # between checks of what a command uses
+_MEMORY_LINES = ("RssAnon:", "RssShmem:")
+"""The lines of /proc/PID/status that add up to a process's own memory, in kB; see proc(5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CageLimits:
-    """The limits of a cage.
-
-    ``memory`` is of all processes, ``files`` are in memory, ``entries`` and ``size`` new.
-    """
+    """The limits of a cage. All but those of ``process`` hold for all of its processes together."""
 
     seconds: float = 60.0
-    memory: int = 1 << 30
-    files: int = 20_000
-    entries: int = 20_000
-    size: int = 512 << 20
+    memory: int = 1 << 30  # bytes
+    files: int = 20_000  # in its folders in memory
+    entries: int = 20_000  # that are new in the copy
+    size: int = 512 << 20  # bytes that are new in the copy
     process: CommandLimits = field(
         default_factory=lambda: CommandLimits(memory=1 << 30, file=256 << 20, processes=128, files=1024)
     )
 
 
-def account() -> int | None:
-    """Return the account that a command runs as; None for Nod's own."""
-    if os.geteuid() == 0:
-        return _NO_ONE
-    return None
+def choose_account() -> int | None:
+    """Return the id of the user and group that a command runs as; None for Nod's own."""
+    is_root = os.geteuid() == 0
+    return _UNPRIVILEGED_ID if is_root else None
 
 
 @dataclass(eq=False)
 class Cage:
-    """Runs commands of one workspace in copies of it. ``output`` is the bytes kept of each stream."""
+    """A maker of cages for the commands of one workspace. ``output``: the bytes kept of each stream."""
 
     workspace: Path
     output: int = 64_000
     limits: CageLimits = field(default_factory=CageLimits)
-    name: str = ""
+    name: str = ""  # of bubblewrap with its version, once it was found
     _trouble: str = "it was not tried yet"
-    _looked: float = float("-inf")
+    _tried_at: float = float("-inf")
 
-    async def trouble(self) -> str:
-        """Return why there are no trials here, in words; empty where there are."""
-        if self._trouble and time.monotonic() - self._looked > _AGAIN:
-            self._trouble = await self._probe()
-            self._looked = time.monotonic()
+    async def find_trouble(self) -> str:
+        """Return why no cage can be made here, in words; empty if one can."""
+        if self._trouble and time.monotonic() - self._tried_at > _RETRY_SECONDS:
+            self._trouble = await self._try_out()
+            self._tried_at = time.monotonic()
         return self._trouble
 
-    async def _probe(self) -> str:
+    async def _try_out(self) -> str:
+        """Run ``true`` in a cage. Return why that failed, in words."""
         if self.workspace == Path("/"):
             return "the workspace is the whole system"
         if shutil.which("bwrap", path=PATH) is None:
             return "bubblewrap is not installed. Install your system's package bubblewrap."
-        folder, lock = await asyncio.to_thread(folder_for, self.workspace, account())
+        folder, lock = await asyncio.to_thread(create_copy_folder, self.workspace, choose_account())
         try:
             version = await run_process(
-                ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_LONGEST_PROBE, most=200
+                ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_PROBE_SECONDS, most=200
             )
             self.name = version.stdout.strip()
             ended = await run_process(
-                self.argv(["true"], folder),
+                self.build_argv(["true"], folder),
                 Path("/"),
                 self.environment,
-                seconds=_LONGEST_PROBE,
+                seconds=_PROBE_SECONDS,
                 most=1000,
                 limits=self.process_limits,
             )
@@ -108,8 +106,8 @@ class Cage:
             await asyncio.to_thread(remove_folder, folder)
         if ended.exit_code == 0:
             return ""
-        said = (ended.why or ended.stderr).strip().replace("\n", " ")[:200]
-        return f"bubblewrap can't make its cage here ({said}). Allow user namespaces for this account."
+        error_text = (ended.why or ended.stderr).strip().replace("\n", " ")[:200]
+        return f"bubblewrap can't make its cage here ({error_text}). Allow user namespaces for this account."
 
     @property
     def environment(self) -> dict[str, str]:
@@ -117,77 +115,101 @@ class Cage:
 
     @property
     def process_limits(self) -> CommandLimits:
-        given = self.limits.process
-        return CommandLimits(given.memory, given.file, given.processes, given.files, account() or 0)
+        return replace(self.limits.process, account=choose_account() or 0)
 
-    def argv(self, command: Sequence[str], copy: Path) -> list[str]:
-        """Return the command in its cage, with the copy in the place of the workspace."""
-        words = ["bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"]
-        words += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
+    def build_argv(self, command: Sequence[str], copy: Path) -> list[str]:
+        """Return the argv that runs a command in its cage, with the copy at the workspace's path."""
+        argv = ["bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"]
+        argv += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
         for path in _PROGRAMS:
-            words += ["--ro-bind-try", path, path]
-        for root in map(Path, _ROOTS):
-            if root.is_symlink():
-                words += ["--symlink", str(root.readlink()), str(root)]
+            argv += ["--ro-bind-try", path, path]
+        for folder in map(Path, _SYSTEM_FOLDERS):
+            if folder.is_symlink():
+                argv += ["--symlink", str(folder.readlink()), str(folder)]
             else:
-                words += ["--ro-bind-try", str(root), str(root)]
-        for path, size in _MEMORY_FILES.items():
-            words += ["--size", str(size), "--tmpfs", path]
+                argv += ["--ro-bind-try", str(folder), str(folder)]
+        for path, size in _MEMORY_FOLDER_BYTES.items():
+            argv += ["--size", str(size), "--tmpfs", path]
         workspace = str(self.workspace)
-        words += ["--bind", str(copy), workspace, "--remount-ro", "/dev", "--remount-ro", "/"]
-        return [*words, "--chdir", workspace, "--", *command]
+        argv += ["--bind", str(copy), workspace, "--remount-ro", "/dev", "--remount-ro", "/"]
+        return [*argv, "--chdir", workspace, "--", *command]
 
-    async def run(self, command: Sequence[str], copy: Path, seconds: float, held: tuple[int, int]) -> Ended:
-        """Run a command over a copy of so many entries and bytes; it and all it started has ended then."""
-        entries, size = held[0] + self.limits.entries, held[1] + self.limits.size
+    async def run(self, command: Sequence[str], copy: Path, seconds: float, copied: tuple[int, int]) -> Ended:
+        """Run a command in a cage over a copy; when it returns, the command and all it started have ended.
 
-        async def watch(warden: int) -> str:
-            pause = _LOOK
+        ``copied``: the entries and the bytes of the copy, which are not counted as the command's.
+        """
+        max_entries = copied[0] + self.limits.entries
+        max_bytes = copied[1] + self.limits.size
+
+        async def wait_for_excess(warden: int) -> str:
+            pause = _CHECK_SECONDS
             while True:
                 await asyncio.sleep(pause)
-                began = time.monotonic()
-                why = await asyncio.to_thread(self._hungry, warden)
-                why = why or await asyncio.to_thread(find_crowding, copy, entries, size)
-                if why:
-                    return why
-                pause = max(_LOOK, 3 * (time.monotonic() - began))
+                began_at = time.monotonic()
+                excess = await asyncio.to_thread(self._find_memory_excess, warden)
+                if not excess:
+                    excess = await asyncio.to_thread(find_excess, copy, max_entries, max_bytes)
+                if excess:
+                    return excess
+                pause = max(
+                    _CHECK_SECONDS, 3 * (time.monotonic() - began_at)
+                )  # a quarter of the time at most
 
         return await run_process(
-            self.argv(command, copy),
+            self.build_argv(command, copy),
             Path("/"),
             self.environment,
             seconds=min(seconds, self.limits.seconds),
             most=self.output,
             limits=self.process_limits,
-            watch=watch,
+            watch=wait_for_excess,
         )
 
-    def _hungry(self, warden: int) -> str:
-        """Return a complaint if it uses too much memory, by itself or by its files; else an empty text."""
-        used, inside = 0, False
-        for pid in _below(warden):
+    def _find_memory_excess(self, warden: int) -> str:
+        """Return how the cage exceeds its memory or its files in memory, in words; empty if it doesn't.
+
+        A process may end while it is looked at, and its files in /proc with it.
+        """
+        used, are_files_counted = 0, False
+        for pid in _list_descendants(warden):
             with suppress(OSError, ValueError, IndexError):
-                status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-                used += sum(
-                    int(each.split()[1]) << 10 for each in status.splitlines() if each.startswith(_OWN)
-                )
+                used += _read_own_memory(pid)
             with suppress(OSError):
-                if inside or Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
-                    continue  # all that are in the cage see the same files
-                held = [os.statvfs(f"/proc/{pid}/root{path}") for path in _MEMORY_FILES]
-                inside = True
-                if max(each.f_files - each.f_ffree for each in held) > self.limits.files:
+                # all processes in the cage see the same files, so one of them is enough
+                if are_files_counted or _is_outside_cage(pid):
+                    continue
+                file_counts = [_count_files(f"/proc/{pid}/root{folder}") for folder in _MEMORY_FOLDER_BYTES]
+                are_files_counted = True
+                if max(file_counts) > self.limits.files:
                     return f"it made more than {self.limits.files:,} files in memory"
         if used > self.limits.memory:
             return f"it used more than {self.limits.memory >> 20:,} MB of memory"
         return ""
 
 
-def _below(pid: int) -> list[int]:
-    """Return the ids of a process's children, and theirs."""
-    found = [pid]
-    for each in found:
+def _list_descendants(pid: int) -> list[int]:
+    """Return the ids of a process's children, and of all below them."""
+    pids = [pid]
+    for parent in pids:  # it grows while it is read
         with suppress(OSError):
-            for task in Path(f"/proc/{each}/task").iterdir():
-                found += map(int, (task / "children").read_text(encoding="ascii").split())
-    return found[1:]
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                pids += map(int, (task / "children").read_text(encoding="ascii").split())
+    return pids[1:]
+
+
+def _read_own_memory(pid: int) -> int:
+    """Return the bytes of memory that a process shares with no file."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in status.splitlines() if line.startswith(_MEMORY_LINES)]
+    return sum(int(line.split()[1]) << 10 for line in lines)
+
+
+def _is_outside_cage(pid: int) -> bool:
+    """Tell if a process sees the files of the machine, such as bubblewrap itself."""
+    return Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+
+
+def _count_files(folder: str) -> int:
+    info = os.statvfs(folder)
+    return info.f_files - info.f_ffree

@@ -17,7 +17,7 @@ from bot.domain.trials import TriedFile
 from bot.errors import ToolError
 from bot.tools.builtin.shell.process import Ended
 from bot.tools.builtin.trials import applying
-from bot.tools.builtin.trials.cage import Cage, account
+from bot.tools.builtin.trials.cage import Cage, choose_account
 from bot.tools.builtin.trials.changes import (
     FileChange,
     FileState,
@@ -28,7 +28,13 @@ from bot.tools.builtin.trials.changes import (
     describe_changes,
     undoing,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, folder_for, remove_folder, sweep
+from bot.tools.builtin.trials.copies import (
+    CopyLimits,
+    copy_workspace,
+    create_copy_folder,
+    remove_abandoned_copies,
+    remove_folder,
+)
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -79,7 +85,7 @@ class CommandTrials:
 
     def __post_init__(self) -> None:
         # in a thread: a start does not wait for the copies that a crash left behind
-        threading.Thread(target=sweep, args=(self.workspace,), daemon=True).start()
+        threading.Thread(target=remove_abandoned_copies, args=(self.workspace,), daemon=True).start()
 
     @property
     def trying(self) -> Trying:
@@ -89,11 +95,11 @@ class CommandTrials:
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
         """Run the command in a copy. Raises ToolError if it can't be tried."""
-        trouble = await self.cage.trouble()
+        trouble = await self.cage.find_trouble()
         if trouble:
             raise ToolError(f"There are no trials here: {trouble}")
         seconds = arguments.get("seconds") or self.seconds
-        folder, lock = await asyncio.to_thread(folder_for, self.workspace, account())
+        folder, lock = await asyncio.to_thread(create_copy_folder, self.workspace, choose_account())
         try:
             return await self._run_in_copy(folder, arguments["argv"], seconds)
         finally:
@@ -103,14 +109,14 @@ class CommandTrials:
     async def _run_in_copy(self, folder: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
         copy = folder / "w"
         await asyncio.to_thread(_make_copy_folder, copy)
-        nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, account())
+        nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
         copied = len(nodes), sum(node.size for node in nodes.values())
         ended = await self.cage.run(argv, copy, seconds, copied)
         changes: list[FileChange] = []
         refusal = f"{ended.why[:1].upper()}{ended.why[1:]}." if ended.why else ""
         try:
             if not refusal:
-                owner = account() or os.geteuid()
+                owner = choose_account() or os.geteuid()
                 changes = await _run_to_end(compare_copy, self.workspace, copy, nodes, owner)
         except Inapplicable as error:
             refusal = str(error)
@@ -236,7 +242,7 @@ def _skip_done(undo: Sequence[FileChange], current: Sequence[FileState | None]) 
 
 def _make_copy_folder(copy: Path) -> None:
     copy.mkdir(mode=0o755)
-    owner = account()
+    owner = choose_account()
     if owner is not None:
         os.chown(copy, owner, owner)
 

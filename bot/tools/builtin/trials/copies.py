@@ -1,28 +1,30 @@
-"""A bounded copy of a workspace, cheap where the file system shares blocks, and what it was made of.
+"""Bounded copies of a workspace, cheap where the file system shares blocks, and what they were made of.
 
-Both folders are walked name by name from an open descriptor, and no link is followed. A copy lies in a folder
-of its own that is locked as long as its process lives, so that `sweep` finds what a crash left behind.
-All of it blocks; call it in a thread.
+Both folders are walked name by name from an open descriptor, and no link is followed. A copy is in a folder
+of its own that is locked as long as its process lives, so that `remove_abandoned_copies` finds what a crash
+left behind. All functions block; call them in a thread.
 """
 
 import contextlib
 import fcntl
+import itertools
 import os
 import stat
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.errors import ToolError
 from bot.tools.builtin.files.workspace import FOLDER, NEW, READ, kind_of, open_descriptor
 
-_PREFIX = ".nod-trial-"
-STAGE = ".nod-apply-"
-"""How a folder begins in which what is applied lies until it is in place."""
+STAGING_PREFIX = ".nod-apply-"
+"""The prefix of folders in the workspace that hold changes until they are in place; never copied."""
+_COPY_PREFIX = ".nod-trial-"
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
-_PIECE = 1 << 20
-_LOOKS = 500  # entries between looks at the clock
+_CHUNK_BYTES = 1 << 20
+_BLOCK_BYTES = 512  # of st_blocks
+_ENTRIES_PER_CLOCK_CHECK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,194 +56,209 @@ class Stamp(tuple[int, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The state of a path when it was copied: ``kind`` is file, folder or link; ``target`` of a link.
+    """The state of a path when it was copied."""
 
-    ``source`` is its stamp in the workspace and ``copy`` that in the copy.
-    """
-
-    kind: str
+    kind: str  # file, folder or link
     mode: int
     size: int
-    source: Stamp
-    copy: Stamp
-    target: str = ""
+    source: Stamp  # of the path in the workspace
+    copy: Stamp  # of the path in the copy; empty for a folder
+    target: str = ""  # of a link
 
 
 Nodes = dict[str, Node]
-"""By path, relative to the workspace."""
+"""The copied paths, relative to the workspace."""
+
+
+def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
+    """Copy a workspace into an empty folder. Raises ToolError if it is beyond the limits, or changes.
+
+    ``owner``: the account that the copied files are given to. Sockets, pipes and devices are left out.
+    """
+    copier = _Copier(limits, owner, deadline=time.monotonic() + limits.seconds)
+    try:
+        with open_descriptor(str(workspace), FOLDER) as root, open_descriptor(str(target), FOLDER) as made:
+            copier.copy_entries(root, made, "", 0)
+    except OSError as error:
+        raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
+    return copier.nodes
 
 
 @dataclass(eq=False)
-class _Walk:
-    """The state of a copying: what is left of its limits."""
+class _Copier:
+    """A copy in progress: its limits, and what it has copied so far.
+
+    ``source`` and ``target`` are open folders of the workspace and of the copy, ``path`` is relative to both.
+    """
 
     limits: CopyLimits
-    owner: int | None  # whose files the copy's are, where Nod may give files away
-    nodes: Nodes
-    ends: float
-    size: int = 0
+    owner: int | None
+    deadline: float  # by time.monotonic()
+    nodes: Nodes = field(default_factory=dict)
+    unshared_bytes: int = 0
 
-    def folder(self, source: int, target: int, path: str, depth: int) -> None:
+    def copy_entries(self, source: int, target: int, path: str, depth: int) -> None:
+        """Copy all entries of a folder, and those of the folders in it."""
         if depth > self.limits.depth:
             raise ToolError(f"The workspace has folders more than {self.limits.depth} deep.")
-        with os.scandir(source) as found:
-            names = [each.name for each in found]
+        with os.scandir(source) as entries:
+            names = [entry.name for entry in entries]
         for name in names:
-            if not path and name.startswith(STAGE):
+            if not path and name.startswith(STAGING_PREFIX):
                 continue
-            self.count()
-            seen = os.stat(name, dir_fd=source, follow_symlinks=False)
-            below = f"{path}/{name}" if path else name
-            match kind_of(seen.st_mode):
+            self._check_limits()
+            entry_path = f"{path}/{name}" if path else name
+            info = os.stat(name, dir_fd=source, follow_symlinks=False)
+            match kind_of(info.st_mode):
                 case "folder":
-                    self._folder(name, source, target, below, seen, depth)
+                    self._copy_folder(name, source, target, entry_path, info, depth)
                 case "file":
-                    self._file(name, source, target, below)
+                    self._copy_file(name, source, target, entry_path)
                 case "link":
-                    where = os.readlink(name, dir_fd=source)
-                    os.symlink(where, name, dir_fd=target)
-                    if self.owner is not None:
-                        os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
-                    made = os.stat(name, dir_fd=target, follow_symlinks=False)
-                    self.nodes[below] = Node("link", 0, 0, Stamp.of(seen), Stamp.of(made), where)
+                    self._copy_link(name, source, target, entry_path, info)
 
-    def count(self) -> None:
-        most = self.limits.entries
-        if len(self.nodes) >= most:
-            raise ToolError(f"The workspace has more than {most:,} files and folders.")
-        if len(self.nodes) % _LOOKS == 0 and time.monotonic() > self.ends:
+    def _check_limits(self) -> None:
+        max_entries = self.limits.entries
+        if len(self.nodes) >= max_entries:
+            raise ToolError(f"The workspace has more than {max_entries:,} files and folders.")
+        if len(self.nodes) % _ENTRIES_PER_CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
             raise ToolError(f"To copy the workspace takes more than {self.limits.seconds:g} s.")
 
-    def _folder(
-        self, name: str, source: int, target: int, path: str, seen: os.stat_result, depth: int
+    def _copy_folder(
+        self, name: str, source: int, target: int, path: str, info: os.stat_result, depth: int
     ) -> None:
         os.mkdir(name, 0o700, dir_fd=target)
-        mode = stat.S_IMODE(seen.st_mode) & 0o777
-        self.nodes[path] = Node("folder", mode, 0, Stamp.of(seen), Stamp())
+        mode = _permissions(info)
+        self.nodes[path] = Node("folder", mode, 0, source=Stamp.of(info), copy=Stamp())
         with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as made:
-            self.folder(inner, made, path, depth + 1)
-            self._give(made, mode | 0o700)
+            self.copy_entries(inner, made, path, depth + 1)
+            self._hand_over(made, mode | 0o700)
 
-    def _file(self, name: str, source: int, target: int, path: str) -> None:
+    def _copy_file(self, name: str, source: int, target: int, path: str) -> None:
         with open_descriptor(name, READ, source) as old:
-            seen = os.fstat(old)
+            info = os.fstat(old)
+            mode = _permissions(info)
             with open_descriptor(name, NEW, target) as new:
-                self._fill(old, new, seen.st_size)
-                mode = stat.S_IMODE(seen.st_mode) & 0o777
-                self._give(new, mode)
-                os.utime(new, ns=(seen.st_atime_ns, seen.st_mtime_ns))
-                made = Stamp.of(os.fstat(new))
-            if Stamp.of(os.fstat(old)) != Stamp.of(seen):
+                self._copy_content(old, new, info.st_size)
+                self._hand_over(new, mode)
+                os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
+                copy = Stamp.of(os.fstat(new))
+            if Stamp.of(os.fstat(old)) != Stamp.of(info):
                 raise ToolError(f"{path} changed while it was copied.")
-        self.nodes[path] = Node("file", mode, seen.st_size, Stamp.of(seen), made)
+        self.nodes[path] = Node("file", mode, info.st_size, source=Stamp.of(info), copy=copy)
 
-    def _fill(self, old: int, new: int, size: int) -> None:
+    def _copy_link(self, name: str, source: int, target: int, path: str, info: os.stat_result) -> None:
+        leads_to = os.readlink(name, dir_fd=source)
+        os.symlink(leads_to, name, dir_fd=target)
+        if self.owner is not None:
+            os.chown(name, self.owner, self.owner, dir_fd=target, follow_symlinks=False)
+        copy = Stamp.of(os.stat(name, dir_fd=target, follow_symlinks=False))
+        self.nodes[path] = Node("link", 0, 0, source=Stamp.of(info), copy=copy, target=leads_to)
+
+    def _copy_content(self, old: int, new: int, size: int) -> None:
+        """Share the blocks of an open file with a new one; copy them where the file system can't."""
         with contextlib.suppress(OSError):
             fcntl.ioctl(new, _FICLONE, old)
             return
-        self.size += size
-        if self.size > self.limits.size:
+        self.unshared_bytes += size
+        if self.unshared_bytes > self.limits.size:
             raise ToolError(f"The workspace has more than {self.limits.size >> 20:,} MB to copy.")
-        while os.sendfile(new, old, None, _PIECE):
+        while os.sendfile(new, old, None, _CHUNK_BYTES):
             pass
 
-    def _give(self, fd: int, mode: int) -> None:
+    def _hand_over(self, fd: int, mode: int) -> None:
         if self.owner is not None:
             os.fchown(fd, self.owner, self.owner)
         os.fchmod(fd, mode)
 
 
-def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
-    """Copy a workspace into an empty folder. Raises ToolError for one that is beyond the bounds, or changes.
+def _permissions(info: os.stat_result) -> int:
+    return stat.S_IMODE(info.st_mode) & 0o777
 
-    ``owner``: whose files the copy's become. Sockets, pipes and devices are left out.
+
+def create_copy_folder(workspace: Path, owner: int | None) -> tuple[Path, int]:
+    """Create an empty folder for a copy; return it with the descriptor that locks it.
+
+    It is a temporary folder. If the workspace is on another disk, it is next to the workspace instead, so
+    that they can share blocks; but not for an ``owner``, who may have no way there.
     """
-    walk = _Walk(limits, owner, {}, time.monotonic() + limits.seconds)
-    try:
-        with open_descriptor(str(workspace), FOLDER) as root, open_descriptor(str(target), FOLDER) as made:
-            walk.folder(root, made, "", 0)
-    except OSError as error:
-        raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
-    return walk.nodes
-
-
-def folder_for(workspace: Path, owner: int | None) -> tuple[Path, int]:
-    """Create a folder for a copy, with the descriptor that locks it; next to a workspace on another disk."""
     base = Path(tempfile.gettempdir())
-    if (
-        owner is None
-        and base.stat().st_dev != workspace.stat().st_dev
-        and os.access(workspace.parent, os.W_OK)
-    ):
+    is_other_disk = base.stat().st_dev != workspace.stat().st_dev
+    if owner is None and is_other_disk and os.access(workspace.parent, os.W_OK):
         base = workspace.parent
-    made, lock = _make_locked_folder(base)
+    folder, lock = _create_locked_folder(base)
     if owner is not None:
         os.fchown(lock, owner, owner)
-    return made, lock
+    return folder, lock
 
 
-def _make_locked_folder(base: Path) -> tuple[Path, int]:
-    """Create a folder and its lock, again where a `sweep` removed it before it was locked."""
+def _create_locked_folder(base: Path) -> tuple[Path, int]:
+    """Create a folder and lock it; another one if `remove_abandoned_copies` came between."""
     while True:
-        made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        folder = Path(tempfile.mkdtemp(prefix=_COPY_PREFIX, dir=base))
         with contextlib.suppress(FileNotFoundError):
-            lock = os.open(made, FOLDER)
+            lock = os.open(folder, FOLDER)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(lock).st_nlink:
-                    return made, lock
+                is_there = os.fstat(lock).st_nlink > 0
+                if is_there:
+                    return folder, lock
             os.close(lock)
 
 
-def sweep(workspace: Path) -> None:
-    """Remove the copies of processes that are gone."""
+def remove_abandoned_copies(workspace: Path) -> None:
+    """Remove the copies of processes that are gone: those whose folders are not locked."""
     for base in {Path(tempfile.gettempdir()), workspace.parent}:
-        for left in base.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError), open_descriptor(str(left), FOLDER) as lock:
+        for folder in base.glob(f"{_COPY_PREFIX}*"):
+            with contextlib.suppress(OSError), open_descriptor(str(folder), FOLDER) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_folder(left)
+                remove_folder(folder)
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, however deep, and whatever its modes are."""
-    with open_descriptor(str(folder), FOLDER) as root:
-        spare = 0
-        while names := os.listdir(root):  # noqa: PTH208 - a descriptor
+    """Remove a folder with all that is in it, however deep, and whatever its modes are.
+
+    Folders inside a folder move to the top first, so that no path gets long and few descriptors are open.
+    """
+    new_names = (f"{_COPY_PREFIX}{number}" for number in itertools.count(1))
+    with open_descriptor(str(folder), FOLDER) as top:
+        while names := _unlink_files(top):
             for name in names:
-                if kind_of(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode) != "folder":
-                    os.unlink(name, dir_fd=root)
-                    continue
-                # a folder inside it moves up, so that no path gets long and no descriptor stays open
-                os.chmod(name, 0o700, dir_fd=root)
-                with open_descriptor(name, FOLDER, root) as inner:
-                    for below in os.listdir(inner):  # noqa: PTH208
-                        if kind_of(os.stat(below, dir_fd=inner, follow_symlinks=False).st_mode) != "folder":
-                            os.unlink(below, dir_fd=inner)
-                            continue
-                        os.chmod(below, 0o700, dir_fd=inner)
-                        spare += 1
-                        os.rename(below, f"{_PREFIX}{spare}", src_dir_fd=inner, dst_dir_fd=root)
-                os.rmdir(name, dir_fd=root)
+                with open_descriptor(name, FOLDER, top) as inner:
+                    for inner_name in _unlink_files(inner):
+                        os.rename(inner_name, next(new_names), src_dir_fd=inner, dst_dir_fd=top)
+                os.rmdir(name, dir_fd=top)
     folder.rmdir()
 
 
-def find_crowding(folder: Path, entries: int, size: int) -> str:
-    """Return why a copy is too large, or an empty text. The copy may change during the scan."""
-    stack, seen, held = [str(folder)], 0, 0
-    while stack:
+def _unlink_files(folder: int) -> list[str]:
+    """Remove all but folders from an open folder; make those accessible, and return their names."""
+    folders = []
+    for name in os.listdir(folder):
+        if kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) == "folder":
+            os.chmod(name, 0o700, dir_fd=folder)
+            folders.append(name)
+        else:
+            os.unlink(name, dir_fd=folder)
+    return folders
+
+
+def find_excess(folder: Path, max_entries: int, max_bytes: int) -> str:
+    """Return how a copy that a command writes to exceeds a limit, in words; empty if it doesn't."""
+    unread, entries, size = [str(folder)], 0, 0
+    while unread:
         try:
-            with os.scandir(stack.pop()) as found:
-                for each in found:
-                    seen += 1
-                    info = each.stat(follow_symlinks=False)
-                    held += info.st_blocks * 512
-                    if seen > entries:
-                        return f"it made more than {entries:,} files"
-                    if held > size:
-                        return f"it wrote more than {size >> 20:,} MB"
-                    if each.is_dir(follow_symlinks=False):
-                        stack.append(each.path)
-        except FileNotFoundError:
+            with os.scandir(unread.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+                    if entries > max_entries:
+                        return f"it made more than {max_entries:,} files"
+                    if size > max_bytes:
+                        return f"it wrote more than {max_bytes >> 20:,} MB"
+                    if entry.is_dir(follow_symlinks=False):
+                        unread.append(entry.path)
+        except FileNotFoundError:  # the command removed it in the meantime
             continue
         except OSError as error:  # too deep, or its mode keeps us out: what is below can't be counted
             return f"it made a folder that can't be looked into ({error.strerror})"

@@ -15,7 +15,7 @@ from bot.errors import ToolError
 from bot.tools.builtin.trials.applying import apply
 from bot.tools.builtin.trials.changes import FileChange, undoing
 from bot.tools.builtin.trials.command import CommandTrials
-from bot.tools.builtin.trials.copies import sweep
+from bot.tools.builtin.trials.copies import remove_abandoned_copies
 from tests.tiers import thin
 from tests.tools.builtin.trials.hostile import COMMANDS, Hostile
 from tests.tools.builtin.trials.world import CRASHING, SMALL, world
@@ -32,7 +32,9 @@ def outside():
 
 
 async def test_there_is_a_cage_here(outside):
-    assert await outside.trials().cage.trouble() == ""  # else install bubblewrap, and allow user namespaces
+    assert (
+        await outside.trials().cage.find_trouble() == ""
+    )  # else install bubblewrap, and allow user namespaces
 
 
 def test_there_are_forty_hostile_commands():
@@ -122,7 +124,7 @@ async def test_a_kill_in_the_middle_of_a_trial_ends_the_command_and_the_next_sta
         while outside.running():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert outside.left()  # its copy
-    await asyncio.to_thread(sweep, outside.workspace)
+    await asyncio.to_thread(remove_abandoned_copies, outside.workspace)
     assert outside.left() == []
     assert outside.seen() == before
     assert outside.reached() == 0

@@ -1,0 +1,258 @@
+"""A writer of schemas: it makes of a tool's schema one that every maker's server accepts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from bot.agent.openai.schemas import parts
+from bot.agent.openai.schemas.names import is_accepted_name, list_property_names, make_argument_name
+from bot.agent.openai.schemas.parts import Json, Part
+from bot.agent.openai.schemas.words import KEPT_FORMATS, describe_part, end_sentence
+
+_MAX_DEPTH = 10  # objects and lists inside each other
+_MAX_PARTS = 3_000  # of one schema, with its references written out
+_MAX_REPEATS = 2  # times that a type may contain itself
+_ANYTHING: Sequence[Json] = (
+    {"type": "string"},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "object"},
+    {"type": "array", "items": {"type": "string"}},
+)
+_OMISSIONS = {
+    "not": "what is not allowed",
+    "if": "conditions between arguments",
+    "dependentSchemas": "conditions between arguments",
+    "dependentRequired": "conditions between arguments",
+    "dependencies": "conditions between arguments",
+    "patternProperties": "names of arguments by a pattern",
+    "contains": "what a list must contain",
+}
+"""The keys that can be written neither in other keys nor in words, with what is left out by that."""
+_DEEP_OMISSION = "what is nested deeply in its arguments"
+_ALTERNATIVES_OMISSION = "alternatives of its arguments"
+_AS_TEXT = "A JSON object, written as text."
+
+
+class SchemaWriter:
+    """A writer of one tool's schema, with what it left out and which names it changed.
+
+    ``references`` of a part are those that led to it from the top. An empty one stands for a level of
+    alternatives, so that they count as depth, too.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], *, plain: bool) -> None:
+        """``plain``: an object whose names are not known travels as text."""
+        self.own_names: dict[str, str] = {}  # the tool's names, by the names that are sent instead
+        self.left_out: set[str] = set()  # in words for admins
+        self.texts: set[str] = set()  # sent names of properties whose objects travel as text
+        self._schema = schema
+        self._is_plain = plain
+        self._part_count = 0
+        self._sent_names: dict[str, str] = {}  # by the tool's own name
+        self._taken_names = set(filter(is_accepted_name, list_property_names(schema)))
+
+    def write(self) -> Json:
+        """Return the schema of the arguments: an object, without alternatives at its top."""
+        part, references = self._resolve(self._schema, ())
+        part = self._join(part, references, is_top=True)
+        return self._write_object({**part, "type": "object"}, 0, references)
+
+    def _write_part(self, given: Any, depth: int, references: tuple[str, ...]) -> Json:
+        self._part_count += 1
+        if given is False:
+            return {"type": "string", "description": "Leave this out."}
+        if not isinstance(given, Mapping):
+            return _write_any_of(_ANYTHING, "")
+        if depth > _MAX_DEPTH or self._part_count > _MAX_PARTS:
+            self.left_out.add(_DEEP_OMISSION)
+            return {"type": "object", "description": "Anything that fits here."}
+        part, references = self._resolve(given, references)
+        part = self._join(part, references, is_top=False)
+        self.left_out.update(omission for key, omission in _OMISSIONS.items() if key in part)
+        description = describe_part(part)
+        alternatives = parts.list_alternatives(part)
+        if alternatives:
+            written = [self._write_part(each, depth + 1, references) for each in alternatives]
+            return _write_any_of(written, description)
+        types = parts.list_types(part)
+        if not types:
+            return _write_any_of(_ANYTHING, description)
+        written = [self._write_type(part, name, depth, references) for name in types]
+        if len(written) > 1:
+            return _write_any_of(written, description)
+        return parts.add_description(written[0], description)
+
+    def _write_type(self, part: Part, type_name: str, depth: int, references: tuple[str, ...]) -> Json:
+        """Return a part of one type, without its description."""
+        match type_name:
+            case "object":
+                return self._write_object(part, depth, references)
+            case "array":
+                items = self._write_part(parts.find_item(part), depth + 1, references)
+                return {"type": "array", "items": items}
+            case "string":
+                return _write_text(part)
+            case _:
+                return {"type": type_name}
+
+    def _write_object(self, part: Part, depth: int, references: tuple[str, ...]) -> Json:
+        given = part.get("properties")
+        properties = dict(given) if isinstance(given, Mapping) else {}
+        required = parts.list_required(part)
+        for name in required:
+            properties.setdefault(name, True)
+        written: Json = {"type": "object", "properties": {}}
+        for name, value in properties.items():
+            sent_name = self._choose_name(name)
+            written["properties"][sent_name] = self._write_property(sent_name, value, depth, references)
+        if required:
+            written["required"] = [self._choose_name(name) for name in required]
+        if depth and not written["properties"]:
+            del written["properties"]
+        return written
+
+    def _write_property(self, sent_name: str, given: Any, depth: int, references: tuple[str, ...]) -> Json:
+        written = self._write_part(given, depth + 1, references)
+        has_unknown_names = written.get("type") == "object" and not written.get("properties")
+        if not self._is_plain or not has_unknown_names:
+            return written
+        self.texts.add(sent_name)
+        description = f"{written.get('description', '')} {_AS_TEXT}".strip()
+        return {"type": "string", "description": description}
+
+    def _choose_name(self, name: str) -> str:
+        """Return the name under which a property is sent; each of the tool's names has one."""
+        if is_accepted_name(name):
+            return name
+        if name not in self._sent_names:
+            sent_name = make_argument_name(name, self._taken_names)
+            self._taken_names.add(sent_name)
+            self._sent_names[name] = sent_name
+            self.own_names[sent_name] = name
+        return self._sent_names[name]
+
+    def _resolve(self, part: Part, references: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
+        """Return a part with what it refers to written out, and the references that led there."""
+        for _ in range(_MAX_DEPTH):
+            reference = part.get("$ref")
+            if not isinstance(reference, str):
+                return part, references
+            other_keys = {key: value for key, value in part.items() if key != "$ref"}
+            is_too_deep = references.count(reference) >= _MAX_REPEATS
+            target = None if is_too_deep else self._find_target(reference)
+            if not isinstance(target, Mapping):
+                self.left_out.add(_DEEP_OMISSION)
+                return {"type": "object", **other_keys}, references
+            part = {**target, **other_keys}
+            references = (*references, reference)
+        return {"type": "object"}, references
+
+    def _find_target(self, reference: str) -> Any:
+        """Return what a reference within the schema leads to; None for any other reference."""
+        if not reference.startswith("#"):
+            return None
+        path = reference.removeprefix("#").strip("/")
+        target: Any = self._schema
+        for step in path.split("/") if path else ():
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(target, Mapping):
+                target = target.get(name)
+            elif isinstance(target, list) and name.isdecimal() and int(name) < len(target):
+                target = target[int(name)]
+            else:
+                return None
+        return target
+
+    def _join(self, part: Part, references: tuple[str, ...], *, is_top: bool) -> Part:
+        """Return a part that says by itself what ``allOf``, ``then``, ``else`` and alternatives say of it.
+
+        Alternatives of the top, and of an object with arguments of its own, become one object with all of
+        their arguments. Alternatives of any other part stay, unless they only narrow its one type.
+        """
+        joined = dict(part)
+        for each in self._read_branches(joined.pop("allOf", None), references):
+            joined = parts.unite_parts(joined, each, optional=False)
+        for key in ("then", "else"):
+            branches = [joined[key]] if key in joined else None
+            for each in self._read_branches(branches, references):
+                joined = parts.unite_parts(joined, each, optional=True)
+        for key in ("anyOf", "oneOf"):
+            may_join = is_top or parts.is_object(joined) or parts.has_one_type(joined)
+            if key in joined and may_join:
+                alternatives = self._read_branches(joined.pop(key), references)
+                joined = _join_alternatives(joined, alternatives, is_object=is_top or parts.is_object(joined))
+                self.left_out.add(_ALTERNATIVES_OMISSION)
+        return joined
+
+    def _read_branches(self, given: Any, references: tuple[str, ...]) -> list[Part]:
+        self._part_count += 1
+        if not isinstance(given, list) or self._part_count > _MAX_PARTS or len(references) > _MAX_DEPTH:
+            return []
+        branches = []
+        for each in given:
+            if isinstance(each, Mapping):
+                part, within = self._resolve(each, references)
+                branches.append(self._join(part, (*within, ""), is_top=False))
+        return branches
+
+
+def close_objects(written: Any) -> Any:
+    """Return a schema that was written with objects that take no other names, as strict mode wants it."""
+    if isinstance(written, list):
+        return [close_objects(each) for each in written]
+    if not isinstance(written, dict):
+        return written
+    closed = dict(written)
+    for key in {"items", "anyOf"} & written.keys():
+        closed[key] = close_objects(written[key])
+    if written.get("type") == "object" and "properties" in written:
+        closed["properties"] = {name: close_objects(part) for name, part in written["properties"].items()}
+        closed.setdefault("required", [])
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _write_text(part: Part) -> Json:
+    written: Json = {"type": "string"}
+    values = parts.list_enum_texts(part)
+    if values:
+        written["enum"] = values
+    if part.get("format") in KEPT_FORMATS:
+        written["format"] = part["format"]
+    return written
+
+
+def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
+    """Return the alternatives, each once, without any that only holds others.
+
+    No other key may be next to ``anyOf``, so the description of them all is in the first.
+    """
+    flat: list[Json] = []
+    for each in alternatives:
+        for inner in each.get("anyOf", (each,)):
+            if inner not in flat:
+                flat.append(inner)
+    first, *others = flat
+    if first.get("description"):
+        description = " ".join(filter(None, [end_sentence(description), first["description"]]))
+    first = parts.add_description(first, description)
+    return {"anyOf": [first, *others]} if others else first
+
+
+def _join_alternatives(part: Json, alternatives: Sequence[Part], *, is_object: bool) -> Json:
+    """Return a part with the arguments of its alternatives, and in words which of them belong together.
+
+    What all alternatives require is required.
+    """
+    joined = part
+    for each in alternatives if is_object else ():
+        joined = parts.unite_parts(joined, each, optional=True)
+    required = [set(parts.list_required(each)) for each in alternatives]
+    always_required = set.intersection(*required) if required else set()
+    joined["required"] = [*parts.list_required(joined), *sorted(always_required)]
+    choices = [" and ".join(sorted(names - always_required)) for names in required if names - always_required]
+    if len(choices) > 1:
+        sentence = f"Give one of: {'; or '.join(choices)}."
+        joined["description"] = f"{joined.get('description') or ''} {sentence}".strip()
+    return joined
