@@ -1,8 +1,8 @@
-"""CommonMark as Telegram shows it: a walk over the parser's tokens, which writes text and notes its entities.
+"""CommonMark as Telegram shows it: a writer walks over the parser's tokens, and writes text with entities.
 
 Model text is hostile. Pictures and links into the app itself are taken out, because both can carry data away.
-Nothing else that was written is hidden: tags, formulas, spoilers, titles and the definitions of references
-are text, and so is what is nested deeper than anyone reads.
+Nothing else that was written is hidden: tags, formulas, spoilers, titles and definitions of references stay
+as text, and so does what is nested more than `DEEPEST_LEVEL` deep.
 """
 
 import re
@@ -19,16 +19,17 @@ from bot.channels.tables import bound_links, is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import Rich, drop_halves, keep_harmless, utf16_len, web_link
 
-DEEPEST_LEVEL = 16  # of blocks in blocks; a list is two
-MAX_ENTITIES = 2000  # twenty full messages
-MAX_LINK_CHARS = 300  # of its words; no one reads on to where it leads
-MAX_GROWTH = 4  # characters shown for one that was written; more only in wide tables of empty cells
-_TOO_DEEP = "too_deep"
+DEEPEST_LEVEL = 16  # of blocks in blocks; a list counts as two
+MAX_ENTITIES = 2000  # enough for twenty full messages
+MAX_LINK_CHARS = 300  # of a link's text; no one would see where a longer one leads
+MAX_GROWTH = 4  # shown characters for each written one; only wide tables of empty cells have more
+_TOO_DEEP = "too_deep"  # the type of a token, by our own rule of the parser
 _PICTURE = "▣"
 _RULE = "—" * 8
 _BULLET = "•"
 _INDENT = "  "
-_TASK = re.compile(r"\[([ xX])\](?=\s)")
+_OPEN_TASK, _DONE_TASK = "☐", "☑"
+_CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")
 _LANGUAGE = re.compile(r"[\w.+#-]{1,40}")
 _UNDERLINED = ("h1", "h2")
 _STYLES = {
@@ -41,30 +42,30 @@ _STYLES = {
 def from_markdown(markdown: str) -> Rich:
     """Render CommonMark, finished or cut off anywhere.
 
-    Falls back to the text as it was written where that would make much more of it, or too many entities.
+    Where the result would be much longer than the text, or have too many entities, it is the text as written.
     """
     source = clean_prose(drop_halves(markdown))
-    bare = Rich(keep_harmless(source))
+    as_written = Rich(keep_harmless(source))
     if is_too_wide(source):
-        return bare
+        return as_written
     laid_out = lay_out_tables(source)
     if len(laid_out) > MAX_GROWTH * len(source) + TEXT_UNITS:
-        return bare
+        return as_written
     try:
         tokens = _PARSER.parse(laid_out)
     except Exception:  # noqa: BLE001 - whatever the parser stumbles on, people still get the words
-        return bare
+        return as_written
     lines = laid_out.split("\n")
-    walk = _Walk(lines)
-    walk.write_blocks([token for block in _split_blocks(tokens, lines) for token in block])
-    made = walk.finish()
-    if len(made.entities) > MAX_ENTITIES:
-        return bare
-    return made
+    writer = _Writer(lines)
+    writer.write_blocks([token for block in _split_blocks(tokens, lines) for token in block])
+    rendered = writer.finish()
+    if len(rendered.entities) > MAX_ENTITIES:
+        return as_written
+    return rendered
 
 
-def _take_rest(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
-    """Take what is nested too deep: the parser itself would drop it without a word."""
+def _keep_too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
+    """Make one token of all that is nested too deep; the parser itself would drop it."""
     if state.level < DEEPEST_LEVEL:
         return False
     if silent:
@@ -78,9 +79,9 @@ def _take_rest(state: StateBlock, start: int, end: int, silent: bool) -> bool:  
 
 
 def _make_parser() -> MarkdownIt:
-    """Make a parser without tags and references: they hide what was written."""
+    """Make a parser that knows no HTML and no definitions of references, so that people see both."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").disable("reference")
-    parser.block.ruler.before("code", _TOO_DEEP, _take_rest)
+    parser.block.ruler.before("code", _TOO_DEEP, _keep_too_deep)
     return bound_links(parser)
 
 
@@ -88,47 +89,55 @@ _PARSER = _make_parser()
 
 
 def _split_blocks(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Sequence[Token]]:
-    """Yield the blocks of a text; one in which something is too deep as it was written."""
+    """Yield the tokens of each top block. A block with something too deep in it is one token, as written."""
     begin = 0
-    for at, token in enumerate(tokens):
-        if token.level or token.nesting > 0:
+    for index, token in enumerate(tokens):
+        is_end_of_block = token.level == 0 and token.nesting <= 0
+        if not is_end_of_block:
             continue
-        block, begin = tokens[begin : at + 1], at + 1
-        if any(each.type == _TOO_DEEP for each in block) and (place := block[0].map):
-            written = "\n".join(lines[place[0] : place[1]]).rstrip()
-            yield [Token(_TOO_DEEP, "", 0, map=place, content=written)]
+        block = tokens[begin : index + 1]
+        begin = index + 1
+        is_too_deep = any(inner.type == _TOO_DEEP for inner in block)
+        place = block[0].map
+        if is_too_deep and place:
+            as_written = "\n".join(lines[place[0] : place[1]]).rstrip()
+            yield [Token(_TOO_DEEP, "", 0, map=place, content=as_written)]
         else:
             yield block
 
 
 @dataclass
 class _List:
-    """A list that is being written; ``number`` is that of its next item, None for bullets."""
+    """A list that is being written."""
 
-    number: int | None
-    begun: bool = False
+    number: int | None  # of its next item; None for bullets
+    has_items: bool = False
 
 
 @dataclass
-class _Walk:
-    """Writes the tokens of a text whose lines are ``lines``."""
+class _Writer:
+    """A text that is being written from tokens. ``lines`` are those of its source."""
 
     lines: Sequence[str]
     _parts: list[str] = field(default_factory=list)
-    _units: int = 0
+    _units: int = 0  # in all parts; offsets of entities are counted in them
     _entities: list[MessageEntity] = field(default_factory=list)
-    _lists: list[_List] = field(default_factory=list)
-    _quotes: int = 0
-    _quote_begin: int | None = None
-    _at_marker: bool = False  # the marker of an item is written, and nothing of the item
-    _open: list[int] = field(default_factory=list)  # where the styles that are open begin
-    _links: list[tuple[Token, int]] = field(default_factory=list)  # open ones, with how many parts are before
+    _lists: list[_List] = field(default_factory=list)  # open ones, from the outermost
+    _quotes: int = 0  # open ones
+    _quote_offset: int | None = None  # of the first text in the outermost open quote
+    _is_after_marker: bool = False  # an item has its marker, and no text yet
+    _style_offsets: list[int] = field(default_factory=list)  # of the beginnings of open styles
+    _links: list[tuple[Token, int]] = field(
+        default_factory=list
+    )  # open ones, with the number of parts before
 
     def finish(self) -> Rich:
-        return Rich(keep_harmless("".join(self._parts)), tuple(sorted(self._entities, key=_order)))
+        """Return the text with its entities, from the first; of those that begin together the longest."""
+        entities = sorted(self._entities, key=lambda entity: (entity.offset, -entity.length))
+        return Rich(keep_harmless("".join(self._parts)), tuple(entities))
 
     def write_blocks(self, tokens: Sequence[Token]) -> None:
-        for at, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             match token.type:
                 case "bullet_list_open":
                     self._lists.append(_List(None))
@@ -137,7 +146,7 @@ class _Walk:
                 case "bullet_list_close" | "ordered_list_close":
                     self._lists.pop()
                 case "list_item_open":
-                    self._begin_item(token, tokens[at + 1 : at + 3])
+                    self._begin_item(token, tokens[index + 1 : index + 3])
                 case "blockquote_open":
                     self._quotes += 1
                 case "blockquote_close":
@@ -146,7 +155,7 @@ class _Walk:
                     self._write_block(token)
 
     def _write_block(self, token: Token) -> None:
-        """Write a block that holds no others, or a part of one."""
+        """Write a token of a block that holds no other blocks."""
         match token.type:
             case "paragraph_open":
                 self._begin_block(token)
@@ -154,7 +163,7 @@ class _Walk:
                 self._write_inline(token.children or ())
             case "heading_open":
                 self._begin_block(token)
-                self._open.append(self._units)
+                self._style_offsets.append(self._units)
             case "heading_close":
                 self._end_heading(token)
             case "fence" | "code_block":
@@ -168,74 +177,83 @@ class _Walk:
     def _write(self, text: str) -> None:
         if not text:
             return
-        if self._quotes and self._quote_begin is None:
-            self._quote_begin = self._units
-        self._at_marker = False
+        if self._quotes and self._quote_offset is None:
+            self._quote_offset = self._units
+        self._is_after_marker = False
         self._parts.append(text)
         self._units += utf16_len(text)
 
-    def _style(self, kind: str, begin: int, url: str | None = None, language: str | None = None) -> None:
-        if self._units > begin:
-            self._entities.append(MessageEntity(kind, begin, self._units - begin, url=url, language=language))
+    def _write_space(self, space: str) -> None:
+        """Write line ends or an indent. A quote that is open begins only with its first text."""
+        self._parts.append(space)
+        self._units += len(space)
 
-    def _begin_line(self, token: Token) -> None:
-        """End the line before, with a blank one where there was one."""
-        if not self._parts:
-            return
-        before = self.lines[token.map[0] - 1] if token.map and token.map[0] else "-"
-        self._separate("\n" if before.strip(" \t>") or len(self._lists) > 1 else "\n\n")
-
-    def _separate(self, text: str) -> None:
-        """Write what belongs to no quote that begins here."""
-        self._parts.append(text)
-        self._units += len(text)
+    def _add_entity(
+        self, kind: str, offset: int, *, url: str | None = None, language: str | None = None
+    ) -> None:
+        """Add an entity from an offset to the end of what is written; none over an empty text."""
+        length = self._units - offset
+        if length > 0:
+            self._entities.append(MessageEntity(kind, offset, length, url=url, language=language))
 
     def _begin_block(self, token: Token, *, indented: bool = True) -> None:
-        if self._at_marker and indented:
+        """Begin a block on a line of its own; the first block of an item is in the line of its marker."""
+        if self._is_after_marker and indented:
             return
         if self._lists and self._parts:
-            self._separate("\n" + _INDENT * len(self._lists) * indented)
+            indent = _INDENT * len(self._lists) if indented else ""
+            self._write_space(f"\n{indent}")
         else:
             self._begin_line(token)
 
-    def _begin_item(self, token: Token, first: Sequence[Token]) -> None:
+    def _begin_line(self, token: Token) -> None:
+        """Begin a line, after a blank one if the source has one there; inner lists have none."""
+        if not self._parts:
+            return
+        first_line = token.map[0] if token.map else 0
+        is_below_blank_line = first_line > 0 and not self.lines[first_line - 1].strip(" \t>")
+        is_in_inner_list = len(self._lists) > 1
+        self._write_space("\n\n" if is_below_blank_line and not is_in_inner_list else "\n")
+
+    def _begin_item(self, token: Token, first_tokens: Sequence[Token]) -> None:
         current = self._lists[-1]
-        marker = _BULLET
-        if current.number is not None:
-            marker = f"{current.number}."
-            current.number += 1
-        elif task := _task_of(first):
-            marker = "☐" if task[1] == " " else "☑"
-        if current.begun:
-            self._separate("\n")
+        if current.has_items:
+            self._write_space("\n")
         else:
             self._begin_line(token)
-        current.begun = True
-        self._separate(_INDENT * (len(self._lists) - 1))
+        current.has_items = True
+        self._write_space(_INDENT * (len(self._lists) - 1))
+        if current.number is None:
+            marker = _take_checkbox(first_tokens) or _BULLET
+        else:
+            marker = f"{current.number}."
+            current.number += 1
         self._write(f"{marker} ")
-        self._at_marker = True
+        self._is_after_marker = True
 
     def _end_quote(self) -> None:
         self._quotes -= 1
-        if not self._quotes and self._quote_begin is not None:  # quotes do not nest in Telegram
-            self._style(MessageEntity.BLOCKQUOTE, self._quote_begin)
-            self._quote_begin = None
+        if not self._quotes and self._quote_offset is not None:  # Telegram has no quotes in quotes
+            self._add_entity(MessageEntity.BLOCKQUOTE, self._quote_offset)
+            self._quote_offset = None
 
     def _end_heading(self, token: Token) -> None:
-        begin = self._open.pop()
-        self._style(MessageEntity.BOLD, begin)
+        offset = self._style_offsets.pop()
+        self._add_entity(MessageEntity.BOLD, offset)
         if token.tag in _UNDERLINED:
-            self._style(MessageEntity.UNDERLINE, begin)
+            self._add_entity(MessageEntity.UNDERLINE, offset)
 
     def _write_code(self, token: Token) -> None:
+        """Write a code block; what the line above it says, unless that is just a language, is text."""
         info = token.info.strip()
-        language = _LANGUAGE.match(info)
+        found = _LANGUAGE.match(info)
+        language = found[0] if found else None
         self._begin_block(token, indented=False)
-        if language is None or language[0] != info:
-            self._write(f"{info}\n" if info else "")
-        begin = self._units
+        if info and language != info:
+            self._write(f"{info}\n")
+        offset = self._units
         self._write(token.content.removesuffix("\n"))
-        self._style(MessageEntity.PRE, begin, language=language[0] if language else None)
+        self._add_entity(MessageEntity.PRE, offset, language=language)
 
     def _write_inline(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
@@ -243,15 +261,15 @@ class _Walk:
                 case "softbreak" | "hardbreak":
                     self._write("\n" + _INDENT * len(self._lists))
                 case "code_inline":
-                    begin = self._units
+                    offset = self._units
                     self._write(token.content)
-                    self._style(MessageEntity.CODE, begin)
+                    self._add_entity(MessageEntity.CODE, offset)
                 case "strong_open" | "em_open" | "s_open":
-                    self._open.append(self._units)
+                    self._style_offsets.append(self._units)
                 case "strong_close" | "em_close" | "s_close":
-                    self._style(_STYLES[token.tag], self._open.pop())
+                    self._add_entity(_STYLES[token.tag], self._style_offsets.pop())
                 case "link_open":
-                    self._open.append(self._units)
+                    self._style_offsets.append(self._units)
                     self._links.append((token, len(self._parts)))
                 case "link_close":
                     self._end_link(*self._links.pop())
@@ -262,12 +280,14 @@ class _Walk:
                 case _:
                     self._write(token.content)
 
-    def _end_link(self, opened: Token, before: int) -> None:
-        begin, words = self._open.pop(), "".join(self._parts[before:])
-        address = str(opened.attrs.get("href", ""))
-        if web_link(address) and len(words) <= MAX_LINK_CHARS and not misleads(words, address):
-            self._style(MessageEntity.TEXT_LINK, begin, url=address)
-        self._write_title(opened)
+    def _end_link(self, link: Token, parts_before: int) -> None:
+        """Make a link of its text, unless it leads into the app, or elsewhere than the text says."""
+        offset = self._style_offsets.pop()
+        text = "".join(self._parts[parts_before:])
+        address = str(link.attrs.get("href", ""))
+        if web_link(address) and len(text) <= MAX_LINK_CHARS and not misleads(text, address):
+            self._add_entity(MessageEntity.TEXT_LINK, offset, url=address)
+        self._write_title(link)
 
     def _write_title(self, token: Token) -> None:
         title = token.attrs.get("title")
@@ -275,18 +295,14 @@ class _Walk:
             self._write(f" ({title})")
 
 
-def _task_of(tokens: Sequence[Token]) -> re.Match[str] | None:
-    """Take the box of a task off the text that an item begins with."""
-    paragraph = len(tokens) == 2 and tokens[0].type == "paragraph_open"  # noqa: PLR2004 - and its text
-    first = tokens[1].children[0] if paragraph and tokens[1].children else None
-    if first is not None and first.type == "text":
-        found = _TASK.match(first.content)
-    else:
-        found = None
-    if first is not None and found:
-        first.content = first.content[found.end() :].lstrip()
-    return found
-
-
-def _order(entity: MessageEntity) -> tuple[int, int]:
-    return entity.offset, -entity.length
+def _take_checkbox(tokens: Sequence[Token]) -> str:
+    """Take the box of a task off the text that an item begins with; return its sign, or an empty text."""
+    begins_with_text = len(tokens) == 2 and tokens[0].type == "paragraph_open"  # noqa: PLR2004 - and its text
+    if not begins_with_text or not tokens[1].children:
+        return ""
+    text = tokens[1].children[0]
+    box = _CHECKBOX.match(text.content) if text.type == "text" else None
+    if box is None:
+        return ""
+    text.content = text.content[box.end() :].lstrip()
+    return _OPEN_TASK if box[1] == " " else _DONE_TASK
