@@ -32,7 +32,7 @@ from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, posting, screens, text
-from bot.channels.slack.card import brief, brief_team, render, render_team
+from bot.channels.slack.card import brief, render
 from bot.channels.slack.errors import (
     CONTENTS,
     NO_REPLIES,
@@ -51,6 +51,7 @@ from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
+from bot.channels.slack.team import brief_team, render_team
 from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card

@@ -11,7 +11,16 @@ from bot.channels.base import Lookup, Overview
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import CHOOSING, MORE, REVIEW, SEND_COMMAND, VIEW, action_id, more, value_of
+from bot.channels.slack.buttons import (
+    CHOOSING,
+    MORE,
+    REVIEW,
+    SEND_COMMAND,
+    VIEW,
+    action_id,
+    list_entries,
+    value_of,
+)
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.rows import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
@@ -100,7 +109,7 @@ def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
         label, style = CHOOSE if card.pending else EACH_ROW, "primary" if decide else ""
         return [b.button(label, action_id(CHOOSING), value, style), view_all]
     if decide and Verb.APPROVE in card.verbs:
-        entries = list(more(card, whole=False))
+        entries = list(list_entries(card, whole=False))
         if mine:
             entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
         entries = [*entries[: blocks.OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]

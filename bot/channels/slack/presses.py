@@ -11,8 +11,8 @@ from typing import Any, Self
 from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.slack import blocks as b
+from bot.channels.slack import buttons, screens
 from bot.channels.slack import card as cards
-from bot.channels.slack import screens
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
 from bot.channels.slack.forms import blocks_of, read_form
@@ -41,11 +41,11 @@ _TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
 _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
-_VIEW_VERBS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
-_READING_VERBS = _VIEW_VERBS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
+_VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
+_READING_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
 _ASKING_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 _MODAL_VERBS = (
-    _READING_VERBS | _ASKING_VERBS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+    _READING_VERBS | _ASKING_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
 )
 
 
@@ -130,7 +130,7 @@ class SlackPresses:
                     words = _OUTSIDER_TEXT
                 else:
                     words = await self.threads.handle_press(place)
-            elif click.verb == cards.SEND_COMMAND and place is None:
+            elif click.verb == buttons.SEND_COMMAND and place is None:
                 words = await self._send_command(click)
             elif choice and place is not None:
                 words = await self._submit_choice(click, choice, place)
@@ -184,7 +184,7 @@ class SlackPresses:
 
     async def _carry_out(self, click: Click) -> str:
         """Carry out a press, and return the reply for the person; empty where the card shows it."""
-        proposal_id, round_ = cards.parse_value(click.value)
+        proposal_id, round_ = buttons.parse_value(click.value)
         actor = await self._actor(click)
         together = not click.in_modal
         card, at = await self._find_card(proposal_id, actor, click.at, click.ref, together=together)
@@ -192,16 +192,16 @@ class SlackPresses:
             return NOT_HERE
         verb = click.verb
         if verb == Verb.APPROVE and card.pending and not cards.render(card).whole:
-            verb = cards.REVIEW  # a card that does not show everything approves through "View all" only
+            verb = buttons.REVIEW  # a card that does not show everything approves through "View all" only
         if verb == Verb.APPROVE_STEPS and (at is None or not cards.render(card).whole):
-            verb = cards.REVIEW_STEPS
+            verb = buttons.REVIEW_STEPS
         if verb in _MODAL_VERBS:
             return await self._open_modal(click, actor, card, verb)
         if verb == Verb.APPROVE_ALL:
             if card.group is None:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
             if card.batch and round_ == card.round and not cards.render(card).whole:
-                return await self._open_modal(click, actor, card, cards.VIEW)
+                return await self._open_modal(click, actor, card, buttons.VIEW)
             to_read = await self._list_to_read(card.group, actor, at) if round_ == card.group.round else []
             if to_read:
                 submit = f"Approve all {len(to_read)}"
@@ -262,19 +262,19 @@ class SlackPresses:
                 review = _review_batch(card, subject, verb, may=may)
             elif verb not in _VIEW_VERBS:
                 review = screens.row(card, subject, may_approve=may)
-            elif verb == cards.REVIEW_STEPS and card.kind.has_steps:
-                review = screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
+            elif verb == buttons.REVIEW_STEPS and card.kind.has_steps:
+                review = screens.review_steps(card, subject, buttons.describe_steps(card), may_approve=may)
             else:
                 review = screens.review(card, subject, may_approve=may)
             return await self._show_modal(click, review.view, review.file, card.tool_name)
-        if verb == cards.CONTEXT_SHOWN:
+        if verb == buttons.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)
             if words is None:
                 return NOT_YOURS
             return await self._show_modal(click, screens.context(words, subject))
         if verb == Verb.SIMILAR:
             return await self._open_grant_form(click, actor, card)
-        requested = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
+        requested = Verb.DECLINE if verb == buttons.DECLINE_REASON else Verb(verb)
         if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, requested):
             reason = "You may not decide this one." if card.pending else "It is no longer open."
             return f"{reason} {_NOT_AFFECTED_TEXT}"
@@ -402,7 +402,7 @@ class SlackPresses:
 
 
 def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
-    if verb == cards.CHOOSING:
+    if verb == buttons.CHOOSING:
         return screens.choose(card, subject)
     may_approve = may and Verb.APPROVE_ALL in card.verbs
     submit = card.button(Verb.APPROVE_ALL).label if may_approve else ""

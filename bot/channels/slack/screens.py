@@ -15,7 +15,8 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import CONTEXT_SHOWN, batch_rows, value_of
+from bot.channels.slack.buttons import CONTEXT_SHOWN, value_of
+from bot.channels.slack.change import render_batch_rows
 from bot.channels.slack.forms import inputs
 from bot.domain.batches import Picked, format_split_label
 from bot.domain.cards import Card, number_texts, whole_text
@@ -147,7 +148,7 @@ def choose(card: Card, subject: ModalSubject) -> Review:
     choosable, shown, some_cut = Picked.all_of(card).places, list[Block](), False
     for start in range(0, len(rows), _ROWS_PER_CHECKBOXES):
         end = min(start + _ROWS_PER_CHECKBOXES, len(rows))
-        lines, cut = batch_rows(rows[start:end], _ROWS_UNITS, start + 1)
+        lines, cut = render_batch_rows(rows[start:end], _ROWS_UNITS, start + 1)
         shown += b.rich(lines)
         some_cut = some_cut or cut
         places = [place for place in range(start, end) if place in choosable]

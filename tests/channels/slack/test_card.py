@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bot.channels.base import Overview
 from bot.channels.slack import screens
-from bot.channels.slack.card import brief, parse_value, render
+from bot.channels.slack.buttons import parse_value
+from bot.channels.slack.card import brief, render
 from bot.channels.slack.home import view as home_view
 from bot.channels.slack.screens import ModalSubject
 from bot.domain import kinds

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.slack.card import brief_team, render, render_team
+from bot.channels.slack.card import render
 from bot.channels.slack.screens import ModalSubject, make_words_form, review_steps
+from bot.channels.slack.team import brief_team, render_team
 from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address

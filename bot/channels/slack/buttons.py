@@ -1,0 +1,216 @@
+"""The buttons of a card: what each says, asks first, and carries. Pure.
+
+A button's action id is its verb, its value the proposal's id and round. On a card that was cut, Approve opens
+"View all" first.
+"""
+
+from collections.abc import Iterator
+
+from bot.channels.slack import blocks
+from bot.channels.slack.blocks import Block
+from bot.domain.cards import Card
+from bot.domain.plans import Plan
+from bot.domain.verbs import (
+    BUTTONS,
+    CHOICES,
+    CHOOSE,
+    DETAILS,
+    EACH_ROW,
+    VIEW_ALL,
+    Look,
+    Needs,
+    Verb,
+    with_reason,
+)
+
+# action ids and menu entries next to those of the verbs
+REVIEW = "review"  # opens "View all", whose submit approves
+VIEW = "view"
+SEND_COMMAND = "command"  # in App Home: sends the command that its value is
+REVIEW_STEPS = "review_steps"  # opens "View all", whose submit approves a plan with its steps
+DECLINE_REASON = "decline_reason"
+CONTEXT_SHOWN = "context"  # opens the messages that led to the proposal
+CHOOSING = "choose"  # opens the rows of a batch, to pick some
+MORE = "nod:more"
+
+_BATCH_QUESTIONS = {
+    Verb.DECLINE_ALL: "None of these rows runs.",
+    Verb.STOP_ALL: "Rows that are running finish. The rest is withdrawn.",
+    Verb.UNDO_ALL: "",
+}
+"""The question before a press counts for all rows of a batch."""
+_WORDED_VERBS = frozenset(
+    verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
+)
+_BUTTON_VERBS = frozenset({*CHOICES, *_WORDED_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+"""Verbs with a button on the card; App Home has them in a menu."""
+_PLACED_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
+"""Verbs with a button that need no input. Other verbs without input are in the menu."""
+_ENDED_VERBS = {
+    Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
+    Verb.STOP: ("danger", "What it has done so far stays done."),
+    Verb.UNDO: ("", ""),
+}
+"""Verbs of a resolved card: the style of the button, and the question before a press counts."""
+
+
+def action_id(verb: str) -> str:
+    return f"nod:{verb}"
+
+
+def value_of(card: Card) -> str:
+    return f"{card.proposal_id}:{card.round}"
+
+
+def parse_value(value: str) -> tuple[str, int]:
+    """Parse a button's value into proposal id and round. Raises ValueError for one that is not Nod's."""
+    proposal_id, colon, round_ = value.rpartition(":")
+    if not (colon and proposal_id and round_.isdecimal()):
+        raise ValueError("this button is not one of ours")
+    return proposal_id, int(round_)
+
+
+def make_pending_buttons(card: Card, *, whole: bool) -> list[Block]:
+    """Return the buttons of an open card, the ⋯ menu last. ``whole``: the card shows everything."""
+    value = value_of(card)
+    if card.batch:
+        return list(_make_batch_buttons(card, value, whole=whole))
+    buttons = []
+    if Verb.FOR_REAL in card.verbs and Verb.APPROVE not in card.verbs:  # a press of it shows everything first
+        style = "danger" if card.button(Verb.FOR_REAL).look is Look.DANGER else ""
+        buttons.append(_make_button(card, Verb.FOR_REAL, value, style))
+    buttons += [_make_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
+    if Verb.APPROVE in card.verbs:
+        buttons.append(_make_approve_button(card, value, whole=whole))
+    if Verb.DECLINE in card.verbs:
+        buttons.append(_make_button(card, Verb.DECLINE, value))
+    buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _WORDED_VERBS]
+    if Verb.APPROVE_STEPS in card.verbs:
+        label, verb = choose_steps_button(card, whole=whole)
+        buttons.append(blocks.button(label, action_id(verb), value, confirm=describe_steps(card)))
+    if Verb.EDIT in card.verbs:
+        buttons.append(_make_button(card, Verb.EDIT, value))
+    options = _list_menu_options(card, value, whole=whole)
+    if options:
+        buttons.append(blocks.overflow(MORE, options))
+    return buttons
+
+
+def _list_menu_options(card: Card, value: str, *, whole: bool) -> list[tuple[str, str]]:
+    """Return what has no button, as label and value, and *View all* unless Approve opens it."""
+    approve_opens_view = Verb.APPROVE in card.verbs and not whole
+    views = [] if approve_opens_view else [(VIEW_ALL, f"{VIEW}:{value}")]
+    entries = list_entries(card, whole=whole)
+    options = [entry for entry in entries if entry[1].partition(":")[0] not in _BUTTON_VERBS]
+    room = blocks.OVERFLOW_OPTIONS - len(views)
+    if len(options) > room:  # a command can extend the time, too
+        options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
+    return [*options[:room], *views]
+
+
+def _make_approve_button(card: Card, value: str, *, whole: bool) -> Block:
+    """Return the button that approves; on a card that was cut it opens "View all"."""
+    approve = card.button(Verb.APPROVE)
+    style = "danger" if approve.look is Look.DANGER else "primary"
+    if whole:
+        return blocks.button(approve.label, action_id(Verb.APPROVE), value, style, sure=approve.sure)
+    label = "View all, then answer" if card.kind.is_answer else "View all, then approve"
+    if card.kind.has_steps:
+        label = f"{label} plan"
+    return blocks.button(label, action_id(REVIEW), value, style)
+
+
+def _make_batch_buttons(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
+    """Yield the buttons of a batch."""
+    if Verb.APPROVE_ALL in card.verbs:
+        label = card.button(Verb.APPROVE_ALL).label if whole else "View all, then approve"
+        yield blocks.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
+    if Verb.APPROVE_ALL in card.verbs or Verb.DECLINE_ALL in card.verbs:
+        yield blocks.button(CHOOSE, action_id(CHOOSING), value)
+    for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL):
+        if verb in card.verbs:
+            style = "danger" if verb is Verb.STOP_ALL else ""
+            yield _make_button(card, verb, value, style, _BATCH_QUESTIONS[verb])
+    yield blocks.overflow(MORE, [(VIEW_ALL, f"{VIEW}:{value}")])
+
+
+def _make_button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
+    button = card.button(action)
+    sure = None if confirm else button.sure
+    return blocks.button(button.label, action_id(action), value, style, confirm, sure)
+
+
+def list_entries(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Yield the entries of the ⋯ menu as label and value; ``whole``: the card shows everything."""
+    value = value_of(card)
+    if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
+        yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
+    yield from _list_verb_entries(card, value, Needs.WORDS)
+    if Verb.APPROVE_STEPS in card.verbs:
+        label, steps = choose_steps_button(card, whole=whole)
+        yield label, f"{steps}:{value}"
+    if Verb.FOR_REAL in card.verbs and Verb.APPROVE in card.verbs:
+        yield card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}"
+    if Verb.SIMILAR in card.verbs:
+        label = card.button(Verb.SIMILAR).label if whole else "View all, then approve similar"
+        yield label, f"{Verb.SIMILAR}:{value}"
+    yield from _list_verb_entries(card, value, Needs.NOTHING)
+
+
+def _list_verb_entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
+    for verb in card.verbs:
+        if verb not in _PLACED_VERBS and card.button(verb).needs is needs:
+            yield card.button(verb).label, f"{verb}:{value}"
+
+
+def choose_steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
+    """Return the label and the verb of the button that approves a plan with its steps."""
+    if whole:
+        return card.button(Verb.APPROVE_STEPS).label, Verb.APPROVE_STEPS
+    return "View all, then approve plan and its steps", REVIEW_STEPS
+
+
+def describe_steps(card: Card) -> str:
+    """Describe in a sentence or two the effect of approving a plan with its steps."""
+    names = ", ".join(Plan.of(card.arguments).tools) or "no tools"
+    return (
+        f"{card.teammate or 'The teammate'} may then use what its steps name without asking, until it ends: "
+        f"{names}. What cannot be undone still asks."
+    )
+
+
+def make_resolved_buttons(card: Card) -> list[Block]:
+    """Return the buttons of a card that was decided, such as *Retry* and *Undo*."""
+    value = value_of(card)
+    if not card.batch:
+        verbs = [verb for verb in _ENDED_VERBS if verb in card.verbs]
+        return [_make_button(card, verb, value, *_ENDED_VERBS[verb]) for verb in verbs]
+    verbs = [verb for verb in card.verbs if verb in _BATCH_QUESTIONS]
+    buttons = [_make_button(card, verb, value, "", _BATCH_QUESTIONS[verb]) for verb in verbs]
+    if card.batch.offers:
+        buttons.append(blocks.button(EACH_ROW, action_id(CHOOSING), value))
+    return buttons
+
+
+def make_details_button(card: Card) -> Block:
+    return blocks.button(DETAILS, action_id(VIEW), value_of(card))
+
+
+def make_group_buttons(card: Card) -> list[Block]:
+    """Return the buttons that decide all open changes of an answer, above the first of its cards."""
+    if card.group is None:
+        return []
+    value = f"{card.proposal_id}:{card.group.round}"
+    question = f"This is for all {card.group.open} open changes of this answer; each has its own card."
+    buttons = []
+    if Verb.APPROVE_ALL in card.verbs:
+        approve_question = question
+        excluded = card.group.alone
+        if excluded:
+            which = "it" if excluded == 1 else "each"
+            approve_question += f" {excluded} can't be undone: approve {which} there."
+        approve_question += " What a card could not show in full is shown to you first."
+        buttons.append(_make_button(card, Verb.APPROVE_ALL, value, "primary", approve_question))
+    if Verb.DECLINE_ALL in card.verbs:
+        buttons.append(_make_button(card, Verb.DECLINE_ALL, value, "", question))
+    return buttons

@@ -1,0 +1,168 @@
+"""The change of a proposal as lines of rich text: its fields, the rows of a batch, the steps of a plan. Pure.
+
+Each function keeps to a number of Slack's units (`text.width`), and says if it cut something.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bot.channels.card_text import row_sign
+from bot.channels.slack import text
+from bot.channels.slack.blocks import BLANK, ContextLine, Run
+from bot.domain.cards import BatchRow, Card
+from bot.domain.diffs import diff
+from bot.domain.plans import PlanLine
+from bot.domain.proposals import REMOVED, PreviewField
+
+INLINE_UNITS = 120  # a longer value has lines of its own
+_MAX_FIELDS = 20
+_ALL_VALUES_UNITS = 4000  # for all values of the change together
+_MAX_VALUE_UNITS = 1500
+_MIN_VALUE_UNITS = 100
+_SUBJECT_UNITS = 300  # of a row
+_BATCH_UNITS = 6000  # for all rows of a batch together
+
+
+class Excerpt(NamedTuple):
+    """Lines of a text, and True if some of it was cut."""
+
+    lines: list[ContextLine]
+    is_cut: bool
+
+
+def render_change(card: Card) -> Excerpt:
+    """Return the steps of a plan, or the fields of any other change."""
+    steps = card.outline
+    if steps:
+        return _render_plan(steps)
+    fields = card.shown_fields[:_MAX_FIELDS]
+    room = _share_room(2 * len(fields))  # an old and a new value each
+    lines: list[ContextLine] = []
+    is_cut = False
+    for field in fields:
+        excerpt = render_field(field, room)
+        lines += excerpt.lines
+        is_cut = is_cut or excerpt.is_cut
+    missing = len(card.shown_fields) - len(fields)
+    if missing:
+        lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
+    return Excerpt(lines, is_cut or missing > 0)
+
+
+def _share_room(values: int) -> int:
+    """Return the units for each of so many values."""
+    share = _ALL_VALUES_UNITS // max(1, values)
+    return min(_MAX_VALUE_UNITS, max(_MIN_VALUE_UNITS, share))
+
+
+def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
+    """Return a numbered list of steps, each with its tools."""
+    room = _share_room(len(plan_lines))
+    lines, is_cut = [], False
+    for plan_line in plan_lines:
+        words, are_words_cut = text.cut(plan_line.text, room)
+        mark, is_mark_cut = text.cut(plan_line.mark, room)
+        is_cut = is_cut or are_words_cut or is_mark_cut
+        runs = [Run(words or BLANK)]
+        if plan_line.label:
+            runs.insert(0, Run(f"{plan_line.label}: ", "bold"))
+        for name in plan_line.tools:
+            runs += [Run("  "), Run(name, "code")]
+        if mark:
+            runs.append(Run(f"  ({mark})", "italic"))
+        lines.append(ContextLine(tuple(runs), numbered=bool(plan_line.number)))
+    return Excerpt(lines, is_cut)
+
+
+def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first: int = 1) -> Excerpt:
+    """Return the rows of a batch within ``room`` units, numbered from ``first``.
+
+    A row has its subject, and its differences or its outcome.
+    """
+    lines: list[ContextLine] = []
+    used_units, is_cut = 0, False
+    for position, row in enumerate(rows):
+        excerpt = _render_row(first + position, row, room)
+        used_units += sum(line.width for line in excerpt.lines)
+        if used_units > room:
+            missing = len(rows) - position
+            lines.append(ContextLine((Run(f"… [{missing} more rows]", "italic"),)))
+            return Excerpt(lines, is_cut=True)
+        lines += excerpt.lines
+        is_cut = is_cut or excerpt.is_cut
+    return Excerpt(lines, is_cut)
+
+
+def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
+    subject, is_cut = text.cut(text.link_text(row.about) or BLANK, _SUBJECT_UNITS)
+    head = [Run(f"{number}. {row_sign(row)}"), Run(subject, "bold" if row.card.pending else "")]
+    if not row.card.pending:
+        fault = text.cut(f": {row.fault}", INLINE_UNITS)[0] if row.fault else ""
+        return Excerpt([ContextLine((*head, Run(fault)))], is_cut)
+    below: list[ContextLine] = []
+    for field in row.fields:
+        excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // 4))
+        is_cut = is_cut or excerpt.is_cut
+        if len(excerpt.lines) == 1:
+            head += [Run(" · "), *excerpt.lines[0].runs]
+        else:
+            below += excerpt.lines
+    notes = [Run(f" · {text.cut(note, INLINE_UNITS)[0]}", "italic") for note in row.notes]
+    return Excerpt([ContextLine((*head, *notes)), *below], is_cut)
+
+
+def render_field(field: PreviewField, room: int) -> Excerpt:
+    """Return one field of the change, with at most ``room`` units for each of its values.
+
+    Short values are in one line, old and new texts of several lines as their difference.
+    """
+    name, is_name_cut = text.cut(field.field or BLANK, 60)
+    old, is_old_cut = _cut_value(field.old_value, room)
+    new, is_new_cut = _cut_value(field.new_value, room)
+    label = Run(f"{name}: ", "bold")
+    is_cut = is_name_cut or is_old_cut or is_new_cut
+    if _fits_inline(old) and _fits_inline(new):
+        return Excerpt([ContextLine((label, *_write_inline(old, new)))], is_cut)
+    difference = diff(field.old_value, field.new_value)
+    if difference is not None:
+        shown, is_difference_cut = text.cut(difference, 2 * room)
+        lines = [ContextLine((label,)), ContextLine((Run(shown),), preformatted=True)]
+        return Excerpt(lines, is_name_cut or is_difference_cut)
+    if old is None:
+        return Excerpt(_write_block(label, "", new), is_cut)
+    if field.old_value == field.new_value:
+        return Excerpt(_write_block(label, "(unchanged)", new), is_cut)
+    if new is None:
+        return Excerpt(_write_block(label, f"({REMOVED})", old), is_cut)
+    return Excerpt([*_write_block(label, "now", old), *_write_block(label, "will be", new)], is_cut)
+
+
+def _cut_value(value: str | None, room: int) -> tuple[str | None, bool]:
+    if value is None:
+        return None, False
+    return text.cut(value, room)
+
+
+def _fits_inline(value: str | None) -> bool:
+    return value is None or (len(value) <= INLINE_UNITS and "\n" not in value)
+
+
+def _write_block(label: Run, aside: str, value: str | None) -> list[ContextLine]:
+    return [
+        ContextLine((label, Run(aside, "italic"))),
+        ContextLine((Run(value or BLANK),), preformatted=True),
+    ]
+
+
+def _write_inline(old: str | None, new: str | None) -> tuple[Run, ...]:
+    if new is not None:
+        after = Run(new or BLANK)
+    elif old is None:
+        after = Run("(nothing)", "italic")
+    else:
+        after = Run(f"({REMOVED})", "italic")
+    if old is None:
+        return (after,)
+    if old == new:
+        return (after, Run(" (unchanged)", "italic"))
+    return (Run(old or BLANK, "strike"), Run(" → "), after)

@@ -1,0 +1,56 @@
+"""A team as Block Kit blocks: what each teammate does or found. Pure."""
+
+from bot.channels.card_text import team_text
+from bot.channels.slack import blocks, text
+from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.card import SlackCard
+from bot.domain.redaction import redact_text
+from bot.domain.teams import Standing, Teammate, TeamStatus
+
+_MAX_TEAMMATES = 20  # the newest
+_ACTIVITY_UNITS = 300  # for what a teammate does or found
+_TASK_STATUSES = {
+    Standing.WORKING: "in_progress",
+    Standing.DONE: "complete",
+    Standing.FAILED: "error",
+    Standing.STOPPED: "error",
+}
+
+
+def render_team(status: TeamStatus) -> SlackCard:
+    """Return a team as a plan block, with a task card for each teammate."""
+    tasks = [_render_task(teammate) for teammate in status.teammates[-_MAX_TEAMMATES:]]
+    block = {"type": "plan", "title": text.cut(status.title, blocks.TASK_TITLE)[0], "tasks": tasks}
+    return SlackCard([block], text.escape(status.title), whole=True)
+
+
+def brief_team(status: TeamStatus) -> SlackCard:
+    """Render a team's status in rich text only, for a Slack that refuses the other blocks."""
+    lines = (ContextLine((Run(line),)) for line in team_text(status).splitlines())
+    return SlackCard(blocks.rich(lines), text.escape(status.title), whole=True)
+
+
+def _render_task(teammate: Teammate) -> Block:
+    task: Block = {
+        "type": "task_card",
+        "task_id": teammate.id,
+        "title": _name_teammate(teammate),
+        "status": _TASK_STATUSES[teammate.standing],
+    }
+    has_ended = teammate.standing is not Standing.WORKING
+    activity = _describe_activity(teammate)
+    if activity:
+        task["output" if has_ended else "details"] = blocks.rich(activity)[0]
+    return task
+
+
+def _name_teammate(teammate: Teammate) -> str:
+    plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
+    return text.cut(text.link_text(f"{teammate.name}: {teammate.state}{plan}"), blocks.TASK_TITLE)[0]
+
+
+def _describe_activity(teammate: Teammate) -> list[ContextLine]:
+    activity = text.cut(redact_text(teammate.about), _ACTIVITY_UNITS)[0]
+    if activity.strip():
+        return [ContextLine((Run(activity),))]
+    return []
