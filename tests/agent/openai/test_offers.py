@@ -304,7 +304,10 @@ def test_of_more_tools_than_a_request_takes_those_are_offered_that_people_write_
 
 
 def test_a_blank_description_of_an_argument_hides_none_of_its_facts():
-    schema = {"type": "object", "properties": {"name": {"type": "string", "description": " ", "pattern": "^x"}}}
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "description": " ", "pattern": "^x"}},
+    }
     parameters = offer_tool(ToolSpec("rename", "Rename.", schema)).parameters
     assert parameters is not None
     assert parameters["properties"]["name"]["description"] == "Pattern: ^x"
