@@ -59,6 +59,7 @@ from bot.features.memory.feature import MEMORY
 from bot.features.opinion.feature import OPINION
 from bot.features.paging.feature import PAGING
 from bot.features.people.feature import PEOPLE
+from bot.features.push.feature import PUSH
 from bot.features.requests.feature import REQUESTS
 from bot.features.schedules.feature import SCHEDULES
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
@@ -109,6 +110,7 @@ FEATURES: tuple[Feature, ...] = (
     MCP,
     AGENTS,
     CONNECTIONS,
+    PUSH,
 )
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0

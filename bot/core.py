@@ -104,7 +104,7 @@ def core(
     notices = Notices(channels, database, policies, clock, routes)
     leases = Leases(database, ports.process.id)
     cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
-    turns = Turns(channels, database, cards, clock, notices, leases, routes)
+    turns = Turns(channels, database, cards, clock, notices, leases, routes, hooks.watch_delivery)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
     asking = partial(look_up, channels), partial(time_zone, channels)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, *asking)

@@ -64,6 +64,8 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
 _SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes, as Fernet writes them
+_PUSH_KEY = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?")
+"""32 bytes as base64url: the last of 43 letters carries four bits."""
 _MAX_PORT = 65_535
 _MARK = 4  # characters
 _SHOWN = 60  # characters of a wrong value
@@ -487,6 +489,7 @@ class WebSettings(BaseModel):
     webhook_hosts: Words = ()
     pager_key: SecretStr | None = None
     pager_url: HttpAddress | None = None
+    push_key: SecretStr | None = None
     url: HttpAddress | None = None
     token: SecretStr | None = None
 
@@ -510,6 +513,16 @@ class WebSettings(BaseModel):
             except ValueError:
                 raise ValueError("write base64 after whsec_, or leave out whsec_") from None
         return secret
+
+    @field_validator("push_key")
+    @classmethod
+    def _check_push_key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is None:
+            return None
+        if not _PUSH_KEY.fullmatch(key.get_secret_value()):
+            raise ValueError("write what nod push keys prints")
+        require("Web Push", "push", "http_ece", "py_vapid")
+        return key
 
     @field_validator("http_tokens")
     @classmethod

@@ -116,6 +116,7 @@ _COMMANDS = (
         _SET_UP,
         "Make a key for the secrets in the database; encrypt them again.",
     ),
+    LazyCommand("push", "bot.cli.push", _SET_UP, "Make the key for notifications on devices."),
     LazyCommand("slack", "bot.cli.slack", _SET_UP, "Print what Slack needs to know about Nod."),
 )
 

@@ -37,9 +37,11 @@ class PinnedClient:
         *,
         resolve: Resolve = by_system,
         connector: httpcore2.AsyncNetworkBackend | None = None,
+        seconds: float = SECONDS,
     ) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
         self._resolve = resolve
+        self._seconds = seconds
         self._connector = connector or httpcore2.AnyIOBackend()
 
     async def check(self, url: str) -> None:
@@ -49,14 +51,14 @@ class PinnedClient:
     async def post(self, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> PostAnswer:
         """Send a body. The host is resolved and checked each time."""
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(self._seconds):
                 goal = target(url, self.hosts)
                 pinned = PinnedBackend(await addresses(goal, self._resolve, self.hosts), self._connector)
                 return await _post(goal.url, pinned, headers, body)
         except ToolError as error:
             return PostAnswer(None, error.message)
         except TimeoutError:
-            return PostAnswer(None, f"no answer within {SECONDS:g} s")
+            return PostAnswer(None, f"no answer within {self._seconds:g} s")
         except (
             httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
             httpcore2.UnsupportedProtocol, OSError,

@@ -81,7 +81,19 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
         ("0008", _WAITING | {"shell_run": None, "update_issue": None}),
         *(
             (each, _WAITING | dict.fromkeys(_LATER))
-            for each in ("0009", "0010", "0011", "0012", "0013", "0014", "0015", "0016", "0017")
+            for each in (
+                "0009",
+                "0010",
+                "0011",
+                "0012",
+                "0013",
+                "0014",
+                "0015",
+                "0016",
+                "0017",
+                "0018",
+                "0019",
+            )
         ),
     ],
 )

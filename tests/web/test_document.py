@@ -105,6 +105,7 @@ LISTS = (
     "insights/export",
     "memory",
     "connections",
+    "push",
     "mcp",
 )
 
@@ -188,6 +189,12 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("POST", "/api/connections/confirm", {"digits": "123456"}),
             ("DELETE", "/api/connections", None),
             ("DELETE", "/api/connections/none", None),
+            ("POST", "/api/push/devices", {"endpoint": "x", "keys": {}, "name": "x"}),
+            ("PATCH", "/api/push/devices/none", {"detailed": True}),
+            ("POST", "/api/push/devices/none/test", None),
+            ("DELETE", "/api/push/devices/none", None),
+            ("PUT", "/api/push/quiet", {"begins": "22:00", "ends": "07:00", "zone": "Mars/Phobos"}),
+            ("DELETE", "/api/push/quiet", None),
             ("GET", "/api/audit", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),

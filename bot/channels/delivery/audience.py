@@ -70,7 +70,7 @@ def settle_recipients(
     notified = private | _list_mentioned(session, policy, proposal)
     for watcher in watchers:
         notified |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
-    quiet = _ask_who_is_quiet(session, proposal, sorted(notified))
+    quiet = list_quiet(session, proposal, sorted(notified))
     if quiet and _count_deciders(session, policy, proposal, notified - quiet) < proposal.quorum:
         lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
         quiet = frozenset()
@@ -94,7 +94,7 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
     everyone = Audience(tuple(places), _list_named(session, policy, proposal))
-    quiet = _ask_who_is_quiet(session, proposal, tuple(map(str, (*everyone.places, *everyone.people))))
+    quiet = list_quiet(session, proposal, tuple(map(str, (*everyone.places, *everyone.people))))
     if not quiet:
         return everyone
     rest = Audience(
@@ -152,6 +152,18 @@ def find_admins(policy: Policy) -> list[Address]:
 def find_asker(proposal: Proposal) -> Address:
     """Return the private chat of the account that asked for a proposal."""
     return Address(proposal.requester.channel, proposal.requester.key)
+
+
+def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) -> frozenset[str]:
+    """Return the accounts and places that hooks leave out. If a hook raises, no one is left out."""
+    quiet: set[str] = set()
+    for quiet_audience in hooks_of(session).quiet_audience:
+        try:
+            quiet.update(set(quiet_audience(session, proposal, notified)).intersection(notified))
+        except Exception as error:
+            log.error("a feature failed, so no one is left out", proposal=proposal.id, exc_info=error)
+            return frozenset()
+    return frozenset(quiet)
 
 
 def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, place: Address) -> bool:
@@ -242,18 +254,6 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
         for person in (people.person_of(session, Actor.parse(each)) for each in sorted(accounts))
     }
     return sum(policy.objection(proposal, each, requester) is None for each in persons.values())
-
-
-def _ask_who_is_quiet(session: Session, proposal: Proposal, notified: Collection[str]) -> frozenset[str]:
-    """Return the accounts and places that hooks leave out. If a hook raises, no one is left out."""
-    quiet: set[str] = set()
-    for quiet_audience in hooks_of(session).quiet_audience:
-        try:
-            quiet.update(set(quiet_audience(session, proposal, notified)).intersection(notified))
-        except Exception as error:
-            log.error("a feature failed, so no one is left out", proposal=proposal.id, exc_info=error)
-            return frozenset()
-    return frozenset(quiet)
 
 
 def _reaches_decider(

@@ -40,6 +40,7 @@ from bot.domain.events import (
     TurnFailed,
     Waited,
 )
+from bot.domain.hooks import WatchDelivery
 from bot.domain.jobs import Job, Work
 from bot.domain.people import AGENTS, SHELL
 from bot.domain.proposals import Proposal
@@ -85,7 +86,7 @@ class _Delivery(NamedTuple):
 class Turns:
     """Shows turns as they happen, and posts later what could not be shown then.
 
-    ``routes`` are the places where every card is posted, too.
+    ``routes`` are the places where every card is posted, too. ``watchers`` take part in whom a card notifies.
     """
 
     channels: Mapping[str, Channel]
@@ -95,6 +96,7 @@ class Turns:
     notices: Notices
     leases: Leases
     routes: Sequence[Address] = ()
+    watchers: Sequence[WatchDelivery] = ()
 
     def __post_init__(self) -> None:
         self._attachments = Attachments(self.channels, self.database, self.clock, self.notices)
@@ -103,9 +105,12 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Return False if people there see the rows themselves, so that there is nothing to post."""
+        """Return False if people there see the rows themselves, so that there is nothing to post.
+
+        Where a feature watches whom cards notify, they are delivered all the same.
+        """
         origin = conversation.origin
-        if origin.channel == AGENTS:
+        if origin.channel == AGENTS or any(watcher.is_watching() for watcher in self.watchers):
             return True
         if origin.channel not in self.channels:
             return origin.channel != SHELL  # a process that has the channel delivers it

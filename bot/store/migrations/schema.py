@@ -14,6 +14,7 @@ import bot.features.memory.tables
 import bot.features.opinion.tables
 import bot.features.paging.tables
 import bot.features.people.tables
+import bot.features.push.tables
 import bot.features.schedules.tables
 import bot.store.events
 import bot.store.mcp

@@ -53,8 +53,8 @@ class PauseView(View):
 class Me(DoneBody):
     """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
 
-    ``connections``: accounts can be connected here. ``insights``: they are on. ``session``: this browser
-    brought the cookie of a sign-in, and no token.
+    ``connections``: accounts can be connected here. ``insights``: they are on. ``push``: devices can be
+    notified. ``session``: this browser brought the cookie of a sign-in, and no token.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Me(DoneBody):
     admin: bool
     insights: bool
     connections: bool
+    push: bool
     notice: str
     paused: PauseView | None
     session: bool

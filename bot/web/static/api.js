@@ -163,6 +163,7 @@ export async function follow(path, progress) {
 
 export const get = (path, patience) => json("GET", path, undefined, patience);
 export const post = (path, body = {}) => json("POST", path, body);
+export const put = (path, body) => json("PUT", path, body);
 export const patch = (path, body) => json("PATCH", path, body);
 export const remove = (path) => json("DELETE", path);
 

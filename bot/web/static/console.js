@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { Attached } from "./attach.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
 import { Connections } from "./connections.js";
+import { forgetDevice, renew } from "./devices.js";
 import { Features } from "./features.js";
 import { Feed, nameOf } from "./feed.js";
 import { Inbox, isNotifying, notifyOf } from "./inbox.js";
@@ -436,12 +437,13 @@ function setUpSide() {
   });
   $("sign-out").addEventListener("click", async () => {
     if (me.session) await api.remove("api/session").catch(() => {});
-    leave();
+    await leave();
   });
 }
 
 /** The person signed out: nothing of theirs stays in this tab, nor in the others of this browser. */
-function leave() {
+async function leave() {
+  await forgetDevice().catch(() => {});
   if (me.session) feed.tellSignedOut();
   api.signOut();
   forgetPerson();
@@ -586,7 +588,8 @@ async function start() {
   $("app").hidden = false;
   $("who").replaceChildren(...(me.name === "you" ? ["Local session (no sign-in needed)"] : ["Signed in as ", data(me.name)]));
   $("model").replaceChildren(data(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
-  Object.assign(proposals.me, { admin: me.admin, account: me.account });
+  Object.assign(proposals.me, { admin: me.admin, account: me.account, push: me.push });
+  if (me.push) renew(me);
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
   $("sign-out").hidden = !api.signedIn() && !me.session;

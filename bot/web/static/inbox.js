@@ -5,9 +5,10 @@ import { Newest } from "./api.js";
 import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import * as channels from "./channels.js";
+import { isSubscribed } from "./devices.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown, worded } from "./dom.js";
 import { onKey } from "./keys.js";
-import { find, list, listen, press, refresh } from "./proposals.js";
+import { find, list, listen, me, press, refresh } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
 const WAIT = 250; // milliseconds after a key before the list is asked for
@@ -504,19 +505,24 @@ export class Inbox {
   // Notifications of the browser
 
   drawBell() {
+    if (me.push) {
+      this.bell.textContent = "Notifications";
+      return;
+    }
     this.bell.hidden = !("Notification" in globalThis) || Notification.permission === "denied";
     this.bell.textContent = isNotifying() ? "Turn notifications off" : "Notify me in this browser";
   }
 
   async notify() {
-    if (isNotifying()) remember(NOTIFY, "", true);
+    if (me.push) location.hash = "#/you";
+    else if (isNotifying()) remember(NOTIFY, "", true);
     else if ((await Notification.requestPermission()) === "granted") remember(NOTIFY, "on", true);
     this.drawBell();
   }
 }
 
 /** Whether the person turned notifications on in this browser. */
-export const isNotifying = () => "Notification" in globalThis && Notification.permission === "granted" && recall(NOTIFY, true) === "on";
+export const isNotifying = () => "Notification" in globalThis && !isSubscribed(me.account) && Notification.permission === "granted" && recall(NOTIFY, true) === "on";
 
 /** Tell of what waits for the person, where they turned that on and look elsewhere. */
 export function notifyOf(p) {

@@ -1,6 +1,7 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
 import { download, follow, get, Newest, post, remove, signedIn } from "./api.js";
+import { Devices } from "./devices.js";
 import { announce, DATA, data, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
@@ -300,17 +301,19 @@ export class You extends Page {
   constructor(element, leave) {
     super(element);
     this.leave = leave;
+    this.devices = new Devices(this);
+    element.append(this.devices.element);
   }
 
   load() {
     return get("api/me");
   }
 
-  draw({ name, account, accounts, roles, model, demo, admin, session }) {
+  draw({ name, account, accounts, roles, model, demo, admin, push, session }) {
     const out = (path) => async () => {
       try {
         if (session) await remove(path);
-        this.leave();
+        await this.leave();
       } catch (error) {
         this.say(error.message, true);
       }
@@ -325,5 +328,6 @@ export class You extends Page {
       row("Model", data(model), demo ? " (demo)" : "")),
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),
       session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
+    this.devices.draw({ account, admin, push }).catch((error) => this.say(error.message, true));
   }
 }

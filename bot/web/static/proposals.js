@@ -3,7 +3,7 @@
 import { get, Newest, post } from "./api.js";
 
 /** Who looks at the page; the frame fills it in. */
-export const me = { admin: false, account: "" };
+export const me = { admin: false, account: "", push: false };
 
 let clock = 0; // counts what is asked for and what is told
 const known = new Map(); // by id: the proposal, and when it was told or asked for

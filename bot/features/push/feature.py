@@ -1,0 +1,40 @@
+"""Web Push: who may decide is told on their devices. Nothing of it is there without ``NOD_PUSH_KEY``."""
+
+from collections.abc import Sequence
+
+from bot.domain.hooks import Hooks, Notifier
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.features.push import notifications, routes, status
+from bot.features.push.sender import SECONDS, PushSender, make_post
+from bot.jobs.scheduler import Sweep
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    if parts.settings.push_key is None:
+        off = Notifier(notifications.NOTIFIER, notifications.want_again, routes.OFF_TEXT)
+        return Hooks(notifiers=(off,))
+    return Hooks(
+        ask_people=(notifications.ask_again,),
+        watch_delivery=(notifications.PushWatcher(),),
+        notifiers=(Notifier(notifications.NOTIFIER, notifications.want_again),),
+        list_active=(status.list_all_devices,),
+    )
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    post = make_post(parts.settings)
+    if post is None:
+        return ()
+    sender = PushSender(parts.settings, parts.database, parts.policies, parts.clock, post, parts.has_account)
+    return (Sweep("push", SECONDS, sender.run),)
+
+
+PUSH = Feature(
+    name="push",
+    api=(routes.router,),
+    tags={"push": "Notifications on your devices, through their browsers."},
+    is_on=lambda settings: settings.push_key is not None,
+    make_hooks=_make_hooks,
+    make_sweeps=_make_sweeps,
+    examine=status.examine_devices,
+)

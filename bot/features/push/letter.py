@@ -1,0 +1,161 @@
+"""A letter: the message to one device about one card, judged and written at the moment when it is sent.
+
+It has the tool and the place, and more only where that person wants it. Nothing in it is an address: the
+service worker of the console makes the path to open from the id, and refuses what is not one.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session, select
+
+from bot.domain.people import Actor, channel_called, find_name
+from bot.domain.proposals import Level, Proposal
+from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.text import hash_text, one_line, shorten
+from bot.features.push import notifications, rows
+from bot.features.push.tables import DeviceRow, NotificationRow
+from bot.store import conversations, people, proposals
+from bot.store.rules import Policies
+
+MAX_SHOWN = 20
+"""Of the cards that one device shows; of further ones it is told once in `_CROWDED_PAUSE`."""
+CROWDED = "more"
+"""The tag of the notification that more cards wait than are shown."""
+_CROWDED_PAUSE = timedelta(minutes=10)
+_CLOSING_SECONDS = 7 * 86_400
+_LEAST_SECONDS = 60
+_LONGEST_SECONDS = 28 * 86_400  # what services keep at most
+_MAX_TITLE_CHARS = 120
+_MAX_BODY_CHARS = 160
+_TOPIC_CHARS = 32  # RFC 8030, section 5.4
+_VERSION = 1  # of the form that the service worker reads
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message to a device: its text, and the headers of RFC 8030. ``version``: of the card.
+
+    ``shows``: a notification that is to be closed later. ``is_crowd``: it says that more cards wait.
+    """
+
+    text: bytes
+    topic: str
+    urgency: str
+    ttl_seconds: int
+    version: int = 0
+    shows: bool = False
+    is_crowd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PostponedLetter:
+    """It is sent then: these are quiet hours of that person."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EndedDevice:
+    """The device gets nothing: its session has ended."""
+
+
+def write_letter(
+    session: Session, policies: Policies, device: DeviceRow, row: NotificationRow, now: datetime
+) -> Letter | PostponedLetter | EndedDevice | None:
+    """Return what to send about a card, by what its person may see and decide now; None for nothing."""
+    live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
+    if session.exec(live).first() is None:
+        return EndedDevice()
+    actor = Actor.parse(device.account, device.account_name)
+    members = notifications.list_open(session, row.card_id)
+    waiting = notifications.list_decidable(session, policies, members, actor)
+    version = notifications.find_version(session, row.card_id)
+    if not waiting:
+        return _write_end(row, version) if row.is_shown else None
+    quiet = rows.find_quiet(session, actor)
+    until = quiet.find_end(now) if quiet else None
+    if until is not None:
+        return PostponedLetter(until)
+    if not row.is_shown and notifications.count_shown(session, device.id) >= MAX_SHOWN:
+        return _write_crowd(device, now)
+    return _write_card(session, device, row, waiting, version, now)
+
+
+def write_test(device: DeviceRow) -> Letter:
+    """Return the message by which a person tries a device out."""
+    body = f"{device.name} is notified when a card waits for you."
+    shown = {"tag": "test", "title": "Nod can reach this device", "body": shorten(body, _MAX_BODY_CHARS)}
+    return Letter(_encode(shown), find_topic("test"), "normal", _LEAST_SECONDS)
+
+
+def find_topic(tag: str) -> str:
+    """Return the topic of a notification: it tells the service that two are about the same, and no more."""
+    return hash_text(f"push {tag}")[:_TOPIC_CHARS]
+
+
+def _write_card(
+    session: Session,
+    device: DeviceRow,
+    row: NotificationRow,
+    waiting: list[Proposal],
+    version: int,
+    now: datetime,
+) -> Letter:
+    first = waiting[0]
+    left = max(each.expires_at for each in waiting) - now
+    seconds = int(min(max(left.total_seconds(), _LEAST_SECONDS), _LONGEST_SECONDS))
+    place = _describe_place(session, first)
+    tool = first.tool_name
+    if len(waiting) > 1:
+        tool = f"{tool} ({len(waiting)} changes)"
+    title, body = f"{tool} waits for you", f"Asked in {place}"
+    if device.is_detailed:
+        title = _describe(session, first)
+        body = f"{tool}, asked by {first.requester.label} in {place}"
+    is_urgent = any(each.risk.level is Level.DESTRUCTIVE or each.deciders.escalated for each in waiting)
+    shown = {
+        "tag": row.card_id,
+        "id": first.id,
+        "title": shorten(one_line(title), _MAX_TITLE_CHARS),
+        "body": shorten(one_line(body), _MAX_BODY_CHARS),
+        "at": int(now.timestamp() * 1000),
+        "again": row.sent > 0,
+    }
+    urgency = "high" if is_urgent else "normal"
+    return Letter(_encode(shown), find_topic(row.card_id), urgency, seconds, version, shows=True)
+
+
+def _describe(session: Session, proposal: Proposal) -> str:
+    """Return a call in words, without what its arguments hide."""
+    schema = proposals.schema(session, proposal.tool_name, proposal.tool_version)
+    return redact_text(proposal.description, secrets_in(proposal.arguments, schema))
+
+
+def _describe_place(session: Session, proposal: Proposal) -> str:
+    """Return where it was asked: the platform, and the name of the chat where it is not a private one."""
+    place = conversations.place_of(session, proposal.conversation_id)
+    channel = channel_called(place.address.partition(":")[0])
+    if place.private:
+        return channel
+    name = find_name(place.address, people.find_known_names(session, [place.address]))
+    return f"{name}, {channel}" if name else channel
+
+
+def _write_crowd(device: DeviceRow, now: datetime) -> Letter | None:
+    """Return the message that more cards wait than the device shows, if that was not said a while ago."""
+    if device.crowded_at is not None and device.crowded_at > now - _CROWDED_PAUSE:
+        return None
+    shown = {"tag": CROWDED, "title": "More cards wait for you", "body": "Open the inbox to see them all."}
+    return Letter(_encode(shown), find_topic(CROWDED), "normal", _CLOSING_SECONDS, is_crowd=True)
+
+
+def _write_end(row: NotificationRow, version: int) -> Letter:
+    text = _encode({"tag": row.card_id, "close": True})
+    return Letter(text, find_topic(row.card_id), "normal", _CLOSING_SECONDS, version)
+
+
+def _encode(shown: dict[str, Any]) -> bytes:
+    return json.dumps({"v": _VERSION, **shown}, ensure_ascii=False).encode()

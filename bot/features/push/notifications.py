@@ -1,0 +1,280 @@
+"""Notifications as rows: which card is to be shown on which device, and what was sent of it.
+
+What is sent is judged when it is sent (`letter.py`). A row counts the reasons to send, so that a crash
+between two statements sends again rather than never; on the device the second takes the place of the first.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Update, exists, func, or_, update
+from sqlmodel import Session, col, delete, select
+
+from bot.approvals import rights
+from bot.channels.delivery import audience
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal, State
+from bot.features.push.rows import is_live
+from bot.features.push.tables import AskedAgainRow, DeviceRow, NotificationRow
+from bot.store import proposals
+from bot.store.engine import insert_or_ignore
+from bot.store.rules import Policies
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import count_changed, table_of
+
+LEASE = timedelta(seconds=45)
+"""For how long a device is one process's, which sends at most `MAX_SENT` messages of 10 s each to it."""
+MAX_SENT = 3
+MAX_TRIES = 12
+"""Of the end of a notification: after those it stays on the device until someone taps it."""
+NOTIFIER = "push"
+"""The name by which steps of rules reach devices."""
+_MAX_CARDS = 50  # in one transaction
+_AGAIN, _DEVICE, _SHOWN = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
+_IS_DUE = _SHOWN.c.sent < _SHOWN.c.wanted
+_OF_CARD = (ProposalRow.id == NotificationRow.card_id) | (ProposalRow.batch == NotificationRow.card_id)
+_VERSION = select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(NotificationRow).scalar_subquery()
+
+
+@dataclass(frozen=True, slots=True)
+class DueWork:
+    """The work that there is: cards that are asked again, cards that changed, and devices to send to."""
+
+    has_again: bool
+    has_changed: bool
+    devices: Sequence[str]
+
+
+class PushWatcher:
+    """Notifies the devices of those whom a card notifies, as `WatchDelivery`."""
+
+    def is_watching(self) -> bool:
+        """Return True: whether there are devices is in rows."""
+        return True
+
+    def list_reached(
+        self, session: Session, proposal: Proposal, deciders: Collection[str]
+    ) -> Collection[str]:
+        """Return the accounts of the deciders who have a device, unless a step of a rule says when."""
+        if _has_step(proposal):
+            return ()
+        found = session.exec(select(DeviceRow.account).distinct())
+        accounts = (rights.list_accounts(session, Actor.parse(account)) for account in found)
+        return frozenset[str]().union(*accounts).intersection(deciders)
+
+    def hold_back(
+        self, _session: Session, _proposal: Proposal, _notified: Collection[str], _now: datetime
+    ) -> Collection[str]:
+        """Return nothing: quiet hours hold back what is sent, not a card."""
+        return ()
+
+    def tell_people(
+        self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
+    ) -> None:
+        """Want the card on the devices of these people, once however often its posting is tried."""
+        if proposal.state is State.PROPOSED and not _has_step(proposal):
+            for device_id in _list_of_people(session, notified):
+                _want(session, proposal.card_id, device_id, now)
+
+    def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
+        """Want cards that were held back on the devices of this person."""
+        for proposal in waiting:
+            self.tell_people(session, proposal, [account], now)
+
+
+def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
+    """Return the devices of the people with these accounts."""
+    found = session.exec(select(DeviceRow.id, DeviceRow.account).order_by(col(DeviceRow.id)))
+    return [
+        device_id
+        for device_id, account in found
+        if not rights.list_accounts(session, Actor.parse(account)).isdisjoint(accounts)
+    ]
+
+
+def _has_step(proposal: Proposal) -> bool:
+    return any(step.to == NOTIFIER for step in proposal.steps)
+
+
+def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
+    """Want a card of another round to be shown again, in the transaction that asks people about it."""
+    if proposal.round > 1:  # the first is delivered: `PushWatcher`
+        want_again(session, proposal, 0, now)
+
+
+def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
+    """Want a card to be shown on the devices of those who may decide it, again where it is, as `Notify`."""
+    if session.connection().execute(select(_DEVICE.c.id).limit(1)).first() is None:
+        return
+    row = {"card_id": proposal.card_id, "asked_at": now}
+    session.connection().execute(insert_or_ignore(session, AskedAgainRow), row)
+
+
+def look(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
+    """Return the work that there is. ``busy``: devices that this process is sending to."""
+    has_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
+    has_changed = bool(_list_changed(session, 1))
+    due = exists().where(_SHOWN.c.device_id == _DEVICE.c.id, _IS_DUE, _SHOWN.c.next_at <= now)
+    found = select(_DEVICE.c.id).where(_DEVICE.c.next_at <= now, due, _DEVICE.c.id.not_in(sorted(busy)))
+    ordered = found.order_by(_DEVICE.c.failures, _DEVICE.c.next_at, _DEVICE.c.id).limit(room)
+    return DueWork(has_again, has_changed, session.connection().execute(ordered).scalars().all())
+
+
+def spread(session: Session, policies: Policies, now: datetime) -> None:
+    """Give the cards that are asked again to the devices of those who may decide them."""
+    taken = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
+    ids = session.connection().execute(taken).scalars().all()
+    mine = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
+    gone = mine.returning(col(AskedAgainRow.card_id))
+    live = session.exec(select(DeviceRow).where(is_live(now))).all()
+    for card_id in session.execute(gone).scalars().all():
+        members = list_open(session, card_id)
+        if not members:
+            continue
+        quiet = audience.list_quiet(session, members[0], [device.account for device in live])
+        for device in live:
+            actor = Actor.parse(device.account, device.account_name)
+            if device.account not in quiet and list_decidable(session, policies, members, actor):
+                _want(session, card_id, device.id, now, again=True)
+
+
+def _want(session: Session, card_id: str, device_id: str, now: datetime, *, again: bool = False) -> None:
+    """Want a card on a device. ``again``: it is sent once more where it was."""
+    values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
+    values |= {"is_shown": False, "tries": 0, "next_at": now}
+    added = session.connection().execute(insert_or_ignore(session, NotificationRow), values)
+    if again and not count_changed(added):
+        more = _one(card_id, device_id).values(wanted=_SHOWN.c.wanted + 1, tries=0, next_at=now)
+        session.connection().execute(more)
+
+
+def look_at_changed(session: Session, policies: Policies, now: datetime) -> None:
+    """Look at the cards that changed since they were shown, and want those to go that no longer wait."""
+    for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
+        device = session.get(DeviceRow, row.device_id)
+        if device is None:
+            continue
+        members = list_open(session, row.card_id)
+        actor = Actor.parse(device.account, device.account_name)
+        version = find_version(session, row.card_id)
+        seen = _one(row.card_id, row.device_id).where(_SHOWN.c.version == row.version)
+        if list_decidable(session, policies, members, actor):
+            session.connection().execute(seen.values(version=version))
+        else:
+            gone = {"version": version, "wanted": _SHOWN.c.wanted + 1, "tries": 0, "next_at": now}
+            session.connection().execute(seen.values(**gone))
+
+
+def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
+    shown = select(NotificationRow).where(col(NotificationRow.is_shown).is_(True))
+    return session.exec(shown.where(col(NotificationRow.version) != _VERSION).limit(most)).all()
+
+
+def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow | None:
+    """Take a device for this process. Returns None where another has it, or it is gone."""
+    mine = update(_DEVICE).where(_DEVICE.c.id == device_id, _DEVICE.c.next_at <= now)
+    if not count_changed(session.connection().execute(mine.values(next_at=now + LEASE))):
+        return None
+    row = session.get(DeviceRow, device_id, populate_existing=True)
+    return DeviceRow(**row.model_dump()) if row else None
+
+
+def list_due(session: Session, device_id: str, now: datetime) -> Sequence[NotificationRow]:
+    """Return what is to be sent to a device, the oldest first."""
+    due = (_SHOWN.c.device_id == device_id) & _IS_DUE & (_SHOWN.c.next_at <= now)
+    found = select(NotificationRow).where(due).order_by(col(NotificationRow.next_at)).limit(MAX_SENT)
+    return [NotificationRow(**row.model_dump()) for row in session.exec(found)]
+
+
+def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:
+    """Store that a notification is shown, or is over: then its row goes, unless it is wanted again."""
+    if not is_shown:
+        over = delete(NotificationRow).where(
+            col(NotificationRow.card_id) == row.card_id,
+            col(NotificationRow.device_id) == row.device_id,
+            col(NotificationRow.wanted) == row.wanted,
+        )
+        if count_changed(session.execute(over)):
+            return
+    values = {"sent": row.wanted, "version": version, "is_shown": is_shown, "tries": 0}
+    session.connection().execute(_one(row.card_id, row.device_id).values(**values))
+
+
+def postpone(session: Session, row: NotificationRow, until: datetime) -> None:
+    """Send a notification later."""
+    session.connection().execute(_one(row.card_id, row.device_id).values(next_at=until))
+
+
+def count_try(session: Session, row: NotificationRow) -> None:
+    """Count a try that did not arrive."""
+    session.connection().execute(_one(row.card_id, row.device_id).values(tries=_SHOWN.c.tries + 1))
+
+
+def release_device(session: Session, device_id: str, next_at: datetime) -> None:
+    """Let a device be sent to from then on."""
+    session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(next_at=next_at))
+
+
+def rest_device(session: Session, device_id: str, next_at: datetime, fault: str) -> None:
+    """Send to a device no earlier than then, after a fault, which its list shows."""
+    values = {"next_at": next_at, "fault": fault, "failures": _DEVICE.c.failures + 1}
+    session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(**values))
+
+
+def mark_crowded(session: Session, device_id: str, now: datetime) -> None:
+    """Store that a device was told that more cards wait than it shows."""
+    session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(crowded_at=now))
+
+
+def count_shown(session: Session, device_id: str) -> int:
+    """Return how many notifications a device shows."""
+    shown = select(func.count()).select_from(NotificationRow)
+    return session.exec(
+        shown.where(col(NotificationRow.device_id) == device_id, col(NotificationRow.is_shown).is_(True))
+    ).one()
+
+
+def mark_device_sent(session: Session, device_id: str, now: datetime) -> None:
+    """Store when a device was last sent something."""
+    sent = update(_DEVICE).where(_DEVICE.c.id == device_id)
+    session.connection().execute(sent.values(sent_at=now, fault="", failures=0))
+
+
+def list_open(session: Session, card_id: str) -> list[Proposal]:
+    """Return the proposals of a card that wait for people."""
+    members = session.exec(
+        select(ProposalRow.id).where(
+            or_(col(ProposalRow.id) == card_id, col(ProposalRow.batch) == card_id),
+            col(ProposalRow.state) == State.PROPOSED,
+        )
+    )
+    found = (proposals.get(session, ident) for ident in members)
+    return [each for each in found if each is not None]
+
+
+def list_decidable(
+    session: Session, policies: Policies, members: Sequence[Proposal], actor: Actor
+) -> list[Proposal]:
+    """Return the proposals that this person may decide and has not voted on."""
+    return [
+        each
+        for each in members
+        if not _has_voted(session, each, actor)
+        and rights.find_objection(session, policies, each, actor) is None
+    ]
+
+
+def _has_voted(session: Session, proposal: Proposal, actor: Actor) -> bool:
+    accounts = rights.list_accounts(session, actor)
+    return any(str(vote.actor) in accounts for vote in proposal.votes)
+
+
+def find_version(session: Session, card_id: str) -> int:
+    """Return the version of a card: the sum over its proposals."""
+    of_card = or_(col(ProposalRow.id) == card_id, col(ProposalRow.batch) == card_id)
+    return int(session.exec(select(func.sum(ProposalRow.version)).where(of_card)).one() or 0)
+
+
+def _one(card_id: str, device_id: str) -> Update:
+    return update(_SHOWN).where(_SHOWN.c.card_id == card_id, _SHOWN.c.device_id == device_id)

@@ -1,0 +1,278 @@
+"""The HTTP interface of notifications on devices: adding one, its test, quiet hours."""
+
+from datetime import datetime, time
+from functools import partial
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import APIRouter, Path, Request
+from pydantic import Field, field_validator
+from sqlmodel import Session
+
+from bot.approvals.accounts import sign_in_links
+from bot.domain.people import LOCAL, Actor
+from bot.domain.rules import Hours
+from bot.domain.text import blank, hash_text, one_line
+from bot.errors import SecretLost, ToolError
+from bot.features.feature import Over, RouteParts
+from bot.features.push import rows
+from bot.features.push.letter import write_test
+from bot.features.push.rows import DeviceRefused, NewDevice, QuietHours, Subscription
+from bot.features.push.sender import Post, make_post, open_subscription
+from bot.features.push.tables import DeviceRow
+from bot.features.push.vapid import find_key_fault
+from bot.web.answers import Fault, Missing, existing
+from bot.web.body import Body
+from bot.web.schemas import DoneBody, SaidBody, Time, View
+from bot.web.sign_in.tokens import COOKIE
+from bot.web.site import Caller, api_routes
+
+OFF_TEXT = "Notifications on devices are off here. An admin sets NOD_PUSH_KEY: nod push keys prints one."
+_NO_DEVICE_TEXT = "You have no such device."
+_TOKEN_TEXT = "A token is no session that could end. Write /nod console in a chat, and sign in with its link."  # noqa: S105 - words
+_PLAIN_TEXT = "The address of a push service begins with https://."
+_CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+
+router: APIRouter = api_routes("push", prefix="/api")
+
+DeviceId = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+class DeviceView(View):
+    """A device, never its address. ``host`` is its push service.
+
+    ``detailed``: its notifications say what is asked and by whom. ``fault``: why the last one did not arrive.
+    ``mine``: of the caller.
+    """
+
+    id: str
+    name: str
+    host: str
+    owner_name: str
+    detailed: bool
+    created_at: Time
+    sent_at: Time | None
+    fault: str
+    mine: bool
+
+
+class QuietView(View):
+    """Quiet hours, as times of day in a time zone."""
+
+    begins: str
+    ends: str
+    zone: str
+
+
+class DeviceList(DoneBody):
+    """``on``: this Nod notifies devices. ``key``: the public key that a browser subscribes with.
+
+    ``most``: how many devices one person can have. ``everyone``: those of others are listed, too.
+    """
+
+    on: bool
+    key: str
+    most: int
+    everyone: bool
+    devices: list[DeviceView]
+    quiet: QuietView | None
+
+
+class SubscriptionKeys(Body):
+    p256dh: Annotated[str, Field(min_length=1, max_length=200)]
+    auth: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class DeviceBody(Body):
+    """A subscription as a browser gives it, and the name of the device for its list."""
+
+    endpoint: Annotated[str, Field(min_length=1, max_length=2000)]
+    keys: SubscriptionKeys
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    detailed: bool = False
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if blank(name):
+            raise ValueError("write a name")
+        return one_line(name)
+
+
+class DeviceChange(Body):
+    detailed: bool
+
+
+class QuietBody(Body):
+    """``begins`` and ``ends`` are times of day such as 22:00; they may go over midnight."""
+
+    begins: Annotated[str, Field(pattern=_CLOCK)]
+    ends: Annotated[str, Field(pattern=_CLOCK)]
+    zone: Annotated[str, Field(min_length=1, max_length=60)]
+
+
+class DeviceAdded(DoneBody):
+    device: DeviceView
+
+
+@router.get("/push", summary="Your devices that are notified")
+async def devices(actor: Caller, over: Over) -> DeviceList:
+    """Yours; for admins of all of Nod everyone's."""
+    post = make_post(over.settings)
+    seen = await over.database.read(rows.list_devices, over.policies, actor, over.clock())
+    quiet = await over.database.read(rows.find_quiet, actor)
+    mine = [_view(each, mine=True) for each in seen.mine]
+    others = [_view(each, mine=False) for each in seen.others]
+    return DeviceList(
+        on=post is not None,
+        key=post.key.public if post else "",
+        most=rows.MAX_DEVICES,
+        everyone=seen.everyone,
+        devices=[*mine, *others],
+        quiet=_view_quiet(quiet) if quiet else None,
+    )
+
+
+@router.post("/push/devices", summary="Notify this device", status_code=201)
+async def add(body: DeviceBody, actor: Caller, request: Request, over: Over) -> DeviceAdded:
+    """Takes a browser's subscription. It ends with the session that the browser is signed in with."""
+    post = _require_post(over)
+    subscription = Subscription(body.endpoint, body.keys.p256dh, body.keys.auth)
+    await _check(post, subscription, over.clock())
+    session, until = await _find_session(request, actor, over)
+    device = NewDevice(subscription, session, until, body.name, post.key.mark, body.detailed)
+    try:
+        added = await over.database.write(rows.add_device, actor, device, over.clock())
+    except DeviceRefused as error:
+        raise Fault(409, error.message) from None
+    return DeviceAdded(device=_view(added, mine=True))
+
+
+@router.patch("/push/devices/{device_id}", summary="Change what a device shows")
+async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, over: Over) -> DoneBody:
+    """With ``detailed`` its notifications say what is asked and by whom."""
+    changing = partial(rows.change_device, is_detailed=body.detailed)
+    if not await over.database.write(changing, device_id, actor, over.clock()):
+        raise Missing(_NO_DEVICE_TEXT)
+    return DoneBody()
+
+
+@router.post("/push/devices/{device_id}/test", summary="Send a test to a device")
+async def test(device_id: DeviceId, actor: Caller, over: Over) -> SaidBody:
+    """The answer says what the push service said. 429 where the last test was a moment ago."""
+    post, now = _require_post(over), over.clock()
+    device = existing(await over.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
+    if not await over.database.write(rows.claim_test, device_id, actor, now):
+        seconds = int(rows.TEST_PAUSE.total_seconds())
+        raise Fault(429, f"Wait {seconds} s between two tests.", {"Retry-After": str(seconds)})
+    try:
+        subscription = await over.database.read(open_subscription, device)
+    except SecretLost:
+        raise Fault(409, "Nod lost the key of this device. Remove it, then add it again.") from None
+    outcome = await post.send(subscription, write_test(device), now)
+    if outcome.is_gone:
+        await over.database.write(rows.end_devices, [device_id])
+        raise Fault(409, "This browser takes no more notifications. Turn them on there again.")
+    if outcome.fault:
+        raise Fault(409, f"The push service {device.host} did not take it: {outcome.fault}.")
+    return SaidBody(text=f"Sent to {device.name}.")
+
+
+@router.delete("/push/devices/{device_id}", summary="Notify a device no longer")
+async def remove(device_id: DeviceId, actor: Caller, over: Over) -> SaidBody:
+    """Yours; for admins of all of Nod anyone's."""
+    removed = await over.database.write(rows.remove_device, over.policies, device_id, actor, over.clock())
+    return SaidBody(text=f"Removed: {existing(removed, _NO_DEVICE_TEXT).name}.")
+
+
+@router.put("/push/quiet", summary="Set your quiet hours")
+async def set_quiet(body: QuietBody, actor: Caller, over: Over) -> SaidBody:
+    """In these hours your devices show nothing new. What still waits then comes when they are over."""
+    begins, ends = time.fromisoformat(body.begins), time.fromisoformat(body.ends)
+    if begins == ends:
+        raise Fault(422, "Quiet hours end at another time than they begin.")
+    try:
+        ZoneInfo(body.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Fault(422, "That is not a time zone. Use a name such as Europe/London.") from None
+    quiet = QuietHours(Hours(begins, ends), body.zone)
+    await over.database.write(rows.set_quiet, actor, quiet, over.clock())
+    return SaidBody(text=f"Quiet from {body.begins} to {body.ends} ({body.zone}).")
+
+
+@router.delete("/push/quiet", summary="End your quiet hours")
+async def clear_quiet(actor: Caller, over: Over) -> SaidBody:
+    """404 where you have none."""
+    if not await over.database.write(rows.clear_quiet, actor):
+        raise Missing("You have no quiet hours.")
+    return SaidBody(text="You have no quiet hours now.")
+
+
+def _require_post(over: RouteParts) -> Post:
+    post = make_post(over.settings)
+    if post is None:
+        raise Fault(409, OFF_TEXT)
+    return post
+
+
+async def _check(post: Post, subscription: Subscription, now: datetime) -> None:
+    """Refuse, in words, what can't be a subscription that Nod may send to."""
+    host = subscription.endpoint.partition("://")[2].partition("/")[0].rpartition(":")[0]
+    if not subscription.endpoint.startswith("https://") and host.lower() not in post.client.hosts:
+        raise Fault(422, _PLAIN_TEXT)
+    fault = find_key_fault(subscription.public_key, subscription.secret)
+    if fault:
+        raise Fault(422, fault)
+    try:
+        post.key.sign(subscription.endpoint, now)
+        await post.client.check(subscription.endpoint)
+    except ToolError as error:
+        raise Fault(422, error.message) from None
+    except ValueError:
+        raise Fault(422, "That is not the address of a push service.") from None
+
+
+async def _find_session(
+    request: Request, actor: Actor, over: RouteParts
+) -> tuple[str | None, datetime | None]:
+    """Return the hash of the caller's session, or None and the end of a subscription without one.
+
+    Refuses a token: it is no browser's session, and nothing here would tell when it ends.
+    """
+    if request.headers.get("authorization", "").lower().startswith("bearer"):
+        raise Fault(409, _TOKEN_TEXT)
+    secret = request.cookies.get(COOKIE, "")
+    is_own = bool(secret) and await over.database.read(_is_session_of, secret, actor, over.clock())
+    if is_own:
+        return hash_text(secret), None
+    life = sign_in_links.SESSION_LIFE if actor == LOCAL else sign_in_links.ORGANISATION_LIFE
+    return None, over.clock() + life
+
+
+def _is_session_of(session: Session, secret: str, actor: Actor, now: datetime) -> bool:
+    found = sign_in_links.find_signed_in(session, secret, now)
+    return found is not None and str(found) == str(actor)
+
+
+def _copy_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:
+    row = rows.find_own(session, device_id, actor, now)
+    return DeviceRow(**row.model_dump()) if row else None
+
+
+def _view(device: DeviceRow, *, mine: bool) -> DeviceView:
+    return DeviceView(
+        id=device.id,
+        name=device.name,
+        host=device.host,
+        owner_name=device.account_name,
+        detailed=device.is_detailed,
+        created_at=device.created_at,
+        sent_at=device.sent_at,
+        fault=device.fault,
+        mine=mine,
+    )
+
+
+def _view_quiet(quiet: QuietHours) -> QuietView:
+    begins, ends = quiet.hours
+    return QuietView(begins=f"{begins:%H:%M}", ends=f"{ends:%H:%M}", zone=quiet.zone)

@@ -1,0 +1,247 @@
+"""Devices as rows: added, listed, ended; and the quiet hours of people."""
+
+import hmac
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import ColumnElement, exists, func, or_, update
+from sqlmodel import Session, col, delete, select
+
+from bot.approvals import rights
+from bot.domain.people import Actor
+from bot.domain.rules import Hours
+from bot.domain.text import hash_text
+from bot.errors import NodError, SecretLost
+from bot.features.push.tables import DeviceRow, NotificationRow, QuietRow
+from bot.store.engine import insert_or_replace
+from bot.store.rules import Policies
+from bot.store.secrets import decrypt_in, encrypt_in
+from bot.store.tables.people import SignInRow
+from bot.store.tables.row import count_changed
+
+MAX_DEVICES = 20
+"""Of one person, all accounts together."""
+MAX_LISTED = 500
+TEST_PAUSE = timedelta(seconds=10)
+_ID_CHARS = 32
+_MANY_TEXT = f"You have {MAX_DEVICES} devices, the most. Remove one first."
+_TAKEN_TEXT = "That device belongs to someone else. Turn notifications off in this browser, then on again."
+
+
+class DeviceRefused(NodError):
+    """A device can't be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A browser's subscription, as it gives it: its address at the push service, and its keys."""
+
+    endpoint: str
+    public_key: str
+    secret: str
+
+    @property
+    def id(self) -> str:
+        """The id of the device, which its browser can tell as well."""
+        return hash_text(self.endpoint)[:_ID_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class NewDevice:
+    """A device to add. ``session``: the hash of the session; None where Nod keeps none, and ``until`` counts.
+
+    ``vapid`` is the mark of the key pair with which its browser subscribed.
+    """
+
+    subscription: Subscription
+    session: str | None
+    until: datetime | None
+    name: str
+    vapid: str
+    is_detailed: bool = False
+
+
+class SeenDevices(NamedTuple):
+    """Devices as a person may see them: theirs first, and for an admin of all of Nod everyone's."""
+
+    everyone: bool
+    mine: Sequence[DeviceRow]
+    others: Sequence[DeviceRow]
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """The hours of a person's clock in which nothing new is shown on their devices."""
+
+    hours: Hours
+    zone: str
+
+    def find_end(self, now: datetime) -> datetime | None:
+        """Return when they are over; None outside of them."""
+        here = now.astimezone(ZoneInfo(self.zone))
+        if not self.hours.cover(here.time()):
+            return None
+        end = datetime.combine(here.date(), self.hours.end, here.tzinfo)
+        if end.astimezone(UTC) <= now.astimezone(UTC):
+            end = datetime.combine(here.date() + timedelta(days=1), self.hours.end, here.tzinfo)
+        return end.astimezone(UTC)
+
+
+def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime) -> DeviceRow:
+    """Store a device; one that is known already gets its new session, name and wish. Raises DeviceRefused.
+
+    The browser of another account that is signed in as this one now is this one's: it knows the secret.
+    """
+    given = device.subscription
+    known = session.get(DeviceRow, given.id)
+    if known is not None and not _is_same(session, known, given):
+        raise DeviceRefused(_TAKEN_TEXT)
+    accounts = rights.list_accounts(session, actor)
+    is_mine = known is not None and known.account in accounts
+    if not is_mine and _count(session, accounts, now) >= MAX_DEVICES:
+        raise DeviceRefused(_MANY_TEXT)
+    if known is not None and known.account != str(actor):
+        end_devices(session, [known.id])
+        known = None
+    if known is None:
+        row = DeviceRow(id=given.id, created_at=now, next_at=now, public_key=given.public_key)  # type: ignore[call-arg]
+    else:
+        row = known
+    row.account, row.account_name = str(actor), actor.label
+    row.session, row.until, row.name, row.vapid = device.session, device.until, device.name, device.vapid
+    row.is_detailed, row.fault, row.failures = device.is_detailed, "", 0
+    row.host = urlsplit(given.endpoint).hostname or ""
+    row.endpoint = encrypt_in(session, DeviceRow, "endpoint", row.id, given.endpoint)
+    row.secret = encrypt_in(session, DeviceRow, "secret", row.id, given.secret)
+    session.add(row)
+    session.flush()
+    return DeviceRow(**row.model_dump())
+
+
+def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
+    """Return whether the caller has the keys of a device, as its browser has."""
+    try:
+        secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
+    except SecretLost:
+        secret = given.secret  # it can't be sent to, so nothing is taken from anyone
+    return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
+
+
+def _count(session: Session, accounts: Collection[str], now: datetime) -> int:
+    theirs = select(func.count()).select_from(DeviceRow)
+    return session.exec(theirs.where(col(DeviceRow.account).in_(sorted(accounts)), is_live(now))).one()
+
+
+def is_live(now: datetime) -> ColumnElement[bool]:
+    """Return the condition of devices whose session has not ended."""
+    theirs = exists().where(
+        col(SignInRow.hash) == col(DeviceRow.session),
+        col(SignInRow.account) == col(DeviceRow.account),
+        col(SignInRow.code).is_(False),
+        col(SignInRow.expires_at) > now,
+    )
+    return or_(col(DeviceRow.session).is_(None) & (col(DeviceRow.until) > now), theirs)
+
+
+def list_devices(session: Session, policies: Policies, actor: Actor, now: datetime) -> SeenDevices:
+    """Return this person's devices, and for an admin of all of Nod the newest of everyone else."""
+    accounts = rights.list_accounts(session, actor)
+    live = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc()).limit(MAX_LISTED)
+    mine = session.exec(live.where(col(DeviceRow.account).in_(sorted(accounts)))).all()
+    everyone = rights.is_global_admin(session, policies, actor)
+    others: Sequence[DeviceRow] = ()
+    if everyone:
+        others = session.exec(live.where(col(DeviceRow.account).not_in(sorted(accounts)))).all()
+    return SeenDevices(everyone, mine, others)
+
+
+def list_live(session: Session, now: datetime) -> Sequence[DeviceRow]:
+    """Return the newest devices of everyone."""
+    found = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc())
+    return [DeviceRow(**row.model_dump()) for row in session.exec(found.limit(MAX_LISTED))]
+
+
+def find_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:
+    """Return a device of this person; None for everyone else's."""
+    found = select(DeviceRow).where(col(DeviceRow.id) == device_id, is_live(now))
+    row = session.exec(found).first()
+    if row is None or row.account not in rights.list_accounts(session, actor):
+        return None
+    return row
+
+
+def change_device(
+    session: Session, device_id: str, actor: Actor, now: datetime, *, is_detailed: bool
+) -> bool:
+    """Set how much a device of this person shows. Returns False where they have no such device."""
+    row = find_own(session, device_id, actor, now)
+    if row is None:
+        return False
+    row.is_detailed = is_detailed
+    session.add(row)
+    return True
+
+
+def claim_test(session: Session, device_id: str, actor: Actor, now: datetime) -> bool:
+    """Count a test of a device. Returns False where the last one was a moment ago."""
+    if find_own(session, device_id, actor, now) is None:
+        return False
+    is_free = col(DeviceRow.tested_at).is_(None) | (col(DeviceRow.tested_at) <= now - TEST_PAUSE)
+    tested = update(DeviceRow).where(col(DeviceRow.id) == device_id, is_free).values(tested_at=now)
+    return bool(count_changed(session.execute(tested)))
+
+
+def remove_device(
+    session: Session, policies: Policies, device_id: str, actor: Actor, now: datetime
+) -> DeviceRow | None:
+    """Remove a device of this person, for an admin of all of Nod anyone's. Returns None for any other."""
+    row = find_own(session, device_id, actor, now)
+    if row is None and rights.is_global_admin(session, policies, actor):
+        row = session.get(DeviceRow, device_id)
+    if row is None:
+        return None
+    removed = DeviceRow(**row.model_dump())
+    end_devices(session, [device_id])
+    return removed
+
+
+def end_devices(session: Session, ids: Sequence[str]) -> int:
+    """Delete devices and what they were to show. Returns how many there were."""
+    session.execute(delete(NotificationRow).where(col(NotificationRow.device_id).in_(ids)))
+    return count_changed(session.execute(delete(DeviceRow).where(col(DeviceRow.id).in_(ids))))
+
+
+def end_over(session: Session, vapid: str, now: datetime) -> int:
+    """Delete the devices whose session has ended, and those that subscribed with another key pair."""
+    over = select(DeviceRow.id).where(~is_live(now) | (col(DeviceRow.vapid) != vapid)).limit(MAX_LISTED)
+    ids = session.exec(over).all()
+    return end_devices(session, ids) if ids else 0
+
+
+def set_quiet(session: Session, actor: Actor, quiet: QuietHours, now: datetime) -> None:
+    """Set a person's quiet hours, in the place of earlier ones."""
+    clear_quiet(session, actor)
+    begins, ends = quiet.hours
+    values = {"account": str(actor), "begins": f"{begins:%H:%M}", "ends": f"{ends:%H:%M}"}
+    insert_or_replace(session, QuietRow, values | {"zone": quiet.zone, "set_at": now})
+
+
+def clear_quiet(session: Session, actor: Actor) -> bool:
+    """End a person's quiet hours. Returns whether there were any."""
+    accounts = rights.list_accounts(session, actor)
+    theirs = delete(QuietRow).where(col(QuietRow.account).in_(sorted(accounts)))
+    return bool(count_changed(session.execute(theirs)))
+
+
+def find_quiet(session: Session, actor: Actor) -> QuietHours | None:
+    """Return the quiet hours of a person, set under any of their accounts; the newest count."""
+    accounts = rights.list_accounts(session, actor)
+    theirs = select(QuietRow).where(col(QuietRow.account).in_(sorted(accounts)))
+    row = session.exec(theirs.order_by(col(QuietRow.set_at).desc()).limit(1)).first()
+    if row is None:
+        return None
+    return QuietHours(Hours(time.fromisoformat(row.begins), time.fromisoformat(row.ends)), row.zone)

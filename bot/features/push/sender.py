@@ -1,0 +1,266 @@
+"""The sweep that sends notifications to devices, each device by one process and one task at a time.
+
+What a push service does holds up nothing else: an answer has 10 s, its body is not read, no redirect is
+followed, and a device whose service fails rests for longer each time.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from urllib.parse import urlsplit
+
+from sqlmodel import Session
+
+from bot.domain.chat import Clock
+from bot.domain.people import LOCAL, Actor
+from bot.errors import SecretLost, SettingsError
+from bot.features.push import notifications, rows, vapid
+from bot.features.push.letter import EndedDevice, Letter, PostponedLetter, write_letter
+from bot.features.push.rows import Subscription
+from bot.features.push.tables import DeviceRow, NotificationRow
+from bot.features.push.vapid import PushKey
+from bot.jobs.pinned_post import PinnedClient, PostAnswer
+from bot.settings import Settings
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.store.secrets import decrypt_in
+from bot.telemetry.logs import logger
+from bot.web.sign_in.oidc import lets_in
+
+log = logger(__name__)
+
+SECONDS = 1
+PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
+"""The rest of a device after each fault in a row; the last one from then on."""
+LONGEST_WAIT = timedelta(hours=6)
+"""Of the time that a service may ask for in ``Retry-After``."""
+_AT_A_TIME = 50
+_LONGEST_LOOK_SECONDS = 2.0  # of one sweep: a service that hangs keeps no other device waiting
+_CLEAN_PAUSE = timedelta(minutes=1)
+_GONE = frozenset({404, 410})
+_TRY_AGAIN = frozenset({408, 425, 429})
+_SERVER_FAULT = 500
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of sending to a device. ``fault`` is empty where its service took the message.
+
+    ``is_gone``: the subscription has ended. ``is_final``: this message is not sent again. ``pause``: the time
+    that the service asks for.
+    """
+
+    fault: str = ""
+    is_gone: bool = False
+    is_final: bool = False
+    pause: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Sends letters to push services, each signed with the key pair of this Nod."""
+
+    key: PushKey
+    client: PinnedClient
+
+    async def send(self, subscription: Subscription, letter: Letter, now: datetime) -> Outcome:
+        """Encrypt a letter for a device, and send it."""
+        try:
+            signature = self.key.sign(subscription.endpoint, now)
+            body = vapid.encrypt(letter.text, subscription.public_key, subscription.secret)
+        except ValueError as error:
+            return Outcome(f"could not be encrypted ({error})", is_final=True)
+        headers = [
+            ("Authorization", signature),
+            ("Content-Encoding", "aes128gcm"),
+            ("Content-Type", "application/octet-stream"),
+            ("TTL", str(letter.ttl_seconds)),
+            ("Topic", letter.topic),
+            ("Urgency", letter.urgency),
+            ("User-Agent", "nod"),
+        ]
+        return judge_answer(await self.client.post(subscription.endpoint, headers, body), now)
+
+
+def make_post(settings: Settings) -> Post | None:
+    """Return what sends letters with the key of ``NOD_PUSH_KEY``; None without one."""
+    if settings.push_key is None:
+        return None
+    key = PushKey(settings.push_key.get_secret_value(), _find_contact(settings))
+    try:
+        key.check()
+    except ValueError:
+        raise SettingsError("NOD_PUSH_KEY: no key pair has this private key. Run: nod push keys") from None
+    return Post(key, PinnedClient(settings.webhook_hosts))
+
+
+def _find_contact(settings: Settings) -> str:
+    """Return how those who run a push service reach this Nod, as RFC 8292 asks."""
+    parts = urlsplit(settings.public_url or "")
+    if parts.scheme == "https" and _HOST.fullmatch(parts.hostname or ""):
+        return f"https://{parts.hostname}"
+    return "mailto:nod@localhost"
+
+
+def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
+    """Return what an answer of a push service means."""
+    status = answer.status
+    if not answer.fault:
+        return Outcome()
+    if status is None:
+        return Outcome(answer.fault)
+    if status in _GONE:
+        return Outcome(answer.fault, is_gone=True)
+    if status in _TRY_AGAIN or status >= _SERVER_FAULT:
+        return Outcome(answer.fault, pause=_read_pause(answer.retry_after, now))
+    return Outcome(answer.fault, is_final=True)
+
+
+def _read_pause(text: str, now: datetime) -> timedelta | None:
+    """Return the time in ``Retry-After``, at most `LONGEST_WAIT`; None for what is no number and no date."""
+    pause: timedelta | None = None
+    if text.isascii() and text.isdigit():
+        pause = timedelta(seconds=min(int(text[:9]), LONGEST_WAIT.total_seconds()))
+    else:
+        with contextlib.suppress(ValueError, TypeError):  # of a date without a zone, too
+            pause = parsedate_to_datetime(text) - now
+    if pause is None:
+        return None
+    return min(max(pause, timedelta()), LONGEST_WAIT)
+
+
+def open_subscription(session: Session, device: DeviceRow) -> Subscription:
+    """Return the subscription of a device. Raises SecretLost."""
+    opened = {
+        name: decrypt_in(session, DeviceRow, name, device.id, getattr(device, name))
+        for name in ("endpoint", "secret")
+    }
+    return Subscription(opened["endpoint"], device.public_key, opened["secret"])
+
+
+@dataclass(eq=False)
+class PushSender:
+    """Sends what devices are to show. ``has_account`` asks whether an account may still come in."""
+
+    settings: Settings
+    database: Database
+    policies: Policies
+    clock: Clock
+    post: Post
+    has_account: Callable[[Actor], Awaitable[bool]]
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _cleaned_at: datetime | None = None
+
+    async def run(self, now: datetime) -> None:
+        """Send what is due; what takes longer continues during the next sweeps."""
+        await self._clean(now)
+        look = partial(notifications.look, room=_AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks))
+        due = await self.database.read(lambda session: look(session, now))
+        if due.has_again:
+            await self.database.write(notifications.spread, self.policies, now)
+        if due.has_changed:
+            await self.database.write(notifications.look_at_changed, self.policies, now)
+        if due.has_again or due.has_changed:
+            due = await self.database.read(lambda session: look(session, now))
+        for device_id in due.devices:
+            task = asyncio.create_task(self._serve(device_id), name=f"push to {device_id}")
+            self._tasks[device_id] = task
+            task.add_done_callback(partial(self._forget, device_id))
+        if not self._tasks:
+            return
+        try:
+            await asyncio.wait(self._tasks.values(), timeout=_LONGEST_LOOK_SECONDS)
+        except asyncio.CancelledError:  # Nod ends; the rows say what is left
+            for task in self._tasks.values():
+                task.cancel()
+            raise
+
+    def _forget(self, device_id: str, _: "asyncio.Task[None]") -> None:
+        self._tasks.pop(device_id, None)
+
+    async def _clean(self, now: datetime) -> None:
+        """Delete the devices that are over, now and then: they are sent nothing in any case."""
+        if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
+            return
+        self._cleaned_at = now
+        ended = await self.database.write(rows.end_over, self.post.key.mark, now)
+        if ended:
+            log.info("devices are no longer notified: their sessions or their key ended", many=ended)
+
+    async def _serve(self, device_id: str) -> None:
+        """Send to one device what is due. A fault in here is logged: another try follows the lease."""
+        try:
+            device = await self.database.write(notifications.claim_device, device_id, self.clock())
+            if device is None:
+                return
+            if await self._is_over(device):
+                await self.database.write(rows.end_devices, [device_id])
+                return
+            for row in await self.database.read(notifications.list_due, device_id, self.clock()):
+                if not await self._send_row(device, row):
+                    return
+            await self.database.write(notifications.release_device, device_id, self.clock())
+        except Exception as error:
+            log.error("notifications of a device failed", device=device_id, exc_info=error)
+
+    async def _is_over(self, device: DeviceRow) -> bool:
+        """Return whether the person of a device may no longer come in."""
+        actor = Actor.parse(device.account, device.account_name)
+        if actor == LOCAL:
+            return not await self.has_account(actor)
+        if device.session is None:
+            return not self.settings.user_header
+        return not lets_in(self.settings.oidc_allowed, actor)
+
+    async def _send_row(self, device: DeviceRow, row: NotificationRow) -> bool:
+        """Send one notification. Returns whether the device can be sent more now."""
+        now = self.clock()
+        letter = await self.database.read(write_letter, self.policies, device, row, now)
+        match letter:
+            case EndedDevice():
+                await self.database.write(rows.end_devices, [device.id])
+                return False
+            case PostponedLetter():
+                await self.database.write(notifications.postpone, row, letter.until)
+                return True
+            case None:
+                await self.database.write(partial(notifications.mark_sent, is_shown=False), row, 0)
+                return True
+        try:
+            subscription = await self.database.read(open_subscription, device)
+        except SecretLost:
+            log.warning("a device ended, since no key of NOD_SECRET_KEY opens it", device=device.id)
+            await self.database.write(rows.end_devices, [device.id])
+            return False
+        outcome = await self.post.send(subscription, letter, now)
+        return await self._store(device, row, letter, outcome)
+
+    async def _store(self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome) -> bool:
+        """Store the outcome of one notification. Returns whether the device can be sent more now."""
+        now, write = self.clock(), self.database.write
+        if outcome.is_gone:
+            log.info("a subscription has ended, so its device is gone", device=device.id, host=device.host)
+            await write(rows.end_devices, [device.id])
+            return False
+        if not outcome.fault:
+            await write(partial(notifications.mark_sent, is_shown=letter.shows), row, letter.version)
+            await write(notifications.mark_device_sent, device.id, now)
+            if letter.is_crowd:
+                await write(notifications.mark_crowded, device.id, now)
+                device.crowded_at = now
+            return True
+        log.warning("notification not delivered", device=device.id, host=device.host, why=outcome.fault)
+        if outcome.is_final or row.tries + 1 >= notifications.MAX_TRIES:
+            await write(partial(notifications.mark_sent, is_shown=False), row, letter.version)
+        else:
+            await write(notifications.count_try, row)
+        rest = PAUSES[min(device.failures, len(PAUSES) - 1)]
+        until = now + max(rest, outcome.pause or rest)
+        await write(notifications.rest_device, device.id, until, outcome.fault)
+        return False

@@ -1,0 +1,124 @@
+"""Encryption of messages for a browser (RFC 8291), and the signature for its push service (RFC 8292).
+
+The libraries of the extra ``push`` are loaded when a message is sent.
+"""
+
+import base64
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from bot.domain.text import hash_text
+
+MAX_BYTES = 3_000
+"""Of a message before it is encrypted: every service takes 4,096 bytes with what encryption adds."""
+_SIGNED_FOR = timedelta(hours=12)  # a service takes at most 24 h
+_PUBLIC_KEY_BYTES = 65
+_SECRET_BYTES = 16
+_UNCOMPRESSED = 4
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}")
+
+
+@dataclass(frozen=True)
+class PushKey:
+    """The key pair of ``NOD_PUSH_KEY``: the private key, 32 bytes as base64url.
+
+    ``contact``: a ``mailto:`` or ``https:`` address for those who run a service.
+    """
+
+    private: str = field(repr=False)
+    contact: str = ""
+
+    @classmethod
+    def new(cls) -> "PushKey":
+        """Return a new random key pair."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        made = ec.generate_private_key(ec.SECP256R1())
+        number = made.private_numbers().private_value
+        return cls(encode(number.to_bytes(32, "big")))
+
+    def check(self) -> None:
+        """Raise ValueError where there is no such key pair."""
+        _ = self.public
+
+    @cached_property
+    def public(self) -> str:
+        """The public key as base64url, which browsers subscribe with."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        point = self._vapid.public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        return encode(point)
+
+    @cached_property
+    def mark(self) -> str:
+        """A short name of the public key."""
+        return hash_text(self.public)[:16]
+
+    def sign(self, endpoint: str, now: datetime) -> str:
+        """Return the header ``Authorization`` for a push service. Raises ValueError for no address."""
+        from py_vapid import VapidException
+
+        parts = urlsplit(endpoint)
+        claims = {
+            "aud": f"{parts.scheme}://{parts.netloc}",
+            "exp": int((now + _SIGNED_FOR).timestamp()),
+            "sub": self.contact,
+        }
+        try:
+            header: str = self._vapid.sign(claims)["Authorization"]
+        except VapidException as error:
+            raise ValueError(str(error)) from None
+        return header
+
+    @cached_property
+    def _vapid(self) -> Any:
+        from py_vapid import Vapid02
+
+        return Vapid02.from_raw(self.private.encode())
+
+
+def encrypt(text: bytes, public_key: str, secret: str) -> bytes:
+    """Return a body in the encoding ``aes128gcm`` that the browser with this key alone can read."""
+    import http_ece
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"a message of {len(text)} bytes")
+    own = ec.generate_private_key(ec.SECP256R1())
+    body: bytes = http_ece.encrypt(
+        text, private_key=own, dh=decode(public_key), auth_secret=decode(secret), version="aes128gcm"
+    )
+    return body
+
+
+def find_key_fault(public_key: str, secret: str) -> str:
+    """Return why these are not the keys of a subscription, or ''."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        point, shared = decode(public_key), decode(secret)
+        if len(point) != _PUBLIC_KEY_BYTES or point[0] != _UNCOMPRESSED:
+            return "p256dh is not a public key of P-256, 65 bytes as base64url."
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    except ValueError:
+        return "p256dh and auth are base64url, as the browser gives them."
+    if len(shared) != _SECRET_BYTES:
+        return "auth is 16 bytes as base64url."
+    return ""
+
+
+def encode(raw: bytes) -> str:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode(text: str) -> bytes:
+    """Read base64url, with padding or without. Raises ValueError."""
+    if not _BASE64URL.fullmatch(text):
+        raise ValueError("not base64url")
+    bare = text.rstrip("=")
+    return base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
