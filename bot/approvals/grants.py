@@ -298,7 +298,7 @@ def end_tightened(
             continue
         place = Place(rule.scope if wider else there or "", private=False)
         call = CallFacts(grant.scope.tool_name, born.risk, place, Person(""), now)
-        if after.stricter(before, call):
+        if after.is_stricter_than(before, call):
             revoke_grants(session, grant.id, by, now, Act.END_WITH_RULES)
             ended.append(grant)
     return ended

@@ -138,10 +138,10 @@ def _find_own_objection(
     if _is_hidden(proposal) and person != requester:
         return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
-        if policy.may_take_back(proposal, person, requester):
+        if policy.may_withdraw(proposal, person, requester):
             return None
         return f"Only {proposal.requester.label} or an admin can withdraw this. It stays open."
-    if verb in (Verb.ASK, Verb.STOP, Verb.STOP_ALL) and policy.may_take_back(proposal, person, requester):
+    if verb in (Verb.ASK, Verb.STOP, Verb.STOP_ALL) and policy.may_withdraw(proposal, person, requester):
         return None
     if verb in (Verb.EXPIRE, Verb.REASSIGN):
         if Role.ADMIN in policy.roles_for(person, proposal):

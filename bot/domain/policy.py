@@ -27,9 +27,10 @@ from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum,
 from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
 
-_USUAL = ("requester", *Role)  # who decides where no rule says it
-_CHANGED = "an admin must change that (/approvals approvers)"
-_ROUTED = (
+_USUAL_DECIDERS = ("requester", *Role)  # if no rule names them
+_PRIVATE_DECIDERS = ("requester", Role.ADMIN)
+_FEW_DECIDERS_ADVICE = "an admin must change that (/approvals approvers)"
+_FEW_AGENT_DECIDERS_ADVICE = (
     "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
     "(/approvals route CHAT in agents/NAME)"
 )
@@ -57,17 +58,13 @@ class Verdict:
     escalate_after: timedelta | None = None
     escalate_to: str | None = None
     steps: tuple[TimedStep, ...] = ()
-    undo: timedelta | None = None  # how long the call can be undone once done; None: it is no call of a tool
-    no_undo: str = ""  # why it can't
+    undo: timedelta | None = None  # the time in which the call can be undone; None: its kind can't be
+    no_undo: str = ""  # why it can't be undone
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The current rules. ``admins`` and ``approvers`` hold accounts (Actors as text).
-
-    ``groups``: those that platforms were asked for lately. ``missed``: those that were looked for in vain.
-    ``absences``: of people who are away now.
-    """
+    """The current rules: the defaults of the settings, and the rulebook. Accounts are Actors as text."""
 
     mode: Mode = Mode.WRITES
     ttl: timedelta = timedelta(hours=24)
@@ -75,9 +72,9 @@ class Policy:
     approvers: frozenset[str] = frozenset()
     plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
-    groups: Mapping[str, UserGroup] = field(default_factory=dict)
-    missed: set[str] = field(default_factory=set, compare=False)
-    absences: tuple[Absence, ...] = ()
+    groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those that platforms told of lately
+    missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed and are not known
+    absences: tuple[Absence, ...] = ()  # of people who are away now
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Return the accounts with a role, by the settings or by an admin's rule.
@@ -85,34 +82,39 @@ class Policy:
         At a ``place`` (an address as text), an account of another workspace counts only where a rule gave it
         the role everywhere.
         """
-        settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        given = self.book.accounts_with(role)
-        return frozenset(each for each in settled | given.keys() if given.get(each) or counts_at(each, place))
+        by_settings = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
+        by_rules = self.book.accounts_with(role)  # with True for those that have it everywhere
+        accounts = by_settings | by_rules.keys()
+        return frozenset(
+            account for account in accounts if by_rules.get(account) or counts_at(account, place)
+        )
 
     def expand_groups(self, named: Iterable[str]) -> frozenset[str]:
-        """Return the accounts named, with those of each group's people; an unknown group stands alone."""
-        return frozenset[str]().union(*(g.members if (g := self.groups.get(n)) else {n} for n in named))
+        """Return the named accounts, with the members in place of each group that is known."""
+        accounts: set[str] = set()
+        for name in named:
+            group = self.groups.get(name)
+            accounts |= group.members if group else {name}
+        return frozenset(accounts)
 
     def groups_of(self, person: Person) -> frozenset[str]:
         """Return the groups that a person of the team is in, of those that are known now."""
-        mine = (name for name, group in self.groups.items() if person.accounts & group.members)
         if person.outside:
             return frozenset()
-        return frozenset(mine)
+        return frozenset(name for name, group in self.groups.items() if person.accounts & group.members)
 
-    def _unknown(self, named: Iterable[str], person: Person) -> list[str]:
-        """List the groups whose members can't be looked up now, among those that the person could be in."""
-        if person.outside:
-            there = set()
-        else:
-            there = {account.partition(":")[0] for account in person.accounts}
-        unknown = [each for each in named if is_group(each) and each not in self.groups]
+    def _note_unknown_groups(self, named: Iterable[str], person: Person) -> list[str]:
+        """Note the named groups that are not known now as missed; return those that the person may be in."""
+        unknown = [name for name in named if is_group(name) and name not in self.groups]
         self.missed.update(unknown)
-        return [each for each in unknown if each.partition(":")[0] in there]
+        if person.outside:
+            return []
+        channels = {account.partition(":")[0] for account in person.accounts}
+        return [group for group in unknown if group.partition(":")[0] in channels]
 
     def may_be_in_group(self, proposal: Proposal, person: Person) -> bool:
-        """Return whether they are in a group that decides it, as far as anyone can say now."""
-        return bool(self._unknown(proposal.deciders.people, person))
+        """Tell if a person may be in a group that decides a proposal, whose members are not known now."""
+        return bool(self._note_unknown_groups(proposal.deciders.people, person))
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
         """Return the roles of a person anywhere, or at one place."""
@@ -122,17 +124,15 @@ class Policy:
         """Return the roles of a person at the place of a proposal."""
         return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
 
-    def bind_admin(self, person: Person) -> str | None:
+    def find_admin_workspace(self, person: Person) -> str | None:
         """Return the only workspace in which a person is an admin.
 
-        None for an admin of all workspaces, and for no admin.
+        None for an admin of all or of several workspaces, and for someone who is not an admin.
         """
-        held = person.accounts & self.holders(Role.ADMIN)
-        given = self.book.accounts_with(Role.ADMIN)
-        found = {None if given.get(each) else workspace_of(each) for each in held}
-        if len(found) == 1:
-            return found.pop()
-        return None
+        admin_accounts = person.accounts & self.holders(Role.ADMIN)
+        by_rules = self.book.accounts_with(Role.ADMIN)
+        workspaces = {None if by_rules.get(account) else workspace_of(account) for account in admin_accounts}
+        return workspaces.pop() if len(workspaces) == 1 else None
 
     def judge(self, call: CallFacts) -> Verdict:
         """Return the verdict on a call: it runs, needs approval, or can't be proposed.
@@ -141,27 +141,16 @@ class Policy:
         script can never decide, and a server's question, which only who asked can answer. For what puts back
         what was approved, one approval is enough.
         """
-        kind, outside = call.kind, call.requester.outside
-        risk, spared = self._overridden(call)
-        found = self.book.mode(call, self._usual_mode(call))
+        risk, is_spared = self._override_risk(call)
+        found = self.book.mode(call, self._find_usual_mode(call))
         mode = found.value
-        rule = found.rule.words if found.rule else f"policy {mode}"
+        deciders = self._find_deciders(call, risk)
         if mode is Mode.FORBID:
-            return Verdict(Judgement.REFUSE, risk, rule, self._deciders(call, risk))
-        usual = mode.asks(risk)
-        asks = kind.always_asks or (mode is Mode.ALWAYS if spared else usual)
-        guarded = outside and risk.writes and not asks
-        if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
-            rule = risk.reason
-        if kind.has_lead:
-            plans = self.plan_rule(call.place.address)
-            rule = plans.rule.words if plans.rule else f"plans {plans.value}"
-        elif guarded:
-            asks, rule = True, "requests from outside the team always ask"
-        elif asks and not usual:
-            rule = f"a {kind} always asks"
-        deciders = self._deciders(call, risk)
-        deciders = replace(deciders, requester=deciders.requester and not outside)
+            rule = found.rule.words if found.rule else f"policy {mode}"
+            return Verdict(Judgement.REFUSE, risk, rule, deciders)
+        asks, rule = self._decide_to_ask(call, risk, found, is_spared=is_spared)
+        if call.requester.outside:
+            deciders = replace(deciders, requester=False)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
         own = call.own
@@ -181,22 +170,41 @@ class Policy:
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
             steps=steps,
-            undo=self.book.undo(call) if kind.may_be_undone else None,
+            undo=self.book.undo(call) if call.kind.may_be_undone else None,
         )
         if not asks:
-            return replace(
-                verdict,
-                judgement=Judgement.RUN,
-                rule=rule + (UNASKED if spared or mode is Mode.NEVER else ""),
-            )
+            warning = UNASKED if is_spared or mode is Mode.NEVER else ""
+            return replace(verdict, judgement=Judgement.RUN, rule=rule + warning)
         objection = self.too_few(deciders, call.requester, needed)
         if objection:
-            objection += f"; {_ROUTED if call.place.is_of_agent else _CHANGED}"
-            return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
+            advice = _FEW_AGENT_DECIDERS_ADVICE if call.place.is_of_agent else _FEW_DECIDERS_ADVICE
+            return replace(verdict, judgement=Judgement.REFUSE, rule=f"{objection}; {advice}")
         return verdict
 
-    def _usual_mode(self, call: CallFacts) -> Mode:
-        """Return the mode where no rule says another: for agents one that asks for each change at least."""
+    def _decide_to_ask(
+        self, call: CallFacts, risk: Risk, found: Found[Mode], *, is_spared: bool
+    ) -> tuple[bool, str]:
+        """Return True if people are asked about a call, and the rule behind it in words.
+
+        ``found``: its mode; ``is_spared``: a rule on its risk spares people the question.
+        """
+        mode, kind = found.value, call.kind
+        asks_by_mode = mode.asks(risk)
+        asks_for_all = mode is Mode.ALWAYS if is_spared else asks_by_mode
+        asks = kind.always_asks or asks_for_all
+        if kind.has_lead:
+            plans = self.plan_rule(call.place.address)
+            return asks, plans.rule.words if plans.rule else f"plans {plans.value}"
+        if call.requester.outside and risk.writes and not asks:
+            return True, "requests from outside the team always ask"
+        if asks and not asks_by_mode:
+            return True, f"a {kind} always asks"
+        if is_spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
+            return asks, risk.reason
+        return asks, found.rule.words if found.rule else f"policy {mode}"
+
+    def _find_usual_mode(self, call: CallFacts) -> Mode:
+        """Return the mode if no rule says another. For agents it asks at least about each change."""
         if call.place.is_of_agent:
             return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
         return self.mode
@@ -227,75 +235,83 @@ class Policy:
             return "I can't check who you are right now. Please send it again."
         return "I only work for people of this team. An admin can let others write to me here."
 
-    def _overridden(self, call: CallFacts) -> tuple[Risk, bool]:
+    def _override_risk(self, call: CallFacts) -> tuple[Risk, bool]:
         """Return a call's risk under the rules, and True if a rule spares people the question.
 
         ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
         proposal and a claim of its own. It has no effect on what can't be undone.
         """
-        risk, found = call.risk, self.book.level(call)
+        found = self.book.level(call)
         if found.rule is None:
-            return risk, False
-        level = found.value
-        if level is Level.READ and risk.writes:
-            if risk.level is Level.DESTRUCTIVE:
-                return risk, False
-            return Risk(Level.WRITE, found.rule.words), True
-        return Risk(level, found.rule.words), False
+            return call.risk, False
+        is_spared = found.value is Level.READ and call.risk.writes
+        if not is_spared:
+            return Risk(found.value, found.rule.words), False
+        if call.risk.level is Level.DESTRUCTIVE:
+            return call.risk, False
+        return Risk(Level.WRITE, found.rule.words), True
 
-    def _deciders(self, call: CallFacts, risk: Risk) -> Deciders:
+    def _find_deciders(self, call: CallFacts, risk: Risk) -> Deciders:
+        """Return the people who may decide a call, by the rules or as usual.
+
+        What can't be undone is approved by someone else than who asked, if there is anyone.
+        """
         if call.own:
             return Deciders(requester=True)
         place, requester, kind = call.place, call.requester, call.kind
+        is_destructive = risk.level is Level.DESTRUCTIVE
         # in a private chat approvers decide only what can't be undone, and what a rule routes to others
-        alone = place.private and risk.level is not Level.DESTRUCTIVE and not self.book.routes(call)
-        words = self.book.deciders(call, ("requester", Role.ADMIN) if alone else _USUAL).value
+        is_private = place.private and not is_destructive and not self.book.routes(call)
+        words = self.book.deciders(call, _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS).value
         home = place.home or place.address
-        holders = {role: self.holders(role, home) for role in Role}
-        roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
-        others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
-        named = tuple(w for w in words if ":" in w)
-        members = "member" in words and not kind.for_approvers and not place.is_of_agent  # no one is there
-        further = self.expand_groups(named) - requester.accounts
-        second = bool(others or further) or (members and not place.private)
-        other = kind.for_approvers and (second or str(LOCAL) not in requester.accounts)
-        four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
+        holders = {role: self.holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
+        roles = tuple(role for role, accounts in holders.items() if role in words and accounts)
+        named = tuple(word for word in words if ":" in word)
+        # an agent's own place has no members
+        may_members = "member" in words and not kind.for_approvers and not place.is_of_agent
+        accounts = self.expand_groups(named).union(*(holders[role] for role in roles))
+        has_others = bool(accounts - requester.accounts) or (may_members and not place.private)
+        needs_other = kind.for_approvers and (has_others or str(LOCAL) not in requester.accounts)
+        four_eyes = needs_other or (is_destructive and has_others)
+        excluded = requester.accounts if four_eyes else frozenset[str]()
         return Deciders(
-            requester="requester" in words and not other,
+            requester="requester" in words and not needs_other,
             roles=roles,
-            people=tuple(w for w in named if not (four_eyes and w in requester.accounts)),
-            members=str(place.address) if members else None,
+            people=tuple(name for name in named if name not in excluded),
+            members=str(place.address) if may_members else None,
             four_eyes=four_eyes,
-            lead=self._lead_of(place.address) if kind.has_lead else None,
+            lead=self._find_lead(place.address) if kind.has_lead else None,
             place=home,
         )
 
-    def _lead_of(self, place: str) -> str | None:
+    def _find_lead(self, place: str) -> str | None:
+        """Return the approver of plans at a place, if it is not a person."""
         approver = self.plan_rule(place).value
-        if approver is Approver.HUMAN:
-            return None
-        return str(approver)
+        return None if approver is Approver.HUMAN else str(approver)
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
-        """Return why no one, or too few, could ever decide; None when enough could."""
+        """Return why no one, or too few, could ever decide; None if enough could, or if no one can tell."""
         accounts = self.expand_groups(deciders.people)
         for role in deciders.roles:
             accounts |= self.holders(Role(role), deciders.place)
-        own = deciders.requester and not deciders.four_eyes
-        if deciders.members or any(map(is_group, accounts)):  # how many are in a group is not known now
+        is_count_unknown = bool(deciders.members) or any(map(is_group, accounts))
+        if is_count_unknown:
             return None
-        asker = not deciders.four_eyes and bool(own or accounts & requester.accounts)
-        voters = {*(accounts - requester.accounts), *((requester.id,) if asker else ())}
-        for each in self.absences:  # who is away and who stands in for them have one vote
-            named = (str(each.who), str(each.stand_in))
-            who, stand_in = (requester.id if one in requester.accounts else one for one in named)
-            if who != stand_in and {who, stand_in} <= voters:
+        voters = set(accounts - requester.accounts)
+        requester_may = deciders.requester or bool(accounts & requester.accounts)
+        if requester_may and not deciders.four_eyes:
+            voters.add(requester.id)
+        for absence in self.absences:  # someone who is away and their stand-in have one vote
+            away, stand_in = (
+                requester.id if account in requester.accounts else account
+                for account in (str(absence.who), str(absence.stand_in))
+            )
+            if away != stand_in and {away, stand_in} <= voters:
                 voters.remove(stand_in)
-        enough = len(voters)
-        if enough == 0:
+        if not voters:
             return "no one may decide this here"
-        if enough < needed:
-            return f"{needed} approvals are needed, but only {enough} may decide"
+        if len(voters) < needed:
+            return f"{needed} approvals are needed, but only {len(voters)} may decide"
         return None
 
     def objection(
@@ -316,40 +332,46 @@ class Policy:
             return "Four eyes: you asked for it, so someone else must approve it."
         if deciders.requester and person == requester and not person.outside:
             return None
-        if person.accounts & set(deciders.people) or self.roles_for(person, proposal) & set(deciders.roles):
+        is_named = not person.accounts.isdisjoint(deciders.people)
+        if is_named or not self.roles_for(person, proposal).isdisjoint(deciders.roles):
             return None
         if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Press again. It stays open."
-        chats = (deciders.members, *deciders.escalation_chats)
-        if not person.outside and at is not None and any(chat and same_chat(chat, at) for chat in chats):
+        chats = [chat for chat in (deciders.members, *deciders.escalation_chats) if chat]
+        if not person.outside and at is not None and any(same_chat(chat, at) for chat in chats):
             return None
-        if person.accounts & set(deciders.escalation_chats) or self.groups_of(person) & set(deciders.people):
+        if not person.accounts.isdisjoint(deciders.escalation_chats):  # it was escalated to them alone
             return None
-        unknown = self._unknown(deciders.people, person)
+        if not self.groups_of(person).isdisjoint(deciders.people):
+            return None
+        unknown = self._note_unknown_groups(deciders.people, person)
         if unknown:
             return f"I can't check who is in {' or '.join(unknown)} right now. Press again. It stays open."
-        words = deciders.in_words(proposal.requester.label, elsewhere=True)  # who is there was let in above
+        # members of the chat who press there may decide, so this is only read elsewhere
+        words = deciders.in_words(proposal.requester.label, elsewhere=True)
         return f"You may not decide this one. Who may: {words}. It stays open."
 
-    def may_take_back(self, proposal: Proposal, person: Person, requester: Person) -> bool:
-        """Return whether a person may withdraw a proposal: the requester, or an admin there."""
+    def may_withdraw(self, proposal: Proposal, person: Person, requester: Person) -> bool:
+        """Tell if a person may withdraw a proposal: the requester, or an admin there."""
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
     def plan_rule(self, place: str) -> Found[Approver]:
         """Return the approver of plans at a place (an address as text), and the rule."""
         return self.book.plans(place, self.plans)
 
-    def stricter(self, before: "Policy", call: CallFacts) -> bool:
+    def is_stricter_than(self, before: "Policy", call: CallFacts) -> bool:
         """Tell if rules may ask more of calls like one, with any arguments, by anyone, at any time.
 
         A limited rule that is new counts as if it always matched, and one that is gone as if it never did.
         """
         limited = {rule for rule in self.book.rules if rule.limits}
         common = limited.intersection(before.book.rules)
-        for both in (set[Rule](), common):
-            old = before.book.lift_limits(both)
-            new = self.book.lift_limits(limited - common | both)
-            if _is_stricter(before.with_book(old), self.with_book(new), call):
+        new = limited - common
+        # the limited rules that are in both books all match, or none of them does
+        for matching in (set[Rule](), common):
+            old_book = before.book.lift_limits(matching)
+            new_book = self.book.lift_limits(new | matching)
+            if _is_stricter(before.with_book(old_book), self.with_book(new_book), call):
                 return True
         return False
 
@@ -358,13 +380,14 @@ class Policy:
 
 
 def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
+    """Tell if the mode, the risk or the quorum grew, or if someone may no longer decide."""
     both = (before, after)
-    modes = [STRICTNESS.index(policy.book.mode(call, policy.mode).value) for policy in both]
-    levels = [LEVELS.index(policy.book.level(call).value) for policy in both]
-    needed = [policy.book.quorum(call).needed for policy in both]
-    circles = [set(policy.book.deciders(call, _USUAL).value) for policy in both]
-    grew = (modes[1] > modes[0], levels[1] > levels[0], needed[1] > needed[0])
-    return any(grew) or bool(circles[0] - circles[1])
+    old_mode, new_mode = (STRICTNESS.index(policy.book.mode(call, policy.mode).value) for policy in both)
+    old_level, new_level = (LEVELS.index(policy.book.level(call).value) for policy in both)
+    old_needed, new_needed = (policy.book.quorum(call).needed for policy in both)
+    old_deciders, new_deciders = (set(policy.book.deciders(call, _USUAL_DECIDERS).value) for policy in both)
+    has_grown = new_mode > old_mode or new_level > old_level or new_needed > old_needed
+    return has_grown or not old_deciders <= new_deciders
 
 
 def same_chat(origin: str, pressed: str) -> bool:
@@ -397,10 +420,9 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
 
 def explain(verdict: Verdict, requester: str) -> str:
     """Describe a call's treatment and the reason, for ``/approvals policy test``."""
+    level = str(verdict.risk.level)
     if verdict.risk.reason:
-        level = f"{verdict.risk.level} ({verdict.risk.reason})"
-    else:
-        level = verdict.risk.level
+        level += f" ({verdict.risk.reason})"
     match verdict.judgement:
         case Judgement.RUN:
             return f"It would run immediately. Risk: {level}. Because: {verdict.rule}."

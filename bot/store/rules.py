@@ -155,7 +155,7 @@ class Policies:
         None for no such bound. Only where Nod is in several workspaces: in a single one, its admins are those
         of all of Nod.
         """
-        bound = self.load(session).bind_admin(people.person_of(session, actor))
+        bound = self.load(session).find_admin_workspace(people.person_of(session, actor))
         if bound and _count_workspaces(session) > 1:
             return bound
         return None
