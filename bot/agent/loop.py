@@ -10,11 +10,8 @@ anything but its own rows.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
-
-from sqlmodel import Session
 
 from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput
@@ -22,15 +19,22 @@ from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, write_surroundings
 from bot.agent.reasoning_filter import ReasoningFilter
 from bot.agent.summary import sum_up
-from bot.agent.transcript import NOTE, history_of, size_of
-from bot.approvals import asking, budgets, grants
-from bot.approvals.gate import Gate, JudgedCall, apply_effects
-from bot.approvals.kinds import find_procedure
-from bot.approvals.team import plans, teammates
+from bot.agent.transactions import (
+    CONTINUE_NOTE,
+    commit_answer,
+    end_if_silent,
+    fail_turn,
+    store_summary,
+    tell_admins,
+    tell_once,
+)
+from bot.agent.transcript import history_of, size_of
+from bot.approvals import asking, budgets
+from bot.approvals.gate import Gate, JudgedCall
+from bot.approvals.team import plans
 from bot.approvals.tool_visibility import FILES
-from bot.domain.batches import assign_batches
 from bot.domain.bounds import CALLS_PER_ANSWER
-from bot.domain.chat import Address, Clock
+from bot.domain.chat import Clock
 from bot.domain.conversations import (
     Call,
     CallResult,
@@ -71,22 +75,17 @@ from bot.domain.model import (
     ToolCall,
     ToolSpec,
 )
-from bot.domain.people import Actor, Role
+from bot.domain.people import Actor
 from bot.domain.plans import find_current_plan, list_carried_out
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
-from bot.domain.record import Act
 from bot.domain.redaction import redact_arguments, secrets_in, veil
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rules import Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
-from bot.store import conversations, messages, notices, teams, transitions, turns
-from bot.store.audit.log import By
+from bot.store import teams
 from bot.store.connections import get_connections
 from bot.store.database import Database
-from bot.store.hooks import hooks_of
-from bot.store.locks import conversation_lock
-from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
@@ -97,16 +96,6 @@ log = logger(__name__)
 
 _MAX_RETRIES = 2  # of a request whose answer was cut off, was empty, or was a call written as text
 _BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
-_WILL_RETRY_TEXT = "I'll continue by myself when it answers again."
-_GIVEN_UP_TEXT = "I've tried for a day. Send “continue” once it answers again."
-_RETRY_PERIOD = timedelta(days=1)  # in which a model without answers is asked again
-_FIRST_RETRY_DELAY = timedelta(
-    seconds=10
-)  # each later one is as long as the model has been away, up to `turns.LONGEST_PAUSE`
-_CONTINUE_NOTE = (
-    f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
-    "stops, and make calls with shorter arguments, one after the other."
-)
 _CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED_TEXT = "\n\n(The provider of the language model withheld the rest of this answer.)"
 _SHARE_AFTER_TOO_LONG = 2 / 3  # of a history that the model called too long
@@ -118,7 +107,6 @@ _TOOL_REFUSED_TEXT = (
     "The server of the model {1} refuses the tool {0}. I work without it there. It says: “{2}”"
 )
 _SUMMARY_TEXT = "I'm summing up what was said long ago."
-_NOTICE_PERIOD = timedelta(days=1)  # in which the same notice is not posted twice
 _PARAGRAPH_BREAK = "\n\n"  # between two answers of one turn
 _TEXT_OF_STOP = {Stop.LENGTH: _CUT_SHORT_TEXT, Stop.FILTERED: _FILTERED_TEXT}
 
@@ -143,19 +131,6 @@ class FollowUpJobs:
     """Follow-up work of an answer, to be started immediately and never shown."""
 
     jobs: tuple[Job, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The stored outcome of one answer of the model: its proposals, and the turn's end.
-
-    ``ending`` is None while the turn continues, ``message_id`` where the answer was not stored.
-    """
-
-    opened: tuple[Proposal, ...]
-    ending: Ending | None
-    jobs: tuple[Job, ...] = ()
-    message_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -237,7 +212,7 @@ class Loop:
         elif run.turn.transcript.awaits_answer:
             async for event in self._answer_once(run, available):
                 yield event
-        elif await self.database.write(_end_if_silent, run.turn, self.clock()):
+        elif await self.database.write(end_if_silent, run.turn, self.clock()):
             run.ending = Ending.WAITING
 
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
@@ -245,8 +220,8 @@ class Loop:
         explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
         if isinstance(error, ModelError):
             explanation, passing, choices = error.message, error.passing, error.choices
-        fail = partial(_fail, passing=passing)
-        notice, jobs = await self.database.write(fail, run, explanation, self.clock())
+        fail = partial(fail_turn, delivered=run.delivered, passing=passing)
+        notice, jobs = await self.database.write(fail, run.turn, explanation, self.clock())
         if jobs:
             yield FollowUpJobs(jobs)
         seen = run.turn.transcript.seen
@@ -320,7 +295,7 @@ class Loop:
         is_further = any(text.strip() for text in run.texts)
         async for event in self._get_answer(run, available, answer, is_further=is_further):
             yield event
-        turn = run.turn
+        turn = run.turn  # it has a summary now, if one was written
         finished = answer.finished
         if finished is None:
             raise ModelCut
@@ -343,9 +318,14 @@ class Loop:
         run.turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
         run.texts.append(text)
         committed = await self.database.write(
-            partial(_commit, will_continue=will_continue, usage_before=usage_before),
+            partial(
+                commit_answer,
+                delivered=run.delivered,
+                will_continue=will_continue,
+                usage_before=usage_before,
+            ),
             self.gate.policies,
-            run,
+            run.turn,
             available,
             text,
             _with_extras(judged_calls, calls),
@@ -422,19 +402,10 @@ class Loop:
                     return
                 request.history = [*request.history, *correction]
             except ModelError as error:
-                sent_chars, attempt = size_of(request.history), request.attempt
-                may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
-                may_shorten = may_halve or _may_be_too_long(error, answer, attempt)
-                next_chars = _next_history_chars(sent_chars, specs_chars, error)
-                shorter = make_request(request.model, next_chars) if may_shorten else request
-                if size_of(shorter.history) < sent_chars:
-                    request = replace(
-                        shorter,
-                        is_shortened=True,
-                        is_halved=request.is_halved or may_halve,
-                        attempt=attempt - 1,
-                    )
-                elif attempt == _MAX_RETRIES or not isinstance(error, ModelCut | ModelEmpty):
+                shorter = _shorten_request(request, error, answer, specs_chars, make_request)
+                if shorter:
+                    request = shorter
+                elif request.attempt == _MAX_RETRIES or not isinstance(error, ModelCut | ModelEmpty):
                     stand_in = self._find_stand_in(request.model, error)
                     if stand_in is None or request.model is not chosen:
                         raise
@@ -469,7 +440,7 @@ class Loop:
             return
         with_summary = self._add_usage(turn.usage, request.model.name, finished)
         usage = replace(with_summary, model_calls=turn.usage.model_calls)  # counts answers only
-        await self.database.write(_store_summary, turn, text, upto, usage, now)
+        await self.database.write(store_summary, turn, text, upto, usage, now)
         summary = Line(0, LineRole.SUMMARY, text, upto, None, (), {}, now)
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
@@ -482,14 +453,14 @@ class Loop:
     async def _tell_stand_in(self, transcript: Transcript, model: Model, stand_in: Model) -> FollowUpJobs:
         """Announce, once a day, that another model will receive the conversation."""
         notice = _STAND_IN_TEXT.format(model.name, stand_in.name, self.models.describe(stand_in).host)
-        return FollowUpJobs(await self.database.write(_tell_once, transcript, notice, self.clock()))
+        return FollowUpJobs(await self.database.write(tell_once, transcript, notice, self.clock()))
 
     async def _tell_refused(self, model: Model, reasons: Mapping[str, str]) -> tuple[Job, ...]:
         """Tell the admins which tools the model's server refuses. ``reasons``: its words by a tool's name."""
         if not reasons:
             return ()
         notices = [_TOOL_REFUSED_TEXT.format(name, model.name, why) for name, why in reasons.items()]
-        return await self.database.write(_tell_admins, self.gate.policies, "\n".join(notices), self.clock())
+        return await self.database.write(tell_admins, self.gate.policies, "\n".join(notices), self.clock())
 
     async def _prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then what is special to this conversation."""
@@ -643,108 +614,6 @@ async def _yield_reports(work: Callable[[Callable[[T], None]], Awaitable[None]])
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _commit(
-    session: Session,
-    policies: Policies,
-    run: _Run,
-    available: AvailableTools,
-    text: str,
-    judged_calls: Sequence[JudgedCall],
-    results: dict[str, CallResult],
-    now: datetime,
-    *,
-    will_continue: bool,
-    usage_before: Usage,
-) -> Committed:
-    """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
-
-    ``will_continue``: the answer was cut at its length, and the model may continue it. ``usage_before``: the
-    turn's usage before this answer.
-    """
-    turn, conversation_id = run.turn, run.turn.transcript.conversation.id
-    calls = [judged.call for judged in judged_calls]
-    proposed = [(judged.proposal, judged.like) for judged in judged_calls if judged.proposal]
-    has_effects = any(judged.effect for judged in judged_calls)
-    if proposed or has_effects:
-        conversation_lock.in_conversation(session, conversation_id)
-    if turn.transcript.teammate:
-        teammates.lock_lead(session, turn.transcript.teammate)
-    ending = None
-    if not will_continue and (proposed or not calls):
-        ending = Ending.WAITING if proposed else Ending.DONE
-    stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
-    if stored is None:  # a person stopped the turn
-        return Committed((), Ending.STOPPED)
-    message_id, ending = stored
-    jobs: list[Job] = []
-    for count_answer in hooks_of(session).count_answer:
-        jobs += count_answer(session, turn.transcript, turn.usage.tokens - usage_before.tokens, now)
-    if turn.usage.cost and policies.held.book.list_about(Subject.BUDGET):
-        jobs += _warn_about_budgets(session, policies.held.book, turn, now)
-    if has_effects:
-        jobs += apply_effects(session, turn, available, message_id, judged_calls, results, now)
-    for proposal, _ in proposed:
-        open_proposal = find_procedure(proposal.kind).open
-        if open_proposal:
-            jobs += open_proposal(session, policies, proposal, now)
-    batch_of = assign_batches(
-        [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
-    )
-    opened = []
-    for proposal, like in proposed:
-        placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
-        opened.append(grants.use(session, policies, placed, like, now))
-    inserted = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
-    if will_continue:
-        messages.add_note(session, conversation_id, _CONTINUE_NOTE, now)
-    if turn.transcript.teammate:
-        silent = ending is Ending.DONE
-        jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
-    return Committed(inserted, ending, tuple(jobs), message_id)
-
-
-def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
-    jobs: list[Job] = []
-    for warning in budgets.warnings(session, book, turn, now):
-        jobs += _tell(session, turn.transcript, warning, now)
-    return jobs
-
-
-def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -> list[Job]:
-    """Store a notice in the conversation that people read, and return the job that delivers it."""
-    conversation_id = _lead_conversation_id(transcript)
-    messages.add_notice(
-        session, conversation_id, words, messages.last_heard(session, conversation_id), now, delivered=False
-    )
-    return [Job(Work.DELIVER, conversation_id)]
-
-
-def _tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
-    """Store a notice like `_tell`, unless the same was posted there within ``_NOTICE_PERIOD``."""
-    if messages.was_noticed(session, _lead_conversation_id(transcript), words, now - _NOTICE_PERIOD):
-        return ()
-    return tuple(_tell(session, transcript, words, now))
-
-
-def _tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
-    """Store a notice for each admin's private chat; the delivery sweep posts it."""
-    for admin in sorted(policies.load(session).holders(Role.ADMIN)):
-        notices.store_notice(session, Address.parse(admin), words, now)
-    return ()
-
-
-def _lead_conversation_id(transcript: Transcript) -> str:
-    """Return the id of the lead agent's conversation."""
-    if transcript.teammate:
-        return transcript.teammate.lead_id
-    return transcript.conversation.id
-
-
-def _store_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
-    turns.spend(session, turn, usage)
-    messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
-
-
 def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
     """Return the approved plan and its finished steps, if its card does not show them all yet."""
     proposals = transcript.proposals.values()
@@ -756,7 +625,7 @@ def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]]
 
 
 def _was_continued(transcript: Transcript) -> bool:
-    return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE_NOTE
+    return bool(transcript.lines) and transcript.lines[-1].text == CONTINUE_NOTE
 
 
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
@@ -768,6 +637,28 @@ def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bo
         return True
     was_cut = isinstance(error, ModelCut) and not error.has_reason
     return was_cut and attempt > 0 and not answer.pieces
+
+
+def _shorten_request(
+    request: _Request,
+    error: ModelError,
+    answer: ModelOutput,
+    specs_chars: int,
+    make_request: Callable[[Model, int], _Request],
+) -> _Request | None:
+    """Return a request with less history, if this one may have failed because it was too long, or None.
+
+    It does not count as an attempt.
+    """
+    sent_chars = size_of(request.history)
+    may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
+    if not may_halve and not _may_be_too_long(error, answer, request.attempt):
+        return None
+    shorter = make_request(request.model, _next_history_chars(sent_chars, specs_chars, error))
+    if size_of(shorter.history) >= sent_chars:
+        return None
+    is_halved = request.is_halved or may_halve
+    return replace(shorter, is_shortened=True, is_halved=is_halved, attempt=request.attempt - 1)
 
 
 def _next_history_chars(sent_chars: int, specs_chars: int, error: ModelError) -> int:
@@ -795,66 +686,15 @@ def _count_steps(turn: Turn) -> int:
     return min(turn.usage.model_calls, since)
 
 
-def _end_if_silent(session: Session, turn: Turn, now: datetime) -> bool:
-    """End a turn that has nothing to answer. Return False if new lines have come since it was read."""
-    turns.hold_turn(session, turn)
-    turns.check_owned(session, turn)
-    transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
-    if transcript is not None and transcript.awaits_answer:
-        return False
-    turns.end_turn(session, turn, Ending.WAITING, now)
-    return True
-
-
-def _fail(
-    session: Session, run: _Run, explanation: str, now: datetime, *, passing: bool
-) -> tuple[str, tuple[Job, ...]]:
-    """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
-
-    A ``passing`` failure is retried later. A failed turn of a teammate ends the teammate's work, and the lead
-    agent is told. Returns the text for people, empty where they know it already, and the jobs.
-    """
-    turn, transcript = run.turn, run.turn.transcript
-    conversation_id, seen, teammate = transcript.conversation.id, transcript.seen, transcript.teammate
-    if teammate:
-        teammates.lock_lead(session, teammate)
-    turns.check_owned(session, turn)
-    away_since = _find_retry_notice(transcript)
-    waited = now - away_since if away_since else timedelta()
-    retry_at = None
-    if passing and not teammate:
-        if waited < _RETRY_PERIOD:
-            retry_at = now + min(max(waited, _FIRST_RETRY_DELAY), turns.LONGEST_PAUSE)
-        explanation = f"{explanation} {_WILL_RETRY_TEXT if retry_at else _GIVEN_UP_TEXT}"
-    turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
-    if teammate:
-        return explanation, plans.fail(session, conversation_id, explanation, now)
-    notice = "" if away_since and retry_at else explanation
-    if notice:
-        messages.add_notice(session, conversation_id, notice, seen, now, delivered=run.delivered)
-    if messages.heard_since(session, conversation_id, seen):
-        turns.want_turn(session, conversation_id, now)
-    return notice, ()
-
-
-def _find_retry_notice(transcript: Transcript) -> datetime | None:
-    """Return when people were told that the turn will be retried, or None if that is not the last line."""
-    last = transcript.lines[-1] if transcript.lines else None
-    if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
-        return None
-    return last.created_at
-
-
 def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Give calls different ids: some servers repeat one, and results are matched by them."""
     used_ids: set[str] = set()
     unique = []
     for position, call in enumerate(calls):
-        if call.id in used_ids:
-            unique.append(replace(call, id=f"{call.id}-{position}"))
-        else:
-            unique.append(call)
-        used_ids.add(unique[-1].id)
+        is_repeated = call.id in used_ids
+        new_id = f"{call.id}-{position}" if is_repeated else call.id
+        used_ids.add(new_id)
+        unique.append(replace(call, id=new_id))
     return unique
 
 
