@@ -1,7 +1,6 @@
-"""``nod tools``: what tools there are, and one called manually; what writes asks first, as from any chat."""
+"""``nod tools``: list tools, show one, and call one; a call that writes asks first, as from any chat."""
 
 import asyncio
-import contextlib
 import json
 import sys
 from typing import Annotated, Any
@@ -36,16 +35,17 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
 app = typer.Typer(callback=shared_options, no_args_is_help=True, help="List tools and call one manually.")
-_LOOK_SECONDS = 0.5  # how often another process's work is looked for
+_POLL_SECONDS = 0.5  # between looks at what another process did
 
 
 def complete_tool(incomplete: str) -> list[tuple[str, str]]:
     """Complete a tool's name in the shell. MCP servers are not started for a press of Tab."""
-    with contextlib.suppress(NodError, ImportError):
-        offered = asyncio.run(_list_tools(load_settings(NOD_MCP_CONFIG=None)))
-        found = [tool for tool in offered if tool.name.startswith(incomplete)]
-        return [(tool.name, line(tool.description.partition("\n")[0])) for tool in found]
-    return []
+    try:
+        tools = asyncio.run(_list_tools(load_settings(NOD_MCP_CONFIG=None)))
+    except (NodError, ImportError):
+        return []
+    matching = [tool for tool in tools if tool.name.startswith(incomplete)]
+    return [(tool.name, _first_line(tool)) for tool in matching]
 
 
 ToolName = Annotated[
@@ -59,23 +59,33 @@ ToolName = Annotated[
 @command(app, "list")
 def list_(*, as_json: Json = False) -> None:
     """List every tool: name, group, what it does to the world, one line."""
-    found = asyncio.run(_list_tools(load_settings()))
-    found = sorted(found, key=lambda t: (t.group, t.name))
+    tools = asyncio.run(_list_tools(load_settings()))
+    tools.sort(key=lambda tool: (tool.group, tool.name))
     if as_json:
-        print_json([_tool_to_json(tool) for tool in found])
+        print_json([_tool_to_json(tool) for tool in tools])
         return
-    for tool in found:
-        says = line(tool.description.partition("\n")[0])
-        print(fit_to_terminal(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
-    for tool in found:
-        untold = list_omissions(tool.spec)
-        if untold:
-            print(line(f"nod: models are not told all of {tool.name}: {', '.join(untold)}"), file=sys.stderr)
+    for tool in tools:
+        row = f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {_first_line(tool)}"
+        print(fit_to_terminal(row))
+    for tool in tools:
+        omissions = ", ".join(list_omissions(tool.spec))
+        if omissions:
+            print(line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
+
+
+def _first_line(tool: Tool) -> str:
+    return line(tool.description.partition("\n")[0])
 
 
 def _tool_to_json(tool: Tool) -> dict[str, Any]:
-    about = {"name": tool.name, "group": tool.group, "risk": tool.harm, "description": tool.description}
-    return about | {"parameters": tool.parameters, "untold": list_omissions(tool.spec)}
+    return {
+        "name": tool.name,
+        "group": tool.group,
+        "risk": tool.harm,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "untold": list_omissions(tool.spec),
+    }
 
 
 @command(app, "show")
@@ -85,13 +95,13 @@ def show_tool(name: ToolName, *, as_json: Json = False) -> None:
     if as_json:
         print_json(_tool_to_json(tool))
         return
-    how = "runs immediately" if tool.reads else "asks first, if the rules say so"
-    schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
-    untold = ", ".join(list_omissions(tool.spec))
-    lacks = f"models are not told: {untold}\n" if untold else ""
-    print(
-        plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{lacks}{schema}")
-    )
+    treatment = "runs immediately" if tool.reads else "asks first, if the rules say so"
+    lines = [f"{tool.name} ({tool.group})", tool.description, "", f"risk: {tool.harm}, {treatment}"]
+    omissions = ", ".join(list_omissions(tool.spec))
+    if omissions:
+        lines.append(f"models are not told: {omissions}")
+    lines.append(json.dumps(tool.parameters, indent=2, ensure_ascii=False))
+    print(plain("\n".join(lines)))
 
 
 @command(app, "call")
@@ -112,8 +122,9 @@ def call_tool(
 async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
+    """Run a call that reads, and print its result; else open a proposal, and print who may decide it."""
     async with gate_of(settings, database, all_now=True) as gate:
-        tool = _find_tool(_callable(await gate.registry.available()), name)
+        tool = _find_tool(_list_callable(await gate.registry.available()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
@@ -129,13 +140,13 @@ async def _call(
         who_may = line(proposal.deciders.in_words(who.label))
         print(f"It waits for {who_may}: nod approve {proposal.id}")
     if wait:
-        _end(await _wait_for_end(database, proposal))
+        _print_end(await _wait_for_end(database, proposal))
 
 
 async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
     """Return the proposal once it ended; the running nod expires and executes it."""
     while not proposal.settled:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
         found = await database.read(proposals.get, proposal.id)
         if found is None:
             raise NodError(f"proposal {proposal.id} is gone")
@@ -143,7 +154,8 @@ async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
     return proposal
 
 
-def _end(proposal: Proposal) -> None:
+def _print_end(proposal: Proposal) -> None:
+    """Print how a proposal ended. Exits with 1 unless it succeeded."""
     card = card_of(proposal, {})
     print(plain(card.outcome))
     if card.result:
@@ -154,21 +166,21 @@ def _end(proposal: Proposal) -> None:
 
 async def _list_tools(settings: Settings) -> list[Tool]:
     log_at("error")
-    database = Database(settings.database_url)  # nothing is read: it is not even made here
+    database = Database(settings.database_url)  # never read, and so not created either
     try:
         async with tools_of(settings, database, all_now=True) as registry:
-            return _callable(await registry.available())
+            return _list_callable(await registry.available())
     finally:
         database.close()
 
 
-def _callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that work outside a conversation, unlike those of teams."""
+def _list_callable(available: AvailableTools) -> list[Tool]:
+    """Return the tools that work outside a conversation. Those of teams, for one, don't."""
     return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 
 def _find_tool(tools: list[Tool], name: str) -> Tool:
-    found = {tool.name: tool for tool in tools}.get(name)
-    if found is None:
-        raise NodError(f"there is no tool {name}; see: nod tools list")
-    return found
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise NodError(f"there is no tool {name}; see: nod tools list")

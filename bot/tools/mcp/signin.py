@@ -1,8 +1,8 @@
-"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if it is refused.
+"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if it ended or was refused.
 
-The SDK's own provider holds a lock during a request, forgets what it discovered and when a token ends, and
-asks people in the middle of a call. So requests go through `Bearer` instead, which gets tokens from `Keys`.
-``bot/tools/mcp/login.py`` signs people in.
+`Bearer` puts the token on requests, `Keys` reads it from its row and refreshes it. They take the place of the
+SDK's own provider, which holds a lock during a request, forgets what it discovered and when a token ends, and
+asks people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
 """
 
 import asyncio
@@ -47,6 +47,7 @@ log = logger(__name__)
 _REQUEST_SECONDS = 30.0  # for one request to a sign-in server
 _EXPIRY_MARGIN = timedelta(seconds=30)  # before the end of a token, when it is no longer sent
 _MAX_CHALLENGE_CHARS = 4000
+_MAX_SCOPES_CHARS = 1000  # the newest
 _REFRESH_LEASE = timedelta(seconds=60)
 _REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that no two run at a time
 _POLL_SECONDS = 0.5  # between looks at another process's refresh
@@ -60,21 +61,28 @@ class Discovered(BaseModel):
 
 
 class SignInRows(Protocol):
-    """The functions of a module that keeps sign-ins as rows, each one short transaction."""
+    """A module that stores sign-ins as rows. Each function is one short transaction.
+
+    All but `find` return False if the row has changed since ``held`` was read.
+    """
 
     def find(self, session: Session, key: str, url: str) -> SignIn | None: ...
 
-    def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool: ...
+    def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
+        """Claim the refresh of its tokens until a time."""
 
-    def renew(self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool: ...
+    def renew(self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+        """Store new tokens, and release the claim."""
 
-    def spoil(self, session: Session, held: SignIn) -> bool: ...
+    def spoil(self, session: Session, held: SignIn) -> bool:
+        """Remove its tokens, which are refused for good."""
 
-    def release(self, session: Session, held: SignIn) -> bool: ...
+    def release(self, session: Session, held: SignIn) -> bool:
+        """Release the claim without new tokens."""
 
 
 class Keys:
-    """The tokens of one sign-in at a server. ``wanted``: scopes that the server has asked for since.
+    """The tokens of one sign-in at a server, read from its row each time: any process may change it.
 
     ``rows``: the module that stores it, under ``key``. ``again``: tells people how to sign in again.
     """
@@ -92,9 +100,8 @@ class Keys:
         again: str = "",
     ) -> None:
         self.launch = launch
-        self.wanted = ""
-        self.challenge = ""
-        """The server's last word on how to sign in there (``WWW-Authenticate``)."""
+        self.wanted = ""  # scopes that the server has asked for since the sign-in
+        self.challenge = ""  # the server's last WWW-Authenticate, which says how to sign in
         self._name = name
         self._database = database
         self._clock = clock
@@ -120,12 +127,12 @@ class Keys:
         return f"it does not accept its sign-in. {self.again}"
 
     def note_challenge(self, challenge: str) -> None:
-        """Note the server's last word on how to sign in there."""
+        """Note a ``WWW-Authenticate`` of the server."""
         self.challenge = challenge[:_MAX_CHALLENGE_CHARS]
 
     def note_scope(self, scope: str) -> None:
         """Note scopes that the server asked for."""
-        self.wanted = f"{self.wanted} {scope}".strip()[-1000:]
+        self.wanted = f"{self.wanted} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
     async def scopes(self) -> str:
         """Return the scopes allowed before, and those that the server has asked for since."""
@@ -149,39 +156,32 @@ class Keys:
         return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send, other than ``refused``; None without one.
-
-        The row is read each time, since people sign in and out at any process.
-        """
+        """Return a token to send; None if there is none, or none but the one that was ``refused``."""
         async with self._lock:
             self._sign_in = sign_in = await self.look()
             if sign_in is None or not sign_in.tokens:
                 self._trouble = ""
                 return None
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
-            has_expired = (
-                sign_in.expires_at is not None and self._clock() >= sign_in.expires_at - _EXPIRY_MARGIN
-            )
-            if tokens.access_token != refused and not has_expired:
+            if tokens.access_token != refused and not self._has_expired(sign_in):
                 self._trouble = ""
                 return tokens.access_token
             if not tokens.refresh_token:
-                if refused:
-                    return None
-                return tokens.access_token
-            self._sign_in = await self._refresh(sign_in)
-            if self._sign_in is None or not self._sign_in.tokens or self._sign_in.version == sign_in.version:
+                return None if refused else tokens.access_token  # the server may still take it
+            self._sign_in = renewed = await self._refresh(sign_in)
+            if renewed is None or not renewed.tokens or renewed.version == sign_in.version:
                 return None
-            return OAuthToken.model_validate_json(self._sign_in.tokens).access_token
+            return OAuthToken.model_validate_json(renewed.tokens).access_token
+
+    def _has_expired(self, sign_in: SignIn) -> bool:
+        return sign_in.expires_at is not None and self._clock() >= sign_in.expires_at - _EXPIRY_MARGIN
 
     async def _refresh(self, sign_in: SignIn) -> SignIn | None:
-        """Refresh the tokens, here or by waiting for another process, and return the stored sign-in.
+        """Refresh the tokens, or wait until another process did, and return the stored sign-in.
 
         After a failure it is as before; after a final refusal it has no tokens.
         """
-        while not await self._database.write(
-            self._rows.claim, sign_in, self._clock(), self._clock() + _REFRESH_LEASE
-        ):
+        while not await self._claim_refresh(sign_in):
             current = await self.look()
             if current is None or current.version != sign_in.version:
                 return current
@@ -195,6 +195,10 @@ class Keys:
             await self._database.write(give_up, sign_in)
         return await self.look()
 
+    async def _claim_refresh(self, sign_in: SignIn) -> bool:
+        now = self._clock()
+        return await self._database.write(self._rows.claim, sign_in, now, now + _REFRESH_LEASE)
+
     async def _ask_for_tokens(self, sign_in: SignIn) -> tuple[OAuthToken | None, bool]:
         """Request new tokens. Return them, or None and True if the refusal is final."""
         self._trouble = ""
@@ -203,11 +207,7 @@ class Keys:
                 response = await client.send(_make_refresh_request(sign_in))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
-                    fresh = OAuthToken.model_validate_json(response.content)
-                    previous = OAuthToken.model_validate_json(sign_in.tokens)
-                    defaults = {"refresh_token": previous.refresh_token, "scope": previous.scope}
-                    received = fresh.model_dump(exclude_none=True)
-                    return OAuthToken.model_validate(defaults | received), False
+                    return _read_new_tokens(response, sign_in), False
                 is_final = response.status_code in (400, 401, 403)
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
@@ -216,6 +216,14 @@ class Keys:
         if not is_final:
             self._trouble = "its sign-in server gave no new token. Try again later"
         return None, is_final
+
+
+def _read_new_tokens(response: httpx2.Response, sign_in: SignIn) -> OAuthToken:
+    """Return the tokens of a response. A refresh token or a scope that it lacks stays as it was."""
+    previous = OAuthToken.model_validate_json(sign_in.tokens)
+    former = {"refresh_token": previous.refresh_token, "scope": previous.scope}
+    received = OAuthToken.model_validate_json(response.content).model_dump(exclude_none=True)
+    return OAuthToken.model_validate(former | received)
 
 
 def _make_refresh_request(sign_in: SignIn) -> httpx2.Request:
@@ -342,9 +350,9 @@ def sign_in_client(url: str, **options: Any) -> httpx2.AsyncClient:
     server_url = httpx2.URL(url)
 
     async def check_address(request: httpx2.Request) -> None:
-        are_local = _is_local(server_url) and _is_local(request.url)
-        is_same = (request.url.scheme, request.url.netloc) == (server_url.scheme, server_url.netloc)
-        if request.url.scheme != "https" and not are_local and not is_same:
+        are_both_local = _is_local(server_url) and _is_local(request.url)
+        is_server = (request.url.scheme, request.url.netloc) == (server_url.scheme, server_url.netloc)
+        if request.url.scheme != "https" and not are_both_local and not is_server:
             raise UnsafeAddress(f"{request.url.host} is asked without TLS")
 
     return httpx2.AsyncClient(
