@@ -16,7 +16,7 @@ from datetime import tzinfo
 from typing import Any, Protocol
 
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Inbox
+from bot.domain.chat import Address, Inbox, LinkButton
 from bot.domain.events import TurnEvent
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
@@ -221,6 +221,10 @@ class Poster(Channel, ABC):
         """
         lines = [f"{number}. {offer.about} `/nod {offer.words}`" for number, offer in enumerate(offers, 1)]
         await self.post(address, "\n".join([markdown, "", *lines]))
+
+    async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
+        """Post a short text, with a button that opens a page below it; a link in the text where none fits."""
+        await self.post(address, f"{link.markdown}\n{markdown}")
 
     @abstractmethod
     async def post_card(self, address: Address, card: Card) -> str:

@@ -220,6 +220,11 @@ class LinkButton:
     def markdown(self) -> str:
         return f"[{self.label}]({self.url})"
 
+    @property
+    def is_button(self) -> bool:
+        """True if platforms take it on a button: they refuse some addresses without TLS."""
+        return self.url.startswith("https://")
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -240,11 +245,8 @@ class Reply:
     link: LinkButton | None = None
 
     def split_link(self) -> tuple[str, LinkButton | None]:
-        """Return the text without its link, and the button for that; the full text and None without one.
-
-        Platforms refuse a button with some addresses of this machine, and none with TLS.
-        """
-        if self.link is None or not self.link.url.startswith("https://"):
+        """Return the text without its link, and the button for that; the full text and None without one."""
+        if self.link is None or not self.link.is_button:
             return self.text, None
         return self.text.removeprefix(self.link.markdown).lstrip(), self.link
 

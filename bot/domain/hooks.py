@@ -97,7 +97,11 @@ class EndProposal(Protocol):
 
 
 class ChangePerson(Protocol):
-    """Told in the transaction in which an account is linked, unlinked, signed out, or found to be gone."""
+    """Told in the transaction in which an account is linked, unlinked, signed out, or found to be gone.
+
+    Where it raises, an account is not linked. The other changes stand, since they end rights: nothing of what
+    the hook did is kept, and it is told again until it takes it. So it is safe to repeat.
+    """
 
     def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
 

@@ -11,7 +11,7 @@ from sqlalchemy import Index, delete, or_, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.chat import Address
+from bot.domain.chat import Address, LinkButton
 from bot.domain.hooks import CommandOffer
 from bot.domain.people import SHELL, Actor
 from bot.store import people
@@ -20,6 +20,7 @@ from bot.store.tables.row import Row, as_json, count_changed, serial
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
 
 
+_OF_COMMAND, _OF_PAGE = 3, 2  # texts that a row keeps of each offer
 POSTLESS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
@@ -36,7 +37,8 @@ class NoticeRow(Row, table=True):
     instead: str = ""  # the address to try where this one refuses for good
     proposal_id: str | None = None  # what it is about; without a text its card is what is posted
     text: str = ""
-    offers: list[list[str]] | None = as_json(nullable=True)  # commands with buttons: about, label, words
+    offers: list[list[str]] | None = as_json(nullable=True)
+    """Commands with buttons, each as its line, label and words; or one page, as its label and address."""
     tries: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)
@@ -48,7 +50,12 @@ class NoticeRow(Row, table=True):
     @property
     def commands(self) -> tuple[CommandOffer, ...]:
         """The commands that it offers, each with a button."""
-        return tuple(CommandOffer(*each) for each in self.offers or ())
+        return tuple(CommandOffer(*each) for each in self.offers or () if len(each) == _OF_COMMAND)
+
+    @property
+    def link(self) -> LinkButton | None:
+        """The page that it offers by a button."""
+        return next((LinkButton(*each) for each in self.offers or () if len(each) == _OF_PAGE), None)
 
 
 def store_notice(
@@ -59,8 +66,12 @@ def store_notice(
     proposal_id: str | None = None,
     instead: Address | None = None,
     offers: Sequence[CommandOffer] = (),
+    link: LinkButton | None = None,
 ) -> None:
-    """Have it posted soon. ``offers`` follow the text; they are for ``address`` alone."""
+    """Have it posted soon. ``offers`` and ``link`` follow the text; they are for ``address`` alone."""
+    kept = [[each.about, each.label, each.words] for each in offers]
+    if link is not None:
+        kept = [[link.label, link.url]]
     session.add(
         NoticeRow(
             channel=address.channel,
@@ -68,7 +79,7 @@ def store_notice(
             instead=str(instead) if instead and instead != address else "",
             proposal_id=proposal_id,
             text=text,
-            offers=[[each.about, each.label, each.words] for each in offers] or None,
+            offers=kept or None,
             created_at=now,
             next_at=now,
         )
@@ -76,17 +87,20 @@ def store_notice(
     session.flush()
 
 
-def tell_privately(session: Session, account: Actor, text: str, now: datetime) -> bool:
+def tell_privately(
+    session: Session, account: Actor, text: str, now: datetime, link: LinkButton | None = None
+) -> bool:
     """Have a text posted to a person in private; False where nothing can be posted to them.
 
-    It goes to the account's own chat or, where it has none, to those of all that are linked with it.
+    ``link``: a button below it. It goes to the account's own chat or, where it has none, to those of all that
+    are linked with it.
     """
     chats = [account]
     if account.channel in POSTLESS:
         linked = sorted(people.person_of(session, account).accounts)
         chats = [each for each in map(Actor.parse, linked) if each.channel not in POSTLESS]
     for each in chats:
-        store_notice(session, Address(each.channel, each.key), text, now)
+        store_notice(session, Address(each.channel, each.key), text, now, link=link)
     return bool(chats)
 
 

@@ -150,7 +150,13 @@ class Notices:
             await poster.post_offers(address, notice.text, notice.commands)
             return
         if notice.proposal_id is None:
-            await poster.post(address, notice.text)
+            link = notice.link
+            if link is None:
+                await poster.post(address, notice.text)
+            elif link.is_button:
+                await poster.post_link(address, notice.text, link)
+            else:
+                await poster.post(address, f"{link.markdown}\n{notice.text}")
             return
         card = await self.database.read(_find_open_card, self.policies, notice.proposal_id, address)
         if card is None:

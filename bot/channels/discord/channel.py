@@ -48,7 +48,7 @@ from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.domain.attachments import format_name
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
+from bot.domain.chat import Address, Answer, Clock, Command, Inbox, LinkButton, Message
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership
@@ -283,6 +283,9 @@ class DiscordChannel(Platform):
         place = DiscordPlace.of(address)
         posts = in_few(split(markdown), markdown)
         await post_each(posts, after, lambda post: self._rest.post_text(place, post))
+
+    async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
+        await self._rest.post_text(DiscordPlace.of(address), markdown, make_link_row(link))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         api = urlsplit(str(self._settings.discord_api_url))

@@ -405,6 +405,14 @@ class SlackChannel(Platform):
         posts = in_few(text.split(text.neutralise(markdown)), markdown)
         await post_each(posts, after, partial(self._post_one, address))
 
+    async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
+        with_button = {
+            "text": text.notification(markdown),
+            "blocks": [b.markdown(markdown), *b.link_button(link)],
+        }
+        as_text = text.forms_of(text.neutralise(f"{link.markdown}\n{markdown}"))
+        await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
+
     async def _post_one(self, address: Address, post: str | FullText) -> None:
         """Post one of the posts of a text."""
         place = SlackPlace.of(address)

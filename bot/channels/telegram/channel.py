@@ -35,7 +35,7 @@ from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.buttons import make_offer_keyboard
+from bot.channels.telegram.buttons import make_link_keyboard, make_offer_keyboard
 from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import Inbound
@@ -55,7 +55,7 @@ from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import OUTLINER, join, mention, plain, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.chat import Address, Clock, Inbox, LinkButton
 from bot.domain.hooks import CommandOffer
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup, is_group
@@ -339,6 +339,10 @@ class TelegramChannel(Platform):
         place = self._moves.place(address)
         posts = in_few(split(from_markdown(markdown)), markdown)
         await post_each(posts, after, lambda post: self._transport.post(place, post))
+
+    async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
+        place = self._moves.place(address)
+        await self._transport.send(place, from_markdown(markdown), make_link_keyboard(link))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         """Download a file by its id, from the address that Telegram gives on its own server."""

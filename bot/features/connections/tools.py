@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlmodel import Session
 
+from bot.domain.chat import LinkButton
 from bot.domain.connections import Identity
 from bot.domain.people import Actor
 from bot.errors import SignInError, ToolError
@@ -20,8 +21,9 @@ from bot.tools.tool import CallContext, FixedToolset, tool
 GROUP = "connections"
 _ROOM = "connect"
 _AGAIN = timedelta(hours=1)
-_LINK = (
-    "You can connect your account at {server}, so that I act as you there when you ask: [Connect]({url})\n"
+_LINK_LABEL = "Connect your account at {server}"
+_LINK_TEXT = (
+    "Then I act as you at {server} when you ask. "
     "The page works once, for 10 minutes, for you alone. `/nod connections connect {server}` gives a new one."
 )
 _IN_PRIVATE = "They have the link in their private chat with Nod."
@@ -58,7 +60,9 @@ def connection_tools(port: AccountConnections) -> FixedToolset:
             url = await flow.make_link(server, actor)
         except SignInError as error:
             raise ToolError(error.message) from None
-        sent = await port.database.write(tell_privately, actor, _LINK.format(server=server, url=url), now)
+        link = LinkButton(_LINK_LABEL.format(server=server), url)
+        told = _LINK_TEXT.format(server=server)
+        sent = await port.database.write(tell_privately, actor, told, now, link)
         return {"sent": sent, "told": _IN_PRIVATE if sent else _CONSOLE}
 
     return FixedToolset(GROUP, (connect,))

@@ -9,7 +9,7 @@ const DIGITS = 6;
 
 export class Connections extends Page {
   head() {
-    return [h("p", { class: "muted" }, "Where you connect an account, Nod acts there as you, and only when you ask. No one sees its token.")];
+    return [h("p", { class: "muted lead" }, "Where you connect an account, Nod acts there as you, and only when you ask. No one sees its token.")];
   }
 
   load() {
@@ -26,7 +26,7 @@ export class Connections extends Page {
     const had = new Set(mine.filter((each) => !each.expired).map((each) => each.server));
     const missing = servers.filter((each) => each.identity === "person" && !had.has(each.name));
     this.body.replaceChildren(...asked.map((each) => this.ask(each)), ...mine.map((each) => this.connection(each)), ...missing.map((each) => this.missing(each)),
-      ...(mine.length ? [h("div", { class: "buttons" }, this.everywhere(mine.length))] : []),
+      ...(mine.length ? [this.everywhere(mine.length)] : []),
       ...(everyone && others.length ? [h("h2", { class: "section" }, "Everyone else"), ...others.map((each) => this.connection(each))] : []));
   }
 
@@ -53,11 +53,11 @@ export class Connections extends Page {
   }
 
   missing({ name }) {
-    return h("article", { class: "card person", "aria-label": `Connect ${name}` }, h("p", {}, data(name), ": not connected"), h("div", { class: "buttons" }, this.connect(name)));
+    return h("article", { class: "card person", "aria-label": `Connect ${name}` }, h("p", {}, data(name), ": not connected"), this.connect(name));
   }
 
   connect(name) {
-    const place = h("span", {});
+    const place = h("div", { class: "buttons" });
     const open = async () => {
       try {
         const { url } = await post(`api/connections/${encodeURIComponent(name)}/link`, {});
@@ -78,12 +78,12 @@ export class Connections extends Page {
       event.preventDefault();
       this.doing(() => post("api/connections/confirm", { digits: field.value.trim() }));
     });
-    return h("article", { class: "card person", "aria-label": "A sign-in waits" }, h("p", {}, "Someone signed in as ", data(words), ", to connect that account for you."),
+    return h("article", { class: "card person", "aria-label": "A sign-in waits" }, h("p", {}, "Someone signed in (", data(words), ") to connect that account for you."),
       h("p", { class: "help" }, "If that was you, send the number that your browser shows. A wrong one ends it."), form);
   }
 
   everywhere(count) {
-    const place = h("span", {});
+    const place = h("div", { class: "buttons" });
     const sure = () => {
       const yes = h("button", { type: "button", class: "button small danger", onclick: () => this.doing(() => remove("api/connections")) }, "Disconnect everywhere");
       place.replaceChildren(h("p", { class: "help" }, `Ends ${count === 1 ? "your connection" : `all ${count} connections`} and tells the servers.`), yes, h("button", { type: "button", class: "button small", onclick: () => this.show() }, "Keep"));

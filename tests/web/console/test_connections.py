@@ -13,6 +13,8 @@ from bot.store.secrets import new_key
 from tests.features.connections.conftest import entry, write_config
 from tests.features.connections.tracker import Tracker
 from tests.web.console.conftest import Serve
+from tests.web.console.test_console import violations
+from tests.web.console.test_pages import SMALL
 
 pytestmark = pytest.mark.browser
 
@@ -61,3 +63,49 @@ def test_where_nothing_is_to_be_connected_the_page_says_that(serve: Serve, new_p
     with serve() as nod:
         page = new_page(f"{nod.url}#/connections")
         expect(page.get_by_text("No accounts to connect")).to_be_visible()
+
+
+def look(page: Page, name: str) -> None:
+    """Find nothing wrong on a desktop and on the smallest phone."""
+    for size, width in (("desktop", {"width": 1280, "height": 800}), ("phone", SMALL)):
+        page.set_viewport_size(width)  # type: ignore[arg-type]
+        assert violations(page) == [], (name, size)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, size)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_way_to_a_connection_and_back(
+    scheme: str,
+    serve: Serve,
+    new_page: Callable[..., Page],
+    tracker: Tracker,
+):
+    with serve(NOD_MCP_CONFIG="mcp.json", NOD_SECRET_KEY=(new_key(),)) as nod:
+        page = new_page(f"{nod.url}#/connections", color_scheme=scheme)
+        button = page.get_by_role("button", name="Connect tracker")
+        expect(button).to_be_visible()
+        look(page, "the offer")
+        button.click()
+        link = page.get_by_role("link", name="Open the page for tracker")
+        expect(link).to_be_visible()
+        look(page, "the link")
+        with page.context.expect_page() as opened:
+            link.click()
+        there = opened.value
+        there.get_by_role("button", name="Continue to tracker").wait_for()
+        look(there, "the question")
+        there.get_by_role("button", name="Continue to tracker").click()
+        there.get_by_text("You signed in at tracker").wait_for()
+        look(there, "the number")
+        digits = re.search(r"\b\d{6}\b", there.inner_text("main"))
+        assert digits
+        page.reload()
+        waits = page.get_by_role("article", name="A sign-in waits")
+        expect(waits).to_be_visible()
+        look(page, "it waits")
+        waits.get_by_role("textbox").fill(digits[0])
+        waits.get_by_role("button", name="Send the number").click()
+        expect(page.locator("#connections-list .notice-word")).to_contain_text("Connected")
+        look(page, "connected")
+        page.get_by_role("button", name="Disconnect everywhere").click()
+        look(page, "everywhere")
