@@ -62,6 +62,7 @@ from bot.features.people.feature import PEOPLE
 from bot.features.push.feature import PUSH
 from bot.features.requests.feature import REQUESTS
 from bot.features.schedules.feature import SCHEDULES
+from bot.features.voice.feature import VOICE
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
 from bot.jobs.scheduler import Scheduler, Sweep
 from bot.jobs.webhooks import Webhooks
@@ -111,6 +112,7 @@ FEATURES: tuple[Feature, ...] = (
     AGENTS,
     CONNECTIONS,
     PUSH,
+    VOICE,
 )
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0

@@ -112,7 +112,7 @@ def core(
     presses = Presses(database, gate, clock, execution, takes_work=lambda: dispatcher.takes_work)
     limits = limits or TurnLimits()
     models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
-    attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files)
+    attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files, hooks)
     briefing, prices = briefing or Briefing(), prices or Prices()
     loop = Loop(models, gate, database, clock, limits, briefing, attachments, prices, hooks)
     boards = TeamStatusDelivery(channels, database, clock, leases)

@@ -301,11 +301,22 @@ class ModelSettings(BaseModel):
             found = _read(self.price_file or _PRICES, read_prices)
         except ValueError as error:
             raise SettingsError(f"NOD_PRICES: {error}") from None
-        for each in self.models():
+        for each in self.list_models():
             found = found.with_price(each.name, each.price or found.of(each.name) or found.of(each.model))
         return found.with_price(default, self.model_price)
 
     def models(self) -> list[NamedModel]:
+        """Return every model that answers people, the default one first; raises SettingsError."""
+        found = self.list_models()
+        if any(each.audio and each.name == self.model for each in found):
+            raise SettingsError(f"NOD_MODEL: {self.model} hears recordings; name a model that answers")
+        return [each for each in found if not each.audio]
+
+    def hearing_models(self) -> list[NamedModel]:
+        """Return every model that hears recordings; raises SettingsError."""
+        return [each for each in self.list_models() if each.audio]
+
+    def list_models(self) -> list[NamedModel]:
         """Return every model that can be asked, the default one first; raises SettingsError.
 
         None but those of the file where neither a key nor a server is named.
@@ -344,8 +355,8 @@ class ModelSettings(BaseModel):
                 "OPENAI_API_KEY",
                 Api(self.model_api),
                 ToolCalls(self.model_tools),
-                self.model_images,
-                self.model_window,
+                images=self.model_images,
+                window=self.model_window,
                 timeout=self.model_timeout.total_seconds(),
                 strict=self.model_strict,
                 stream_options=self.model_stream_options,

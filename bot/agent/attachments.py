@@ -17,6 +17,7 @@ from sqlmodel import Session
 from bot.domain.attachments import Attachment, FileBounds, FileContent
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Transcript
+from bot.domain.hooks import Hooks
 from bot.domain.model import Picture
 from bot.errors import ChannelError
 from bot.store import messages, outputs
@@ -41,6 +42,7 @@ class AttachmentReader:
     clock: Clock
     fetch: Fetch
     bounds: FileBounds
+    hooks: Hooks = field(default_factory=Hooks)
     documents: Documents = field(default_factory=Documents)
 
     async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
@@ -48,11 +50,11 @@ class AttachmentReader:
 
         ``pictures``: the model takes them. ``delivered``: as in `messages.add_notice`.
         """
-        address, deadline = transcript.conversation.origin, time.monotonic() + _TOTAL_SECONDS
+        deadline = time.monotonic() + _TOTAL_SECONDS
         has_notice = False
         for file in transcript.unread:
             is_late = time.monotonic() > deadline
-            content = FileContent("", fault=_TOO_SLOW_TEXT) if is_late else await self._read(address, file)
+            content = FileContent("", fault=_TOO_SLOW_TEXT) if is_late else await self._read(transcript, file)
             fault = content.fault
             if not fault and not pictures and content.kind.startswith("image/"):
                 fault = _NO_PICTURES_TEXT
@@ -62,7 +64,16 @@ class AttachmentReader:
             has_notice = has_notice or bool(notice)
         return has_notice
 
-    async def _read(self, address: Address, file: Attachment) -> FileContent:
+    async def _read(self, transcript: Transcript, file: Attachment) -> FileContent:
+        """Return the content of a file; a feature may read what the kernel can't."""
+        content = await self._read_document(transcript.conversation.origin, file)
+        for read_file in self.hooks.read_file if content.fault and content.data else ():
+            found = await read_file(transcript, file, content)
+            if found is not None:
+                return found
+        return content
+
+    async def _read_document(self, address: Address, file: Attachment) -> FileContent:
         if file.fault:
             return FileContent(file.kind, fault=file.fault)
         data, ref = await self.database.read(outputs.source, file.handle)

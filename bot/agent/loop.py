@@ -28,7 +28,7 @@ from bot.agent.transactions import (
     tell_admins,
     tell_once,
 )
-from bot.agent.transcript import history_of, size_of
+from bot.agent.transcript import history_of, quote_heard_before, size_of
 from bot.approvals import asking, budgets
 from bot.approvals.gate import Gate, JudgedCall
 from bot.approvals.team import plans
@@ -293,8 +293,13 @@ class Loop:
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         is_further = any(text.strip() for text in run.texts)
+        heard = quote_heard_before(turn.transcript)
+        if heard:
+            yield TextDelta(heard)
         async for event in self._get_answer(run, available, answer, is_further=is_further):
             yield event
+            if heard and isinstance(event, TextRestarted):
+                yield TextDelta(heard)
         turn = run.turn  # it has a summary now, if one was written
         finished = answer.finished
         if finished is None:
@@ -303,7 +308,7 @@ class Loop:
         note = _TEXT_OF_STOP.get(finished.stop)
         if note and not will_continue:
             yield TextDelta(answer.add(note))
-        text = answer.text
+        text = f"{heard}{answer.text}"
         # calls of an answer that was cut may be cut themselves
         calls = _with_unique_ids(finished.calls) if finished.stop is Stop.FINISHED else []
         judged_calls: list[JudgedCall] = []

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from bot.domain.attachments import describe_kind, format_size
+from bot.domain.attachments import HEARD, describe_kind, format_size, quote_heard
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, find_kept, for_model, shorten_result
@@ -26,6 +26,7 @@ NOTE = "[Nod]"
 """How Nod's notes start; a person whose message starts with it is named, so that it can't pass for one."""
 
 
+_SPOKEN = "(In a voice message, as a speech model heard it:)"
 _TOLD_LATER_TEXT = f"{WAITING}: it was open for a while. A later note tells how it ended."
 _MIN_ROOM_CHARS = 2_000  # characters of history, however little a prompt leaves
 _UNCUT_EXCHANGES = 10  # an exchange lasts from one person's message to the next
@@ -275,7 +276,30 @@ def _render_line(part: _Part) -> Sequence[Entry]:
         extra = call.extra if keeps_extras else {}
         calls.append(ToolCall(call.id, call.tool_name, _render_arguments(call, part), extra))
         results.append(_render_result(position, call, part))
-    return [AssistantText(_cut_text(line.text, part), tuple(calls)), *results]
+    return [AssistantText(_cut_text(_remove_heard(part), part), tuple(calls)), *results]
+
+
+def _remove_heard(part: _Part) -> str:
+    """Return the text of an answer without the words of a person with which it began."""
+    text = part.line.text
+    if not text.startswith(HEARD):
+        return text
+    return text.removeprefix(quote_heard_before(part.transcript, part.line.id))
+
+
+def quote_heard_before(transcript: Transcript, line_id: int | None = None) -> str:
+    """Return the words with which an answer begins where people said aloud what it answers, else empty.
+
+    That is the answer with this id; by default the next one.
+    """
+    handles: list[str] = []
+    for line in transcript.lines:
+        if line.id == line_id:
+            break
+        if line.role is LineRole.ASSISTANT:
+            handles.clear()
+        handles += line.files
+    return quote_heard(transcript.files[each] for each in handles if each in transcript.files)
 
 
 def _render_message(part: _Part) -> UserText:
@@ -290,9 +314,17 @@ def _render_message(part: _Part) -> UserText:
     if needs_name and line.role is LineRole.USER and line.actor:
         author = line.actor.label
     pictures = [transcript.pictures.get(handle) for handle in _list_pictures(part)]
-    paragraphs = [_cut_text(line.text, part), *_format_attachments(part)]
+    paragraphs = [_cut_text(line.text, part), *_list_spoken(part), *_format_attachments(part)]
     text = "\n\n".join(filter(None, paragraphs))
     return UserText(text, author, part.when, tuple(filter(None, pictures)))
+
+
+def _list_spoken(part: _Part) -> Iterator[str]:
+    """Yield what a person said aloud: their own words, on one line, so that they can't pass for a note."""
+    for handle in part.line.files:
+        file = part.transcript.files.get(handle)
+        if file is not None and file.is_spoken:
+            yield f"{_SPOKEN} {_cut_text(one_line(file.text), part)}"
 
 
 def _list_pictures(part: _Part) -> Sequence[str]:
@@ -309,6 +341,8 @@ def _format_attachments(part: _Part) -> Iterator[str]:
         file = part.transcript.files.get(handle)
         if file is None:
             yield f"{FROM_FILE} A file that came with this is no longer kept.]"
+            continue
+        if file.is_spoken:
             continue
         kind = describe_kind(file.kind) if file.kind else "unknown"
         heading = f"{FROM_FILE} “{file.name}”, {kind}, {format_size(file.size)}"

@@ -483,13 +483,13 @@ def _check_prices(settings: Settings) -> Iterator[Finding]:
 async def look_at_models(settings: Settings) -> list[Finding]:
     """Check the models, and the rules that name a missing one."""
     try:
-        named = settings.models()
+        named, hearing = settings.models(), settings.hearing_models()
     except SettingsError as error:
         return [fault(error.message)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}
-    findings = list(await asyncio.gather(*map(_look_at_model, named)))
+    findings = list(await asyncio.gather(*map(_look_at_model, [*named, *hearing])))
     rules = _load_rulebook(settings).list_about(Subject.MODEL)
     findings += [
         fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod can't answer there")

@@ -6,9 +6,10 @@ What a file is, its bytes say: names and what a platform calls it are a stranger
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
-from bot.domain.text import one_line
+from bot.domain.text import as_written, one_line, shorten
 
 TEXT, HTML = "text/plain", "text/html"
 PDF = "application/pdf"
@@ -107,12 +108,24 @@ _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
 _MIN_BYTES_PER_RUN, _MIN_BYTES_PER_CONTROL = 12, 20  # of a text; binary data has one in eight
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _NAME = 100  # characters
+_HEARD_CHARS = 600  # of what was heard, as an answer quotes it
+HEARD = "Heard:"
+"""The beginning of an answer to what was said aloud."""
+
+
+class Origin(StrEnum):
+    """The way in which a file came with a message."""
+
+    ATTACHED = ""  # the writer added it
+    SPOKEN = "spoken"  # the writer recorded it for this message: their own words
+    EARLIER = "earlier"  # it came with a message before, which may be someone else's
 
 
 class Upload(NamedTuple):
     """A file that comes with a message: its bytes, or ``ref``, what its channel fetches it by.
 
     ``size`` in bytes, 0 where its platform does not tell it. ``earlier``: it came with a message before.
+    ``spoken``: a recording that the writer made for this message.
     """
 
     name: str
@@ -120,6 +133,13 @@ class Upload(NamedTuple):
     ref: str = ""
     size: int = 0
     earlier: bool = False
+    spoken: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        if self.earlier:
+            return Origin.EARLIER
+        return Origin.SPOKEN if self.spoken else Origin.ATTACHED
 
     @property
     def bytes(self) -> int:
@@ -143,6 +163,17 @@ class Attachment:
     length: int
     fault: str
     ready: bool
+    origin: Origin = Origin.ATTACHED
+
+    @property
+    def is_recording(self) -> bool:
+        """True if it was heard: its text is what is said in it."""
+        return self.ready and not self.fault and self.kind.startswith("audio/")
+
+    @property
+    def is_spoken(self) -> bool:
+        """True if its text are the words of the person who wrote."""
+        return self.is_recording and self.origin is Origin.SPOKEN
 
     @property
     def is_picture(self) -> bool:
@@ -240,6 +271,14 @@ def describe_kind(kind: str) -> str:
     """Name the kind of a file in words."""
     major = kind.partition("/")[0]
     return _CALLED.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
+
+
+def quote_heard(files: Iterable[Attachment]) -> str:
+    """Return the words that were heard in recordings as an answer begins with them; empty without any."""
+    heard = " ".join(one_line(file.text) for file in files if file.is_recording)
+    if not heard:
+        return ""
+    return f"{HEARD} “{as_written(shorten(heard, _HEARD_CHARS))}”\n\n"
 
 
 def format_size(size: int) -> str:

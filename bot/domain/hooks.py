@@ -14,6 +14,7 @@ from sqlmodel import Session
 
 from bot.domain.active import ActiveLine
 from bot.domain.annotations import Annotation
+from bot.domain.attachments import Attachment, FileContent
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
@@ -43,6 +44,18 @@ class AddToPrompt(Protocol):
     """Asked before each call of a model, in no transaction. Returns a section of the prompt, or ''."""
 
     async def __call__(self, transcript: Transcript, now: datetime) -> str: ...
+
+
+class ReadFile(Protocol):
+    """Asked to read a file that someone attached and the kernel can't read, in no transaction.
+
+    ``content`` has its bytes and kind, and the reason why it can't be read. Returns what it says, or a better
+    reason; None where it is not for this part of Nod.
+    """
+
+    async def __call__(
+        self, transcript: Transcript, file: Attachment, content: FileContent, /
+    ) -> FileContent | None: ...
 
 
 class AnnotateCard(Protocol):
@@ -229,6 +242,7 @@ class Hooks:
     stop_model_call: tuple[StopModelCall, ...] = ()
     count_answer: tuple[CountAnswer, ...] = ()
     add_to_prompt: tuple[AddToPrompt, ...] = ()
+    read_file: tuple[ReadFile, ...] = ()
     annotate_card: tuple[AnnotateCard, ...] = ()
     ask_people: tuple[AskPeople, ...] = ()
     hold_claim: tuple[HoldClaim, ...] = ()

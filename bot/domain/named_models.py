@@ -41,7 +41,8 @@ class NamedModel:
 
     Without ``base_url`` it is at the server of the settings, with their key; else ``key`` names the variable
     that holds the key, and ``secret`` is that key. ``price`` is of a million tokens, as in the price
-    file. ``options`` go into each request as they are.
+    file, ``minute_price`` of a minute of recordings. ``audio``: it hears recordings, and answers no one.
+    ``options`` go into each request as they are.
     """
 
     name: str
@@ -51,8 +52,10 @@ class NamedModel:
     api: Api = Api.CHAT
     tools: ToolCalls = ToolCalls.NATIVE
     images: bool = False
+    audio: bool = False
     window: int | None = None  # tokens
     price: tuple[float, ...] = ()
+    minute_price: float = 0.0
     fallback: str = ""  # the name of the model that answers when this one can't
     timeout: float = 60.0  # seconds
     strict: bool = True
@@ -181,6 +184,12 @@ def _price(value: Any) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
 
+def _minute_price(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < 1e6:  # noqa: PLR2004
+        raise ValueError("write the price of a minute of recordings, such as 0.006")
+    return float(value)
+
+
 def _seconds(value: Any) -> float:
     try:
         seconds = parse_duration(_text(value)).total_seconds()
@@ -211,8 +220,10 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "api": _one_of(Api),
     "tools": _one_of(ToolCalls),
     "images": _switch,
+    "audio": _switch,
     "window": _window,
     "price": _price,
+    "minute_price": _minute_price,
     "fallback": _text,
     "timeout": _seconds,
     "strict": _switch,

@@ -17,7 +17,7 @@ from sqlalchemy import Index, LargeBinary, Text, bindparam, case, delete, func, 
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.attachments import Attachment, FileContent, Upload, format_name
+from bot.domain.attachments import Attachment, FileContent, Origin, Upload, format_name
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.people import Actor
@@ -34,6 +34,7 @@ class OutputRow(Row, table=True):
 
     ``data`` are its bytes, of the media type ``kind``, where it is more than a text. What an ``actor``
     attached has a ``ref`` until it is fetched from its platform, and a ``fault`` where it can't be read.
+    ``origin`` is an `Origin`; None of rows that are older than it.
     """
 
     __tablename__ = "output"
@@ -63,6 +64,7 @@ class OutputRow(Row, table=True):
     fault: str = ""
     ready: bool = True
     posted: bool = False
+    origin: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
@@ -227,6 +229,7 @@ def take_in(
             "fault": fault,
             "ready": False,
             "posted": True,
+            "origin": str(file.origin),
             "created_at": now,
         }
         for handle, file, fault in files
@@ -248,11 +251,22 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
     """Return the files that are still stored, by handle: the beginning of their text, without their bytes."""
     out = _OUTPUT.c
     begins = func.substr(out.text, 1, MAX_RESULT)
-    columns = (out.id, out.name, out.size, out.kind, begins, func.length(out.text), out.fault, out.ready)
+    columns = (
+        out.id,
+        out.name,
+        out.size,
+        out.kind,
+        begins,
+        func.length(out.text),
+        out.fault,
+        out.ready,
+        out.origin,
+    )
     here = select(*columns).where(  # type: ignore[call-overload]
         out.conversation_id == conversation_id, out.id.in_(handles)
     )
-    return {row[0]: Attachment(*row) for row in session.connection().execute(here)}
+    rows = session.connection().execute(here)
+    return {row.id: replace(Attachment(*row), origin=Origin(row.origin or "")) for row in rows}
 
 
 def source(session: Session, handle: str) -> tuple[bytes | None, str]:

@@ -241,12 +241,13 @@ def spend(session: Session, turn: Turn, usage: Usage) -> None:
     session.execute(update(_TURN).where(_TURN.c.id == turn.id, IS_WANTED).values(asdict(usage)))
 
 
-def add_opinion(
+def add_cost(
     session: Session, conversation_id: str, asker: str, asked: int | None, usage: Usage, now: datetime
 ) -> None:
-    """Store the cost of a second opinion where a turn's stands, so that usage and budgets count it.
+    """Store what another model cost where a turn's cost stands, so that usage and budgets count it.
 
-    ``asked`` is the id of the person's line that led to it. It is no turn of the agent.
+    It gave a second opinion, or heard what was said; it is no turn of the agent. ``asked`` is the id of the
+    person's line that led to it.
     """
     row = TurnRow(
         conversation_id=conversation_id,

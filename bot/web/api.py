@@ -170,6 +170,7 @@ async def me(actor: Caller, request: Request, site: SiteDep) -> Me:
         connections=request.app.state.features.connections is not None,
         insights="insights" in site.features,
         push="push" in site.features,
+        voice="voice" in site.features,
         paused=PauseView(since=pause.since, by=_name_pauser(pause, actor)) if pause else None,
         session=COOKIE in request.cookies and "authorization" not in request.headers,
     )

@@ -43,7 +43,10 @@ router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
 _MAX_FORM_FIELDS = 10  # of a form, files apart
 _EXPORT_BATCH = 500  # messages or proposals that an export reads at a time
+_RECORDINGS = "recordings"  # the field of files that were spoken
+_FILE_FIELDS = ("files", _RECORDINGS)
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
+_RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model hears them"
 _FORM_SCHEMA = {
     "type": "object",
     "properties": {
@@ -53,6 +56,11 @@ _FORM_SCHEMA = {
             "type": "array",
             "items": {"type": "string", "format": "binary"},
             "description": _FILES_TEXT,
+        },
+        "recordings": {
+            "type": "array",
+            "items": {"type": "string", "format": "binary"},
+            "description": _RECORDINGS_TEXT,
         },
     },
 }
@@ -103,9 +111,12 @@ async def _read_message(request: Request, site: SiteDep) -> _ChatRequest:
             raise RequestValidationError([fault]) from None
         return _ChatRequest(_validate(Chat, values))
     async with request.form(max_files=site.files.files, max_fields=_MAX_FORM_FIELDS) as form:
-        values = {name: value for name, value in form.items() if name != "files"}
-        uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
-        files = [Upload(each.filename, await each.read()) for each in uploads if each.filename]
+        values = {name: value for name, value in form.items() if name not in _FILE_FIELDS}
+        files = [
+            Upload(each.filename, await each.read(), spoken=name == _RECORDINGS)
+            for name, each in form.multi_items()
+            if name in _FILE_FIELDS and isinstance(each, UploadFile) and each.filename
+        ]
     return _ChatRequest(_validate(ChatWithFiles if files else Chat, values), tuple(files))
 
 

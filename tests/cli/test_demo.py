@@ -37,7 +37,8 @@ def test_a_parked_proposal_survives_kill_9_and_the_conversation_continues_after_
         assert client.get("/api/me").json() == {
             "ok": True, "name": "you", "model": "offline demo model", "demo": True, "admin": True,
             "account": "http:local", "accounts": ["http:local"], "roles": ["admin"],
-            "session": False, "notice": "", "paused": None, "insights": True, "connections": False,
+            "session": False, "notice": "", "paused": None,
+            "insights": True, "voice": False, "connections": False,
         }  # fmt: skip
         events = said(client, "close #2")
         proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")

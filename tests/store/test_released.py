@@ -93,6 +93,7 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
                 "0017",
                 "0018",
                 "0019",
+                "0020",
             )
         ),
     ],

@@ -13,6 +13,7 @@ MAX_ATTACHED = 10  # forwarded messages, alerts and previews of one message
 _MAX_DEPTH = 8  # blocks in blocks
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000
 _AUTHOR_KEYS = ("author_name", "author_subname", "service_name", "username")
+_CLIPS = frozenset({"slack_audio", "slack_video"})  # subtypes of files that people record in Slack
 _PASTED_TABLE_KEYS = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"})
 _PLACEHOLDERS = frozenset({"", "[no preview available]", "This content can't be displayed."})
 """The texts that Slack sends for a message that consists of blocks."""
@@ -73,13 +74,23 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
 
 
 def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
-    """Yield the attached files that still exist, with snippets and the files of forwarded messages."""
+    """Yield the attached files that still exist, with snippets and the files of forwarded messages.
+
+    A clip that the writer of the message recorded is spoken; one of a forwarded message is not.
+    """
     for holder in (message, *_list_attachments(message)):
         for file in _list_mappings(holder.get("files")):
             size = file.get("size")
             name = str(file.get("name") or file.get("title") or "")
+            is_spoken = holder is message and _is_clip_of(file, message.get("user"))
             if file.get("id") and file.get("mode") != "tombstone":
-                yield Upload(name, ref=str(file["id"]), size=size if isinstance(size, int) else 0)
+                known_size = size if isinstance(size, int) else 0
+                yield Upload(name, ref=str(file["id"]), size=known_size, spoken=is_spoken)
+
+
+def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:
+    """Tell if a file is an audio or video clip that this user recorded in Slack."""
+    return file.get("subtype") in _CLIPS and user is not None and file.get("user") in (None, user)
 
 
 def name_program(message: Mapping[str, Any]) -> str:

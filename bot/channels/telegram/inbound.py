@@ -80,6 +80,7 @@ _DEFAULT_FILE_NAMES = {  # of the kinds of attachments that are files
     "voice": "voice-message.ogg",
     "audio": "audio",
 }
+_SPOKEN_KINDS = frozenset({"voice", "video_note"})  # recorded for the message itself
 _ENTITY_TYPES: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
 
 
@@ -249,14 +250,18 @@ def files_of(message: Message) -> list[Upload]:
         return []
     attachment = getattr(message, kind)
     name = getattr(attachment, "file_name", None) or _DEFAULT_FILE_NAMES[kind]
-    return [Upload(name, None, attachment.file_id, attachment.file_size or 0)]
+    is_spoken = kind in _SPOKEN_KINDS and message.forward_origin is None
+    return [Upload(name, None, attachment.file_id, attachment.file_size or 0, spoken=is_spoken)]
 
 
 def for_model(message: Message, words: str, me: User) -> str:
     """Return the message for the model, with the quoted message and a note on what it can't see."""
     attachment = describe_attachment(message)
-    if attachment and not files_of(message):
+    files = files_of(message)
+    if attachment and not files:
         words = f"{words}\n\n({attachment} was attached that you can't see)"
+    if files and message.forward_origin is not None:
+        words = f"{words}\n\n({attachment} is attached)".strip()
     if not words:
         return ""
     if message.forward_origin is not None:
@@ -381,7 +386,7 @@ class Inbound:
             return
         files: list[Upload] = []
         if replied and replied.from_user != self.me:
-            files += files_of(replied)
+            files += [file._replace(spoken=False) for file in files_of(replied)]
         for part in parts:
             files += files_of(part)
         attachment = describe_attachment(message)

@@ -136,7 +136,7 @@ class Reviewer:
         if answer.usage is not None:
             asked = case.order or None
             asker = str(case.proposal.requester)
-            turns.add_opinion(session, case.proposal.conversation_id, asker, asked, answer.usage, now)
+            turns.add_cost(session, case.proposal.conversation_id, asker, asked, answer.usage, now)
         review = answer.review
         is_no = review is not None and review.asked is Asked.NO
         is_missing = review is None and row.raising == Raising.NO_OR_MISSING

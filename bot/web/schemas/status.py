@@ -54,7 +54,8 @@ class Me(DoneBody):
     """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
 
     ``connections``: accounts can be connected here. ``insights``: they are on. ``push``: devices can be
-    notified. ``session``: this browser brought the cookie of a sign-in, and no token.
+    notified. ``voice``: recordings are heard. ``session``: this browser brought the cookie of a sign-in, and
+    no token.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Me(DoneBody):
     demo: bool
     admin: bool
     insights: bool
+    voice: bool
     connections: bool
     push: bool
     notice: str

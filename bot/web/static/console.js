@@ -14,6 +14,7 @@ import { Memory } from "./memory.js";
 import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
+import { Recorder } from "./record.js";
 import { Rules } from "./rules.js";
 import { Schedules } from "./schedules.js";
 import { Settings } from "./settings.js";
@@ -39,6 +40,7 @@ const GONE = "That conversation doesn't exist. It may have been deleted.";
 let conversations = [];
 let gone = false; // a conversation that was asked for is not there
 let me = { name: "", model: "", demo: false };
+let recorder = null; // of the message box
 let feed = null; // what the server tells as it happens
 
 const thread = new Thread($("thread"), {
@@ -346,6 +348,11 @@ function setUpComposer() {
   attached.listen($("picked"), box, $("main"));
   $("attach").append(icon("clip"));
   $("attach").addEventListener("click", () => $("picked").click());
+  recorder = new Recorder($("record"), [icon("microphone"), icon("square")], (file) => {
+    attached.add([file]);
+    $("send").focus();
+  });
+  recorder.offer(me.voice);
   $("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     submit(box.value, attached.take());
@@ -521,6 +528,7 @@ async function lookAgain() {
     const found = await meAsked.of(() => api.get("api/me"));
     if (!found) return;
     me = found;
+    recorder?.offer(me.voice);
     drawBanners();
   } catch {
     // the next look tells

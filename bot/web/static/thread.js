@@ -8,6 +8,7 @@ import { announce, h, keeping, shown } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, toldOnly, userLine } from "./line.js";
 import { spoken } from "./markdown.js";
 import { find, list, put } from "./proposals.js";
+import { isSpoken } from "./record.js";
 import { events } from "./stream.js";
 import { Team } from "./team.js";
 
@@ -22,7 +23,7 @@ function freshKey() {
 function formOf(said, files) {
   const form = new FormData();
   Object.entries(said).forEach(([name, value]) => form.append(name, value));
-  files.forEach((file) => form.append("files", file, file.name));
+  files.forEach((file) => form.append(isSpoken(file) ? "recordings" : "files", file, file.name));
   return form;
 }
 

@@ -371,6 +371,17 @@ async def test_files_come_with_the_words_and_without(running: Running, words: st
     assert shared.files == (Upload("b", ref="F3"),)
 
 
+async def test_a_clip_is_spoken_by_the_one_who_recorded_it(running: Running) -> None:
+    clip = {"id": "F1", "name": "audio_message.m4a", "size": 12, "subtype": "slack_audio", "user": "U7"}
+    passed_on = [{"text": "", "author_name": "Ben", "files": [clip | {"id": "F3"}]}]
+    await running.slack.say("U7", "", subtype="file_share", files=[clip, clip | {"id": "F2", "user": "U8"}])
+    await running.slack.say("U7", "and this", attachments=passed_on)
+
+    spoken, shared = [m for m in running.core.got if isinstance(m, Message)]
+    assert [each.spoken for each in spoken.files] == [True, False]
+    assert [each.spoken for each in shared.files] == [False]
+
+
 async def test_many_messages_of_one_person_at_the_same_time_ask_for_the_name_once(running: Running) -> None:
     await asyncio.gather(*(running.slack.say("U7", f"{n}") for n in range(10)))
 

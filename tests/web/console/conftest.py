@@ -52,6 +52,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",  # a microphone that beeps
+    "--use-fake-ui-for-media-stream",
     f"--disable-features={','.join(_OFF)}",
 ]
 PATIENCE = 10_000  # milliseconds

@@ -1,0 +1,54 @@
+"""Voice: recordings become text where the file of models has one that hears; else nothing of it is there."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from sqlmodel import Session
+
+from bot.domain.active import ActiveLine
+from bot.domain.findings import Finding, ok, warn
+from bot.domain.hooks import Hooks
+from bot.domain.named_models import NamedModel
+from bot.features.feature import Feature, FeatureParts
+from bot.settings import Settings
+
+_PART = "Voice"
+
+
+def _find_model(settings: Settings) -> NamedModel | None:
+    """Return the model that hears: the first of the file with ``audio = true``."""
+    return next(iter(settings.hearing_models()), None)
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    model = _find_model(parts.settings)
+    if model is None:
+        return Hooks()
+    from bot.features.voice.hearing import RecordingReader  # its SDK takes a fifth of a start
+
+    prices = parts.settings.prices(parts.settings.model)
+    reader = RecordingReader(parts.database, parts.policies, parts.clock, model, prices)
+    return Hooks(read_file=(reader.read_file,), list_active=(partial(_list_model, model),))
+
+
+def _list_model(model: NamedModel, _: Session, __: datetime) -> Sequence[ActiveLine]:
+    return (ActiveLine(_PART, f"{model.name} hears recordings, at {model.host}", "NOD_MODELS"),)
+
+
+async def _examine(parts: FeatureParts) -> Sequence[Finding]:
+    hearing = parts.settings.hearing_models()
+    if not hearing:
+        return ()
+    first, *others = (each.name for each in hearing)
+    if others:
+        return (warn("voice", f"{first} hears recordings; {', '.join(others)} is never asked"),)
+    return (ok("voice", f"{first} hears recordings"),)
+
+
+VOICE = Feature(
+    name="voice",
+    is_on=lambda settings: bool(settings.hearing_models()),
+    make_hooks=_make_hooks,
+    examine=_examine,
+)

@@ -1,0 +1,194 @@
+"""Recordings become text: bounded in length, asked of one model, with its cost.
+
+A server's answer is read up to a bound and in a time, and is nothing but a text: what it says is data.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import openai
+from openai import AsyncOpenAI
+from sqlmodel import Session
+
+from bot.approvals.budgets import is_used_up
+from bot.domain.attachments import Attachment, FileContent, Origin
+from bot.domain.chat import Clock
+from bot.domain.conversations import Transcript, Usage
+from bot.domain.named_models import NamedModel
+from bot.domain.outcomes import MAX_RESULT
+from bot.domain.prices import Prices
+from bot.domain.text import make_visible, whole_until
+from bot.features.voice.lengths import measure_seconds
+from bot.store import turns
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+MAX_SECONDS = 600
+"""The longest recording that is heard."""
+MAX_ANSWER_BYTES = 1_000_000
+"""Of a transcription; what is longer is no transcription of ten minutes."""
+_AT_A_TIME = 4  # recordings that are heard at the same time
+_CONNECT_SECONDS = 5.0
+_CHUNK_BYTES = 16_384
+_SPOKEN_KINDS = frozenset({"video/mp4", "video/webm"})
+"""Kinds that browsers and phones record speech in. A video that is attached is not heard."""
+_ENDINGS = {
+    "audio/ogg": "ogg", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/amr": "amr", "audio/wav": "wav",
+    "audio/mp4": "m4a", "audio/webm": "webm",
+}  # fmt: skip
+_TOO_LONG_TEXT = f"it is longer than {MAX_SECONDS // 60} minutes"
+_SILENT_TEXT = "no words are heard in it"
+_AWAY_TEXT = "the model that hears recordings ({}) gives no answer now"
+_STRANGE_TEXT = "the model that hears recordings ({}) answered with something else than text"
+_CUT_TEXT = "… (The rest of the recording is left out.)"
+_BUDGET_TEXT = "the budget for models is used up"
+_EARLIER_TEXT = "it is a recording that was not sent to me"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcription:
+    """The text of a recording, or the reason why there is none; and what it cost."""
+
+    text: str = ""
+    fault: str = ""
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingReader:
+    """Reads recordings for the kernel: the hook ``read_file``."""
+
+    database: Database
+    policies: Policies
+    clock: Clock
+    model: NamedModel
+    prices: Prices
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
+
+    async def read_file(
+        self, transcript: Transcript, file: Attachment, content: FileContent
+    ) -> FileContent | None:
+        """Return what is said in a recording, or why nothing is; None for what is no recording."""
+        data, kind = content.data, content.kind
+        is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
+        if data is None or not (kind.startswith("audio/") or is_spoken):
+            return None
+        heard_kind = kind.replace("video/", "audio/")
+        fault = self._find_fault(file, kind, data)
+        if not fault and await self.database.read(self._is_budget_used, transcript, self.clock()):
+            fault = _BUDGET_TEXT
+        if fault:
+            return FileContent(heard_kind, fault=fault, data=data)
+        async with self._room:
+            said = await self._transcribe(heard_kind, data)
+        if said.usage is not None:
+            await self.database.write(partial(_store_cost, transcript, said.usage), self.clock())
+        return FileContent(heard_kind, said.text, said.fault, data)
+
+    def _find_fault(self, file: Attachment, kind: str, data: bytes) -> str:
+        if file.origin is Origin.EARLIER:
+            return _EARLIER_TEXT
+        seconds = measure_seconds(kind, data)
+        if seconds is not None and seconds > MAX_SECONDS:
+            return _TOO_LONG_TEXT
+        return ""
+
+    def _is_budget_used(self, session: Session, transcript: Transcript, now: datetime) -> bool:
+        book = self.policies.load(session).book
+        place = str(transcript.conversation.origin)
+        return is_used_up(session, book, place, transcript.asker, transcript.order, now)
+
+    async def _transcribe(self, kind: str, data: bytes) -> Transcription:
+        """Ask the model once: a second try would be paid for twice."""
+        name, seconds = self.model.name, measure_seconds(kind, data)
+        try:
+            async with asyncio.timeout(self.model.timeout), self._open_client() as client:
+                answer = await _read_answer(client, self.model.model or name, kind, data)
+        except (openai.OpenAIError, TimeoutError) as error:
+            log.warning("a recording was not heard", model=name, why=str(error)[:200] or "it took too long")
+            return Transcription(fault=_AWAY_TEXT.format(name), usage=Usage(1, 0, 0, None, name))
+        text = _read_text(answer)
+        if text is None:
+            log.warning("a recording was not heard", model=name, why="the answer is no transcription")
+            return Transcription(fault=_STRANGE_TEXT.format(name), usage=self._count(None, seconds))
+        usage = self._count(answer, seconds)
+        if not text:
+            return Transcription(fault=_SILENT_TEXT, usage=usage)
+        return Transcription(_cut(text), usage=usage)
+
+    def _open_client(self) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            api_key=self.model.secret or "none",
+            base_url=self.model.base_url,
+            max_retries=0,
+            timeout=self.model.timeout,
+            default_headers={"Accept-Encoding": "identity"},  # a bound on bytes is one on what they become
+        )
+
+    def _count(self, answer: Any, seconds: float | None) -> Usage:
+        """Return the cost of a transcription: by its tokens, else by its minutes."""
+        name, told = self.model.name, answer.get("usage") if isinstance(answer, dict) else None
+        told = told if isinstance(told, dict) else {}
+        prompt, completion = _read_count(told, "input_tokens"), _read_count(told, "output_tokens")
+        cost = self.prices.cost(name, prompt, completion) if prompt else None
+        if cost is None and self.model.minute_price:
+            cost = _read_seconds(told, seconds) / 60 * self.model.minute_price
+        return Usage(1, prompt, completion, cost, name)
+
+
+async def _read_answer(client: AsyncOpenAI, model: str, kind: str, data: bytes) -> Any:
+    """Return the answer as it was parsed; None where it is too long or no JSON."""
+    body = bytearray()
+    opened = client.audio.transcriptions.with_streaming_response.create(
+        file=(f"recording.{_ENDINGS.get(kind, 'bin')}", data, kind), model=model, response_format="json"
+    )
+    async with opened as response:
+        async for chunk in response.iter_bytes(_CHUNK_BYTES):
+            body += chunk
+            if len(body) > MAX_ANSWER_BYTES:
+                return None
+    with suppress(ValueError, RecursionError):
+        return json.loads(body)
+    return None
+
+
+def _read_text(answer: Any) -> str | None:
+    """Return the text of a transcription, without what people can't see; None where it has none."""
+    text = answer.get("text") if isinstance(answer, dict) else None
+    if not isinstance(text, str):
+        return None
+    return make_visible(text, lambda _: "").strip()
+
+
+def _cut(text: str) -> str:
+    """Return what of a text a line carries; where that is not all, it says so."""
+    if len(text) <= MAX_RESULT:
+        return text
+    return f"{text[: whole_until(text, MAX_RESULT - len(_CUT_TEXT))]}{_CUT_TEXT}"
+
+
+def _read_count(told: dict[str, Any], name: str) -> int:
+    value = told.get(name)
+    if type(value) is int and 0 <= value < 10**9:
+        return value
+    return 0
+
+
+def _read_seconds(told: dict[str, Any], measured: float | None) -> float:
+    value = told.get("seconds")
+    if isinstance(value, int | float) and 0 <= value <= MAX_SECONDS * 2:
+        return float(value)
+    return measured or 0.0
+
+
+def _store_cost(transcript: Transcript, usage: Usage, session: Session, now: datetime) -> None:
+    conversation_id, asker = transcript.conversation.id, str(transcript.asker)
+    turns.add_cost(session, conversation_id, asker, transcript.order or None, usage, now)
