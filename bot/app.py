@@ -78,8 +78,8 @@ from bot.telemetry.logs import logger
 from bot.telemetry.tracing import Traced
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
+from bot.tools.builtin.files.agents_file import AgentsFile
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.builtin.files.workspace import AgentsFile
 from bot.tools.connected import ConnectedTools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load_tools as load_own

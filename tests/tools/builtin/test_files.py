@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError, ToolError
+from bot.tools.builtin.files.paths import parse_path
 from bot.tools.builtin.files.tools import file_tools, folder_of
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder, names
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands
@@ -151,7 +152,7 @@ def test_no_invented_path_reaches_anything_outside(paths):
 @given(st.text(max_size=60))
 def test_what_is_taken_for_a_path_has_only_names_that_stay_below(path):
     try:
-        found = names(path)
+        found = parse_path(path)
     except ToolError:
         return
     assert not {"", ".", ".."} & set(found)
@@ -374,8 +375,8 @@ def test_a_file_that_appears_in_the_very_last_moment_is_not_written_over(here):
     confined = ConfinedFolder(here.work)
 
     class Late(ConfinedFolder):
-        def _check(self, names, fd, before):
-            super()._check(names, fd, before)
+        def _require_unchanged(self, names, fd, before):
+            super()._require_unchanged(names, fd, before)
             (here.work / "late.txt").write_text("theirs")
 
     with pytest.raises(ToolError, match="already exists"):

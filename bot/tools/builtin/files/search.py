@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import ConfinedFolder, Names, format_path, plain
+from bot.tools.builtin.files.paths import Names, format_path, may_be_in_path
+from bot.tools.builtin.files.workspace import ConfinedFolder
 
 _MOST_MATCHES = 100
 _MOST_FILES = 5_000
@@ -63,7 +64,7 @@ class Search:
                 if self.files >= _MOST_FILES or self.bytes >= _MOST_BYTES:
                     self.cut = True
                     return
-                if not plain(name):
+                if not may_be_in_path(name):
                     self.left_out += 1
                 elif is_folder:
                     folders.append(name)

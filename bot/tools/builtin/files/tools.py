@@ -19,19 +19,17 @@ from bot.domain.proposals import PreviewField
 from bot.domain.similarity import Beginning
 from bot.domain.spellings import Referent
 from bot.errors import ToolError
-from bot.tools.builtin.files.search import Search
-from bot.tools.builtin.files.workspace import (
-    Before,
-    ConfinedFolder,
+from bot.tools.builtin.files.descriptors import FolderEntry
+from bot.tools.builtin.files.paths import (
     Names,
-    Shown,
-    changeable,
-    decode_text,
-    file_names,
     format_path,
-    names,
-    plain,
+    may_be_in_path,
+    parse_changeable_path,
+    parse_file_path,
+    parse_path,
 )
+from bot.tools.builtin.files.search import Search
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder, Shown, decode_text
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
 from bot.tools.tool import (
@@ -47,8 +45,8 @@ from bot.tools.tool import (
     tool,
 )
 
-_LISTED = 500  # entries in one answer
-_LINES = 400  # lines in one answer
+_MAX_LISTED_ENTRIES = 500  # in one answer
+_DEFAULT_LINES = 400  # in one answer
 _SEARCH_SECONDS = 60.0
 
 
@@ -61,16 +59,16 @@ Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 _PATH: Mapping[str, Referent] = {"path": Referent.PATH}
-_WORKSPACE = "workspace"  # one change of files at a time: a path may lead to another's file
+_WORKSPACE = "workspace"  # the resource of every change: two paths may be one file, so they take turns
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
     """Return all file tools over ``workspace``; limits are bytes of one file.
 
-    Raises SettingsError for no folder.
+    Raises SettingsError if it is not a folder.
     """
     confined = ConfinedFolder(workspace, max_read=max_read, max_write=max_write)
-    return FixedToolset("fs", (*_reads(confined), *_writes(confined)))
+    return FixedToolset("fs", (*_make_reading_tools(confined), *_make_changing_tools(confined)))
 
 
 def folder_of(confined: ConfinedFolder) -> Key:
@@ -81,10 +79,10 @@ def folder_of(confined: ConfinedFolder) -> Key:
     """
 
     async def key(arguments: Arguments) -> dict[str, str]:
-        given = {"folder": arguments["path"]}
+        paths = {"folder": arguments["path"]}
         if "to" in arguments:
-            given["to_folder"] = arguments["to"]
-        return {name: await asyncio.to_thread(_folder, confined, path) for name, path in given.items()}
+            paths["to_folder"] = arguments["to"]
+        return {name: await asyncio.to_thread(_find_folder, confined, path) for name, path in paths.items()}
 
     return key
 
@@ -93,8 +91,8 @@ def below_of(confined: ConfinedFolder) -> Begins:
     """Return the prefix for “approve similar”: the folders above a file; of a move, those both ends share."""
 
     async def begins(arguments: Arguments) -> Beginning:
-        paths = [arguments["path"], *([arguments["to"]] if "to" in arguments else [])]
-        folders = [await asyncio.to_thread(_folder, confined, path) for path in paths]
+        paths = [arguments[name] for name in ("path", "to") if name in arguments]
+        folders = [await asyncio.to_thread(_find_folder, confined, path) for path in paths]
         shared = os.path.commonpath(folders)
         words = tuple(shared.split("/")) if shared else ()
         return Beginning(words, len(words), f"anywhere below the folder {shared}")
@@ -102,13 +100,14 @@ def below_of(confined: ConfinedFolder) -> Begins:
     return begins
 
 
-def _folder(confined: ConfinedFolder, path: str) -> str:
-    found = changeable(path)
-    confined.look(found)  # walks it, so a link on the way is refused
-    return format_path(found[:-1])
+def _find_folder(confined: ConfinedFolder, path: str) -> str:
+    """Return the folder of a path. Raises ToolError for a link on the way to it."""
+    names = parse_changeable_path(path)
+    confined.look(names)
+    return format_path(names[:-1])
 
 
-def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
+def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
     documents = Documents()
 
     @tool(writes=False, group="fs", summary="List the folder {path}", names=_PATH)
@@ -119,18 +118,14 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             path: the folder, relative to the workspace; the workspace itself when not given
 
         """
-        found = names(path)
-        entries = await asyncio.to_thread(confined.listing, found)
-        listed = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries[:_LISTED]]
-        for each in listed:
-            if not plain(str(each["name"])):
-                each["name"] = ascii(each["name"])
-                each["note"] = "a name that cannot be given as a path"
-        return {"path": format_path(found), "entries": listed, "total": len(entries)}
+        names = parse_path(path)
+        entries = await asyncio.to_thread(confined.listing, names)
+        listed = [_describe_entry(entry) for entry in entries[:_MAX_LISTED_ENTRIES]]
+        return {"path": format_path(names), "entries": listed, "total": len(entries)}
 
     @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
     async def file_read(
-        path: PathText, context: CallContext, from_line: Line = 1, lines: Line = _LINES
+        path: PathText, context: CallContext, from_line: Line = 1, lines: Line = _DEFAULT_LINES
     ) -> dict[str, Any]:
         """Read a text file or a document of the workspace. Any other file is only described.
 
@@ -140,33 +135,29 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             lines: how many lines to read, 400 when not given
 
         """
-        found = file_names(path)
-        content = await asyncio.to_thread(confined.read, found)
-        text, whole = decode_text(content)
-        left_out = {}
-        if not whole:
+        names = parse_file_path(path)
+        content = await asyncio.to_thread(confined.read, names)
+        text, is_text = decode_text(content)
+        note = ""
+        if not is_text:
             document = await documents.read(content)
             if document.fault or document.kind in PICTURES:
-                return {
-                    "path": format_path(found),
-                    "binary": text,
-                    "note": document.fault or "it is a picture",
-                }
-            text = document.text
-            if document.note:
-                left_out = {"note": document.note}
-                await context.progress(document.note)
-        every = text.split("\n")
-        total = len(every) - (not every[-1])
-        part = every[from_line - 1 : from_line - 1 + lines]
-        return {
-            "path": format_path(found),
+                reason = document.fault or "it is a picture"
+                return {"path": format_path(names), "binary": text, "note": reason}
+            text, note = document.text, document.note
+            if note:
+                await context.progress(note)
+        all_lines = text.split("\n")
+        total = len(all_lines) - 1 if text.endswith("\n") or not text else len(all_lines)
+        before = from_line - 1
+        answer = {
+            "path": format_path(names),
             "from_line": from_line,
-            "to_line": min(from_line - 1 + lines, total),
+            "to_line": min(before + lines, total),
             "total_lines": total,
-            "text": "\n".join(part),
-            **left_out,
+            "text": "\n".join(all_lines[before : before + lines]),
         }
+        return {**answer, "note": note} if note else answer
 
     @tool(
         writes=False,
@@ -186,26 +177,35 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             pattern: only files with such a name, for example *.py
 
         """
-        return await asyncio.to_thread(Search(confined, text, pattern).run, names(path))
+        return await asyncio.to_thread(Search(confined, text, pattern).run, parse_path(path))
 
     return file_list, file_read, file_search
 
 
-def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    same: dict[str, Any] = {
+def _describe_entry(entry: FolderEntry) -> dict[str, Any]:
+    listed: dict[str, Any] = {"name": entry.name, "kind": entry.kind, "size": entry.size}
+    if not may_be_in_path(entry.name):
+        listed["name"] = ascii(entry.name)
+        listed["note"] = "a name that cannot be given as a path"
+    return listed
+
+
+def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
+    common: dict[str, Any] = {
         "group": "fs",
         "touches": _WORKSPACE,
-        "current": _in_thread(confined, _there_now),
+        "current": _in_thread(confined, _read_current),
         "undo": _undo_of(confined),
         "batch": "files",
         "names": _PATH,
     }
 
     def changing(**own: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """Return a tool that changes files; ``own`` says how it differs from the others."""
-        return tool(**{**same, **own})
+        """Return a decorator for a tool that changes files; ``own`` says how it differs from the others."""
+        return tool(**{**common, **own})
 
-    written, titled = _in_thread(confined, _preview_write), _in_thread(confined, _write_in_words)
+    written = _in_thread(confined, _preview_write)
+    titled = _in_thread(confined, _write_in_words)
     alike: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
 
     @changing(idempotent=True, summary="Write {path}", title=titled, preview=written, **alike)
@@ -219,14 +219,17 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             content: all of its new text
 
         """
-        return await put(changeable(path), content, context)
+        return await put(parse_changeable_path(path), content, context)
 
-    async def put(found: Names, content: str, context: CallContext) -> ToolOutput:
-        old = [each.old_value for each in context.preview if each.field == _content_of(found)]
+    async def put(names: Names, content: str, context: CallContext) -> ToolOutput:
+        field_name = _content_of(names)
+        before = next(
+            (Before(field.old_value) for field in context.preview if field.field == field_name), None
+        )
         new = content.encode()
-        kept = await asyncio.to_thread(_describe_kept, confined, found)
-        await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
-        return ToolOutput({"written": format_path(found), "bytes": len(new)}, kept=kept)
+        kept = await asyncio.to_thread(_describe_kept, confined, names)
+        await asyncio.to_thread(confined.write, names, new, before)
+        return ToolOutput({"written": format_path(names), "bytes": len(new)}, kept=kept)
 
     @changing(summary="Change {path}", title=titled, preview=written, **alike)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
@@ -239,7 +242,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         content = await asyncio.to_thread(_apply_edit, confined, {"path": path, "old": old, "new": new})
-        return await put(changeable(path), content, context)
+        return await put(parse_changeable_path(path), content, context)
 
     @changing(
         summary="Move {path} to {to}",
@@ -257,7 +260,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             to: its whole new path, relative to the workspace
 
         """
-        found, target = changeable(path), changeable(to)
+        found, target = parse_changeable_path(path), parse_changeable_path(to)
         await asyncio.to_thread(confined.move, found, target)
         return {"moved": format_path(found), "to": format_path(target)}
 
@@ -269,7 +272,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             path: what to delete, relative to the workspace
 
         """
-        found = changeable(path)
+        found = parse_changeable_path(path)
         kept = await asyncio.to_thread(_describe_kept, confined, found)
         await asyncio.to_thread(confined.delete_entry, found)
         return ToolOutput({"deleted": format_path(found)}, kept=kept)
@@ -296,7 +299,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             folder: whether it was a folder
 
         """
-        found = changeable(path)
+        found = parse_changeable_path(path)
         kept = await asyncio.to_thread(_describe_kept, confined, found)
         if folder:
             await asyncio.to_thread(confined.make, found, mode)
@@ -334,7 +337,7 @@ def _undo_of(confined: ConfinedFolder) -> Undo:
         path = ran.arguments["path"]
         kept = ran.kept
         if ran.output is None:
-            kept = await asyncio.to_thread(_describe_kept, confined, changeable(path))
+            kept = await asyncio.to_thread(_describe_kept, confined, parse_changeable_path(path))
         if isinstance(kept, str):
             return kept
         return InverseCall("file_restore", {"path": path, **kept})
@@ -357,7 +360,7 @@ def _in_thread(
 
 def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
     """Return the file that a write or edit replaces, its state now (None: not there), and its new text."""
-    found = changeable(arguments["path"])
+    found = parse_changeable_path(arguments["path"])
     if "content" in arguments:
         new = str(arguments["content"])
     else:
@@ -382,16 +385,16 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
 
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
     """Return all of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
-    found, old = changeable(arguments["path"]), str(arguments["old"])
+    found, old = parse_changeable_path(arguments["path"]), str(arguments["old"])
+    file = format_path(found)
     state = decode_text(confined.read(found))
     if not state.whole:
-        raise ToolError(f"{format_path(found)} can't be edited: it is binary.")
+        raise ToolError(f"{file} can't be edited: it is binary.")
     count = state.text.count(old)
-    if count != 1:
-        there = f"is in {format_path(found)} {count} times. Give more of the lines around it"
-        raise ToolError(
-            f"The old text {there if count else f'is not in {format_path(found)}. Read the file again'}."
-        )
+    if count == 0:
+        raise ToolError(f"The old text is not in {file}. Read the file again.")
+    if count > 1:
+        raise ToolError(f"The old text is in {file} {count} times. Give more of the lines around it.")
     return state.text.replace(old, str(arguments["new"]))
 
 
@@ -400,7 +403,7 @@ def _content_of(found: Names) -> str:
 
 
 def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    found, to = changeable(arguments["path"]), changeable(arguments["to"])
+    found, to = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
     state = confined.state(found).text
     if confined.look(to) is not None:
         raise ToolError(f"{format_path(to)} already exists; nothing is overwritten.")
@@ -411,7 +414,7 @@ def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[Pr
 
 
 def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    found = changeable(arguments["path"])
+    found = parse_changeable_path(arguments["path"])
     entry = confined.look(found)
     if entry is not None and entry.kind == "folder" and confined.listing(found):
         raise ToolError(f"{format_path(found)} is a folder with something in it. Delete what is in it first.")
@@ -420,7 +423,7 @@ def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequenc
 
 def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """Return the present and the restored content."""
-    found = changeable(arguments["path"])
+    found = parse_changeable_path(arguments["path"])
     old = None if confined.look(found) is None else confined.state(found).text
     new = arguments.get("content")
     if new is not None:
@@ -443,13 +446,13 @@ def _bytes(content: str, encoding: str) -> bytes:
         raise ToolError("The content is not base64.") from None
 
 
-def _there_now(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
-    found = changeable(arguments["path"])
+def _read_current(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+    found = parse_changeable_path(arguments["path"])
     return {_content_of(found): None if confined.look(found) is None else confined.state(found).text}
 
 
 def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
-    found, to = changeable(arguments["path"]), changeable(arguments["to"])
+    found, to = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
     moved = confined.look(to) is not None and confined.look(found) is None
     now = to if moved else found
     return {"path": format_path(now), _content_of(to): confined.state(now).text}
@@ -460,12 +463,13 @@ def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
     found, old, new = _change(confined, arguments)
     path = format_path(found)
     if old is None:
-        return f"Create {path} ({_lines(new.count(chr(10)) + (not new.endswith(chr(10))))})"
+        count = new.count("\n") if new.endswith("\n") else new.count("\n") + 1
+        return f"Create {path} ({_count_lines(count)})"
     if not old.whole:
         return f"Replace {path}"
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
-    return f"Change {path} ({_lines(max(marks.count('-'), marks.count('+')))})"
+    return f"Change {path} ({_count_lines(max(marks.count('-'), marks.count('+')))})"
 
 
-def _lines(count: int) -> str:
+def _count_lines(count: int) -> str:
     return f"{count} {'line' if count == 1 else 'lines'}"

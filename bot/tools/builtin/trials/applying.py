@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import (
+from bot.tools.builtin.files.descriptors import (
     EXCHANGE,
     FOLDER,
     NOREPLACE,
@@ -26,7 +26,7 @@ from bot.tools.builtin.files.workspace import (
     kind_of,
     look_at,
     open_descriptor,
-    rename,
+    renameat2,
     write_new,
 )
 from bot.tools.builtin.trials.changes import FileChange, FileState, check_changes, content_of
@@ -324,10 +324,10 @@ def _exchange(
         raise OSError(errno.ESTALE, _ALTERED_TEXT)
     with _open_parent(root, path) as (folder, name):
         if old is None:
-            rename(slot, staged, name, folder, NOREPLACE)
+            renameat2(slot, staged, name, folder, NOREPLACE)
             return
         flag = EXCHANGE if new is not None else NOREPLACE
-        rename(name, folder, slot, staged, flag)
+        renameat2(name, folder, slot, staged, flag)
         if not _is_in_place(staged, slot, old):
-            rename(slot, staged, name, folder, flag)
+            renameat2(slot, staged, name, folder, flag)
             raise OSError(errno.ESTALE, _ALTERED_TEXT)

@@ -18,7 +18,9 @@ from typing import Any
 from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ, decode_text, kind_of, open_descriptor, plain
+from bot.tools.builtin.files.descriptors import FOLDER, READ, kind_of, open_descriptor
+from bot.tools.builtin.files.paths import may_be_in_path
+from bot.tools.builtin.files.workspace import decode_text
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MAX_PATHS = 1000  # that change
@@ -156,7 +158,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
     changes: list[FileChange] = []
     reader = _Reader()
     for path in [*removed, *new]:
-        if not all(map(plain, path.split("/"))):
+        if not all(map(may_be_in_path, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
         old = _read_old_state(workspace, path, nodes[path], reader) if path in nodes else None
         if old != new.get(path):
@@ -346,7 +348,7 @@ def check_changes(changes: Sequence[FileChange]) -> None:
     """Raise ToolError for a path or a link that leads out of the workspace, which no trial returns."""
     for change in changes:
         names = change.path.split("/")
-        is_outside = not all(map(plain, names)) or ".." in names
+        is_outside = not all(map(may_be_in_path, names)) or ".." in names
         if change.new and change.new.kind == "link":
             is_outside = is_outside or leads_out(change.path, change.new.mark)
         if is_outside:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, NEW, READ, kind_of, open_descriptor
+from bot.tools.builtin.files.descriptors import FOLDER, NEW, READ, kind_of, open_descriptor
 
 STAGING_PREFIX = ".nod-apply-"
 """The prefix of folders in the workspace that hold changes until they are in place; never copied."""

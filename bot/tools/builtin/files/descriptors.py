@@ -1,0 +1,94 @@
+"""Files by open descriptors: what is found under a name in an open folder, made there, or renamed.
+
+No link is followed, so nothing that is swapped in between a check and its use leads elsewhere. Functions
+raise OSError.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NOREPLACE, EXCHANGE = 1, 2  # renameat2(2)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """An entry of a folder: ``kind`` is file, folder, link or other; ``size`` in bytes."""
+
+    name: str
+    kind: str
+    size: int
+    links: int
+    identity: str  # another one once the file is another, or was written to
+
+    @classmethod
+    def of(cls, name: str, found: os.stat_result) -> "FolderEntry":
+        kind = kind_of(found.st_mode)
+        return cls(name, kind, found.st_size, found.st_nlink, f"{found.st_ino}@{found.st_mtime_ns}")
+
+
+@contextlib.contextmanager
+def open_descriptor(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
+    """Yield a descriptor of a name in an open folder, or of a path, and close it after the block."""
+    fd = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
+    """Create a file in an open folder, and sync the file. Raises FileExistsError if there is one."""
+    with open_descriptor(name, NEW, folder) as fd, open(fd, "wb", closefd=False) as out:
+        out.write(content)
+        out.flush()
+        os.fchmod(fd, mode)
+        os.fsync(fd)
+
+
+def kind_of(mode: int) -> str:
+    """Return file, folder, link or other."""
+    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+    return kinds.get(stat.S_IFMT(mode), "other")
+
+
+def look_at(name: str, fd: int) -> FolderEntry | None:
+    """Return the entry of a name in an open folder, or None."""
+    try:
+        return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def renameat2(name: str, fd: int, to: str, to_fd: int, how: int) -> None:
+    """Make this system call between two open folders. Raises OSError, also if system or disk has none."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if call(fd, os.fsencode(name), to_fd, os.fsencode(to), how) != 0:
+        fault = ctypes.get_errno()
+        raise OSError(fault, os.strerror(fault))
+
+
+def rename_to_free_name(name: str, fd: int, to: str, to_fd: int) -> None:
+    """Rename without overwriting. Where the system can't guarantee that, it is checked first.
+
+    Raises FileExistsError.
+    """
+    try:
+        renameat2(name, fd, to, to_fd, NOREPLACE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EINVAL):
+            raise
+    else:
+        return
+    if look_at(to, to_fd) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)
