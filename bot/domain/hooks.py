@@ -114,9 +114,11 @@ class ChangePerson(Protocol):
 
     Where it raises, an account is not linked. The other changes stand, since they end rights: nothing of what
     the hook did is kept, and it is told again until it takes it. So it is safe to repeat.
+
+    Returns work to start, which only an account that leaves its person may cause. Recovery starts the rest.
     """
 
-    def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
+    def __call__(self, session: Session, account: Actor, now: datetime) -> Sequence[Job]: ...
 
 
 class MoveChat(Protocol):

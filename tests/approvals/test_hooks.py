@@ -294,7 +294,7 @@ async def test_the_end_of_each_proposal_and_each_link_is_told_in_its_transaction
     told: list[str] = []
     hooks = Hooks(
         end_proposal=(lambda _, proposal, __: told.append(str(proposal.state)),),
-        change_person=(lambda _, account, __: told.append(str(account)),),
+        change_person=(lambda _, account, __: told.append(str(account)) or (),),
     )
     nod = make_nod(hooks=hooks)
     nod.model.will(

@@ -4,12 +4,15 @@ What ends a right happens whatever a feature does: one that raises is told again
 nothing of that try. Its own end of what it holds is late then, and the log says so.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
 
 from bot.domain.hooks import ChangePerson
+from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.store import state
 from bot.store.hooks import hooks_of
@@ -20,32 +23,50 @@ log = logger(__name__)
 _ROOM = "untold-changes"
 
 
-def tell_features(session: Session, account: Actor, now: datetime) -> bool:
+@dataclass(frozen=True, slots=True)
+class ToldChange:
+    """What came of telling features: whether all of them took it, and the work to start."""
+
+    is_told: bool
+    jobs: tuple[Job, ...]
+
+
+def tell_features(session: Session, account: Actor, now: datetime) -> ToldChange:
     """Tell every feature of an account's change; where one raises, note that it is to be told again."""
     told = [_tell(session, change_person, account, now) for change_person in hooks_of(session).change_person]
-    is_told = all(told)
-    if not is_told:
+    if None in told:
         state.keep_state(session, _ROOM, str(account), {}, now)
-    return is_told
+    return ToldChange(None not in told, tuple(job for jobs in told for job in jobs or ()))
 
 
-def tell_again(session: Session, now: datetime) -> int:
-    """Tell the features of each change that one of them has not taken; return how many remain."""
+def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
+    """Tell the features of each change that one of them has not taken.
+
+    Returns how many remain, and work to start.
+    """
     untold = sorted(state.list_states(session, _ROOM))
+    jobs: list[Job] = []
     for account in untold:
-        if tell_features(session, Actor.parse(account), now):
+        change = tell_features(session, Actor.parse(account), now)
+        jobs += change.jobs
+        if change.is_told:
             state.keep_state(session, _ROOM, account, None, now)
-    return state.count_states(session, _ROOM) if untold else 0
+    remaining = state.count_states(session, _ROOM) if untold else 0
+    return remaining, tuple(jobs)
 
 
-def _tell(session: Session, change_person: ChangePerson, account: Actor, now: datetime) -> bool:
-    """Tell one feature. Raises OperationalError: then the database ends the transaction, not the feature."""
+def _tell(
+    session: Session, change_person: ChangePerson, account: Actor, now: datetime
+) -> Sequence[Job] | None:
+    """Tell one feature; returns work to start, or None where it raised.
+
+    Raises OperationalError: then the database ends the transaction, not the feature.
+    """
     try:
         with session.begin_nested():
-            change_person(session, account, now)
+            return tuple(change_person(session, account, now))
     except OperationalError:
         raise
     except Exception:
         log.exception("a feature was not told of a person's change; it is told again", account=str(account))
-        return False
-    return True
+        return None

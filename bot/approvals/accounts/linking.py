@@ -14,6 +14,7 @@ from sqlmodel import Session, col, select
 
 from bot.approvals import grants, rights
 from bot.approvals.accounts import changes
+from bot.domain.jobs import Job
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
 from bot.store import people
@@ -24,6 +25,14 @@ from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.tables.people import AccountRow
+
+
+@dataclass(frozen=True, slots=True)
+class Unlinking:
+    """An account that became a Person of its own: how many grants ended with that, and work to start."""
+
+    grants_ended: int
+    jobs: tuple[Job, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +71,8 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
                 change_person(session, Actor.parse(account), now)
 
 
-def part(session: Session, account: str, by: Actor, now: datetime) -> int | None:
-    """Make an account a Person of its own again; how many grants ended, or None where it is not linked.
+def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
+    """Make an account a Person of its own again; None where it is not linked.
 
     What its Person had allowed ends: no one can tell which of the two allowed it.
     """
@@ -78,15 +87,18 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
     alone = {account, *(rest if len(rest) == 1 else ())}
     session.execute(delete(AccountRow).where(col(AccountRow.actor).in_(alone)))
     session.execute(update(AccountRow).where(col(AccountRow.person_id) == left.id).values(person_id=stays))
+    jobs: list[Job] = []
     for each in (account, *rest):  # the one that leaves first
         is_now = None if each in alone else {"person": stays}
         if is_now != {"person": left.id}:
             admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
-            changes.tell_features(session, Actor.parse(each), now)
-    return ended
+            jobs += changes.tell_features(session, Actor.parse(each), now).jobs
+    return Unlinking(ended, tuple(jobs))
 
 
-def unlink(session: Session, policies: Policies, account: str, actor: Actor, now: datetime) -> int | None:
+def unlink(
+    session: Session, policies: Policies, account: str, actor: Actor, now: datetime
+) -> Unlinking | None:
     """`part` for a person: of their own accounts, and for an admin of all of Nod of anyone's.
 
     None, too, where this person may not.

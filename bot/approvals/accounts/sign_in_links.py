@@ -13,6 +13,7 @@ from sqlmodel import Session, col, delete, select
 from bot.approvals import grants
 from bot.approvals.accounts import changes
 from bot.approvals.accounts.linking import join, part
+from bot.domain.jobs import Job
 from bot.domain.people import NOD, Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
@@ -118,16 +119,18 @@ def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
 
 
-def end_departed(session: Session, account: Actor, now: datetime) -> int:
+def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the sessions, links and grants of someone whose platform no longer knows their account.
 
-    It is unlinked from the person's other accounts, and features are told. Returns how many sessions ended.
+    It is unlinked from the person's other accounts, and features are told. Returns how many sessions ended,
+    and work to start.
     """
     ended = end_all(session, account, _NOD, now, "account gone")
-    if part(session, str(account), _NOD, now) is None:
-        grants.end_of_person(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
-        changes.tell_features(session, account, now)
-    return ended
+    parted = part(session, str(account), _NOD, now)
+    if parted is not None:
+        return ended, parted.jobs
+    grants.end_of_person(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
+    return ended, changes.tell_features(session, account, now).jobs
 
 
 def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:

@@ -7,6 +7,7 @@ from sqlmodel import Session
 from bot.approvals.accounts.gone import LOOK_SECONDS
 from bot.approvals.agents import end_work
 from bot.domain.hooks import Hooks
+from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.features.agents import routes, status
 from bot.features.agents.sweep import GoneSweep
@@ -22,11 +23,12 @@ def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
 
 
 def _make_sweeps(parts: SweepParts) -> tuple[Sweep, ...]:
-    return (Sweep("end_agents", LOOK_SECONDS, GoneSweep(parts.database, parts.has_account).run),)
+    sweep = GoneSweep(parts.database, parts.has_account, parts.wake)
+    return (Sweep("end_agents", LOOK_SECONDS, sweep.run),)
 
 
-def _end_of_account(session: Session, account: Actor, now: datetime) -> None:
-    end_work(session, tokens.end_of_account(session, account, now), now)
+def _end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
+    return end_work(session, tokens.end_of_account(session, account, now), now)
 
 
 AGENTS = Feature(

@@ -10,6 +10,7 @@ from sqlmodel import Session, col
 from bot.approvals import rights
 from bot.domain.chat import Address
 from bot.domain.connections import Connection, Identity
+from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import as_written
@@ -74,7 +75,7 @@ def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connec
     return _end(session, _is_of(session, actor), actor, now)
 
 
-def end_of_account(session: Session, account: Actor, now: datetime) -> None:
+def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
     """End a person's connections once one of their accounts is theirs no longer; keep them where one joined.
 
     No one can tell which of the two people meant it, so all that was theirs together ends, as grants do.
@@ -88,6 +89,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> None:
         else:
             under_way.end_of_person(session, row.accounts, now)
             rows.end_connection(session, row, by, now)
+    return ()
 
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:

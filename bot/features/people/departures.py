@@ -8,6 +8,7 @@ from bot.approvals import grants
 from bot.approvals.accounts import changes, sign_in_links
 from bot.approvals.accounts.gone import HasAccount, is_gone
 from bot.domain.chat import Address
+from bot.domain.jobs import Job, Wake
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.features.people import rows
@@ -23,16 +24,19 @@ log = logger(__name__)
 class DepartureSweep:
     """Ends what people have whose accounts are gone: sessions, grants, and who decides in their place."""
 
-    def __init__(self, database: Database, has_account: HasAccount) -> None:
-        self._database, self._has_account = database, has_account
+    def __init__(self, database: Database, has_account: HasAccount, wake: Wake) -> None:
+        self._database, self._has_account, self._wake = database, has_account, wake
 
     async def run(self, now: datetime) -> None:
         """End what those have who are gone, and tell features again what they could not take before."""
-        if untold := await self._database.write(changes.tell_again, now):
+        untold, jobs = await self._database.write(changes.tell_again, now)
+        await self._wake(*jobs)
+        if untold:
             log.error("features do not take that accounts have changed", accounts=untold)
         for account in await self._database.read(_list_holders, now):
             if await is_gone(account, self._has_account):
-                ended = await self._database.write(_end_departed, account, now)
+                ended, jobs = await self._database.write(_end_departed, account, now)
+                await self._wake(*jobs)
                 log.info("an account is gone, so its rights have ended", account=str(account), sessions=ended)
 
 
@@ -45,8 +49,8 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
     return [actor for actor in actors if actor.channel not in POSTLESS]
 
 
-def _end_departed(session: Session, account: Actor, now: datetime) -> int:
-    """End what an account has that is gone; returns how many sessions that were."""
+def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
+    """End what an account has that is gone; returns how many sessions that were, and work to start."""
     accounts = people.person_of(session, account).accounts | {str(account)}
     ended = rows.end(session, accounts, By.nod(Act.END_WITH_ACCOUNT), now)
     for each in ended:

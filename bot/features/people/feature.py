@@ -19,7 +19,7 @@ def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    departures = DepartureSweep(parts.database, parts.has_account)
+    departures = DepartureSweep(parts.database, parts.has_account, parts.wake)
     return (
         Sweep("end_absences", sweep.SECONDS, sweep.AbsenceSweep(parts.database, parts.policies).run),
         Sweep("end_departed", LOOK_SECONDS, departures.run),

@@ -24,7 +24,7 @@ _TWO = 2
 class LinkCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._site_url = parts.site_url
+        self._site_url, self._wake = parts.site_url, parts.wake
         self._wrong: dict[str, list[datetime]] = {}  # by account: when a code was not valid
         self.words = [
             Subcommand(
@@ -140,13 +140,14 @@ class LinkCommands:
         return await self._part(command, account(text))
 
     async def _part(self, command: Command, which: Actor) -> str:
-        def part(session: Session) -> int | None:
+        def part(session: Session) -> linking.Unlinking | None:
             return linking.part(session, str(which), command.actor, self._clock())
 
-        ended = await self._database.write(part)
-        if ended is None:
+        parted = await self._database.write(part)
+        if parted is None:
             return f"{which} is not linked with another account."
-        return linking.describe_unlinking(str(which), ended)
+        await self._wake(*parted.jobs)
+        return linking.describe_unlinking(str(which), parted.grants_ended)
 
 
 def _name_account(actor: Actor) -> str:

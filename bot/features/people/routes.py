@@ -56,5 +56,7 @@ async def unlink(
 ) -> UnlinkedBody:
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
     done = await over.database.write(linking.unlink, over.policies, account, actor, over.clock())
-    ended = existing(done, "That account is not linked with another one.")
+    parted = existing(done, "That account is not linked with another one.")
+    await over.wake(*parted.jobs)
+    ended = parted.grants_ended
     return UnlinkedBody(account=account, grants_ended=ended, text=linking.describe_unlinking(account, ended))

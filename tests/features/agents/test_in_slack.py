@@ -8,15 +8,18 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bot.approvals.accounts import linking
 from bot.approvals.agents import make_consent
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.agents import Agent
 from bot.domain.people import SHELL, Actor
+from bot.domain.policy import Policy
 from bot.settings import Settings
 from bot.store import tokens
+from bot.store.rules import Policies
 from bot.store.tokens import AgentTerms
 from bot.testing.world import World
-from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
+from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack, Posted
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
 
@@ -83,3 +86,39 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
         done = (await client.get(f"/api/calls/{made['id']}")).json()["call"]
     assert done["end"] == "succeeded"
     assert world.notes == ["milk"]
+
+
+async def ask(slack: FakeSlack, world: World) -> Posted:
+    """A call of an agent of Ana's waits; returns its card in her chat."""
+    app = world.app
+    terms = AgentTerms(PERSON, ("note",), (), ("note",), app.clock() + timedelta(days=30), agreed=True)
+    token = await app.database.write(tokens.issue, "claude-code", OPERATOR, app.clock(), terms)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", headers=headers) as client:
+        made = await client.post("/api/tools/note/calls", json={"arguments": {"text": "milk"}})
+        assert made.status_code == 201, made.text
+    [card] = await slack.until(lambda: slack.cards("D7"))
+    assert "Approve" in card.buttons
+    return card
+
+
+async def test_the_card_of_a_token_whose_time_is_over_is_redrawn_by_the_sweep_that_ends_it(
+    slack: FakeSlack, world: World
+) -> None:
+    card = await ask(slack, world)
+    world.clock.forward(timedelta(days=31))
+    [sweep] = [each for each in world.app.sweeps if each.name == "end_agents"]
+    await sweep.run(world.clock())
+    await world.app.dispatcher.idle()
+    assert ("Approve" in card.buttons, "its token has ended" in str(card)) == (False, True)
+
+
+async def test_the_card_of_a_token_that_ends_with_a_link_is_redrawn_by_the_unlinking(
+    slack: FakeSlack, world: World
+) -> None:
+    app, phone = world.app, Actor("telegram", "991", "Ana")
+    await app.database.write(linking.join, Policies(Policy()), PERSON, phone, PERSON, app.clock())
+    card = await ask(slack, world)
+    await slack.slash("U7", "/nod", "unlink telegram:991", channel="D7")
+    await world.app.dispatcher.idle()
+    assert ("Approve" in card.buttons, "its token has ended" in str(card)) == (False, True)

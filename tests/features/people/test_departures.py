@@ -9,6 +9,7 @@ from bot.approvals import grants
 from bot.approvals.accounts import linking, sign_in_links
 from bot.domain.chat import Address
 from bot.domain.hooks import Hooks
+from bot.domain.jobs import Job
 from bot.domain.people import Actor, Membership
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
@@ -39,7 +40,7 @@ async def look(nod: Nod) -> None:
 
 async def test_the_sessions_of_someone_who_is_gone_end_and_no_one_elses(make_nod: MakeNod) -> None:
     told: list[str] = []
-    hooks = Hooks(change_person=(lambda _, account, __: told.append(str(account)),))
+    hooks = Hooks(change_person=(lambda _, account, __: told.append(str(account)) or (),))
     nod = make_nod(hooks=hooks)
     ana, ben = await sign_in(nod, ANA), await sign_in(nod, BEN)
     unused = await nod.database.write(sign_in_links.new_link, ANA, nod.clock())
@@ -122,11 +123,12 @@ class Stubborn:
         self.takes = False
         self.told: list[str] = []
 
-    def __call__(self, session: Session, account: Actor, now: datetime) -> None:
+    def __call__(self, session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
         state.keep_state(session, "stubborn", f"{account} {self.takes}", {}, now)
         if not self.takes:
             raise RuntimeError("not now")
         self.told.append(str(account))
+        return ()
 
 
 async def test_a_feature_that_raises_stops_no_sign_out_and_is_told_again_until_it_takes_it(
@@ -134,7 +136,7 @@ async def test_a_feature_that_raises_stops_no_sign_out_and_is_told_again_until_i
 ) -> None:
     stubborn = Stubborn()
     others: list[str] = []
-    hooks = Hooks(change_person=(stubborn, lambda _, account, __: others.append(str(account))))
+    hooks = Hooks(change_person=(stubborn, lambda _, account, __: others.append(str(account)) or ()))
     nod = make_nod(hooks=hooks)
     stubborn.takes = True
     ana = await sign_in(nod, ANA)
