@@ -8,7 +8,7 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -248,10 +248,6 @@ def make_consent(
     agent: Agent, names: Collection[str], servers: Sequence[str], made_by: Actor, until: datetime | None
 ) -> Request:
     """Return the request that asks an agent's person for their yes; asked again, it is the first one."""
-    person = agent.person
-    ident = secrets.token_hex(8)
-    own = person.channel in notices.POSTLESS
-    address = Address(person.channel, f"{person.key}/{ident}" if own else person.key)
     arguments = {
         "label": agent.label,
         "agent": agent.name,
@@ -263,16 +259,18 @@ def make_consent(
     if until is not None:
         arguments["until"] = f"{until:%Y-%m-%d}"
     asked = hash_text(canonical([agent.label, sorted(servers)]))[:32]
-    return Request(
-        person,
-        ALLOW,
-        arguments,
-        address,
-        f"The program {as_written(agent.name)} asks to call tools for you.",
-        private=True,
-        begin=ident if own else None,
-        event_id=f"agent {asked}",
-    )
+    text = f"The program {as_written(agent.name)} asks to call tools for you."
+    request = make_private_request(agent.person, text)
+    return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {asked}")
+
+
+def make_private_request(person: Actor, text: str) -> Request:
+    """Return a request of no tool yet that is shown to one person alone, in their chat or their console."""
+    ident = secrets.token_hex(8)
+    has_own_address = person.channel in notices.POSTLESS
+    key = f"{person.key}/{ident}" if has_own_address else person.key
+    begin = ident if has_own_address else None
+    return Request(person, "", {}, Address(person.channel, key), text, private=True, begin=begin)
 
 
 async def load_available(registry: Registry, person: Actor) -> AvailableTools:

@@ -2,30 +2,31 @@
 
 Each open question is its own tool, offered to no model: its arguments are the answer, and approving it sends
 them. So a question is edited, declined, expired and recorded like any proposal. Only the person whose call it
-is can decide it. The waiting call lives in this process; when it is gone, so is the question. Other processes
-know the tool, so that the answer can be given there: the call reads it from the row.
+is can decide it. In a call of an agent that is its person, who is asked in private. The waiting call lives in
+this process; when it is gone, so is the question. Other processes know the tool, so that the answer can be
+given there: the call reads it from the row.
 """
 
 import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import timedelta
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
 
 from bot.approvals import lifecycle
+from bot.approvals.agents import make_private_request
 from bot.domain import kinds
 from bot.domain.chat import Clock, Inbox, Reply, Request
-from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher, Peers
-from bot.domain.people import Actor
+from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, Risk, State, canonical
 from bot.domain.text import as_text
 from bot.errors import ToolError
-from bot.store import conversations, messages, proposals
+from bot.store import conversations, messages, proposals, tokens
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -90,23 +91,16 @@ class Questions:
 
     async def ask(self, question: Question) -> Elicited:
         """Ask the person, and wait for the answer as long as their patience or the call lasts."""
-        place = await self._database.read(_place, question)
-        if place is None or self._inbox is None:
+        if self._inbox is None:
             return Elicited(Action.DECLINE)
-        conversation, actor = place
+        asked = await self._database.read(_place_of_question, question, self._clock())
+        if asked is None:
+            return Elicited(Action.DECLINE)
         name = f"question:{question.server}:{secrets.token_hex(4)}"
         self._open[name] = await asyncio.to_thread(self._make_tool, question, name, self._open), question
         self._broadcast("question", [name, asdict(question)])
-        request = Request(
-            actor,
-            name,
-            {"url": question.url} if question.url else _defaults(question.schema),
-            conversation.address,
-            f"{question.server} has a question.",
-            private=conversation.private,
-            into=conversation.id,
-            ttl=self._patience,
-        )
+        arguments = {"url": question.url} if question.url else _defaults(question.schema)
+        request = replace(asked, tool_name=name, arguments=arguments, ttl=self._patience)
         opening = asyncio.ensure_future(self._inbox(request))
         try:
             reply = await asyncio.shield(opening)
@@ -213,14 +207,32 @@ class Questions:
         task.add_done_callback(self._ending.discard)
 
 
-def _place(session: Session, question: Question) -> tuple[Conversation, Actor] | None:
-    """Return the conversation and the person to ask; None where the call belongs to no conversation."""
+def _place_of_question(session: Session, question: Question, now: datetime) -> Request | None:
+    """Return a request of no tool yet: whom to ask, where; None where there is no one to ask.
+
+    In a call of an agent its person is asked, in private, until its token ends.
+    """
+    if question.agent:
+        agent = tokens.find_agent(session, Actor(AGENTS, question.agent), now)
+        if agent is None:
+            return None
+        return make_private_request(
+            agent.person, f"{question.server} has a question in a call of {agent.words}."
+        )
+    actor = Actor.parse(question.requested_by)
     conversation = conversations.get_conversation(session, question.conversation_id)
     if conversation is None:
         return None
-    actor = Actor.parse(question.requested_by)
-    name = messages.name_of(session, conversation.id, actor)
-    return conversation, Actor(actor.channel, actor.key, name)
+    person = Actor(actor.channel, actor.key, messages.name_of(session, conversation.id, actor))
+    return Request(
+        person,
+        "",
+        {},
+        conversation.address,
+        f"{question.server} has a question.",
+        private=conversation.private,
+        into=conversation.id,
+    )
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:

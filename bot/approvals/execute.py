@@ -287,6 +287,7 @@ class Execution:
             progress,
             progress.tail,
             depth=await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0,
+            agent=claimed.agent or "",
         )
         with hiding(secrets):
             work = self._work(tool, claimed, context)  # a task of its own: it alone can be stopped

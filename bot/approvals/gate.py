@@ -558,7 +558,13 @@ def apply_effects(
 def context_of_request(request: Request) -> CallContext:
     """Return the context of a request's tool: an agent's runs under its person's connections."""
     whose = str(request.actor) if request.agent else ""
-    return CallContext(request.into or "", str(request.actor), connected_as=whose, depth=request.depth)
+    return CallContext(
+        request.into or "",
+        str(request.actor),
+        connected_as=whose,
+        depth=request.depth,
+        agent=request.agent or "",
+    )
 
 
 def _context_of(transcript: Transcript) -> CallContext:

@@ -128,7 +128,12 @@ class World:
             """Ask the person a question back, as an MCP server may in the middle of a call."""
             schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
             question = Question(
-                "lamps", "Which color?", context.conversation_id, context.requested_by, schema
+                "lamps",
+                "Which color?",
+                context.conversation_id,
+                context.requested_by,
+                schema,
+                agent=context.agent,
             )
             assert self._worker is not None
             answer = await self._worker.questions.ask(question)

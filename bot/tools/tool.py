@@ -70,7 +70,8 @@ class CallContext:
     context.progress("3 of 10 files")``; it never raises, and what comes too often is left out. ``printed``
     does so with the last lines of its output. ``token`` is that of the connection of a tool that has one, for
     its run alone. ``connected_as``: whose connection a proposed call runs under, an account or an address.
-    ``depth``: the number of calls of agents that led to it.
+    ``depth``: the number of calls of agents that led to it. ``agent``: the program that calls for
+    that person, as `Agent.key`; empty for all others.
     """
 
     conversation_id: str
@@ -82,6 +83,7 @@ class CallContext:
     token: str = field(default="", repr=False, compare=False)
     connected_as: str = ""
     depth: int = 0
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,8 @@ class Question:
     """A server's question to a person. Show ``server`` with ``message``: the words are its own.
 
     ``schema`` is a flat JSON schema of the fields (texts, numbers, choices); empty where ``url`` is set,
-    which the person is to open instead.
+    which the person is to open instead. ``agent``: the program in whose call it is asked, as `Agent.key`; its
+    person is asked in private.
     """
 
     server: str
@@ -142,6 +143,7 @@ class Question:
     requested_by: str
     schema: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
+    agent: str = ""
 
     def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the faults of a filled-in form, by field; empty when it fits.

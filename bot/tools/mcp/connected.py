@@ -132,8 +132,10 @@ class ConnectedServers:
             return self._ask
 
         def may_ask(session: Session, question: Question) -> bool:
-            place = conversations.place_of(session, question.conversation_id)
-            return place.private and question.requested_by in whose_is(session, connection).accounts
+            is_private = (
+                bool(question.agent) or conversations.place_of(session, question.conversation_id).private
+            )
+            return is_private and question.requested_by in whose_is(session, connection).accounts
 
         async def ask(question: Question) -> Elicited:
             if not await self._database.read(may_ask, question):

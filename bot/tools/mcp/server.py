@@ -547,6 +547,7 @@ async def answer_question(
         requested_by=call.requested_by,
         schema={} if isinstance(params, types.ElicitRequestURLParams) else params.requested_schema,
         url=url,
+        agent=call.agent,
     )
     try:
         answer = await asyncio.wait_for(ask(question), patience)

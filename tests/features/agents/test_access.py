@@ -32,7 +32,7 @@ def addresses(document: Json) -> Iterator[tuple[str, str]]:
 
 
 async def test_every_other_path_and_verb_is_refused(serve: Serve):
-    async with serve(**SETTINGS) as nod, agent_of(nod) as agent:
+    async with serve(patience=120, **SETTINGS) as nod, agent_of(nod) as agent:
         document = (await nod.client.get("/openapi.json")).json()
         reached = set()
         for verb, path in addresses(document):

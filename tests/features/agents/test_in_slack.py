@@ -1,5 +1,7 @@
 """In a chat: a person is asked about their agent in private, and an agent's card is decided there."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from functools import partial
@@ -88,13 +90,22 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
     assert world.notes == ["milk"]
 
 
-async def ask(slack: FakeSlack, world: World) -> Posted:
-    """A call of an agent of Ana's waits; returns its card in her chat."""
+@contextlib.asynccontextmanager
+async def agent_of_ana(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    """An agent that Ana allowed everything that tools do."""
     app = world.app
-    terms = AgentTerms(PERSON, ("note",), (), ("note",), app.clock() + timedelta(days=30), agreed=True)
+    names = ("note", "inquire", "paint_as_asked")
+    terms = AgentTerms(PERSON, names, (), names, app.clock() + timedelta(days=30), agreed=True)
     token = await app.database.write(tokens.issue, "claude-code", OPERATOR, app.clock(), terms)
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", headers=headers) as client:
+    url = f"http://127.0.0.1:{app.web.port}"
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+        yield client
+
+
+async def ask(slack: FakeSlack, world: World) -> Posted:
+    """A call of an agent of Ana's waits; returns its card in her chat."""
+    async with agent_of_ana(world) as client:
         made = await client.post("/api/tools/note/calls", json={"arguments": {"text": "milk"}})
         assert made.status_code == 201, made.text
     [card] = await slack.until(lambda: slack.cards("D7"))
@@ -122,3 +133,39 @@ async def test_the_card_of_a_token_that_ends_with_a_link_is_redrawn_by_the_unlin
     await slack.slash("U7", "/nod", "unlink telegram:991", channel="D7")
     await world.app.dispatcher.idle()
     assert ("Approve" in card.buttons, "its token has ended" in str(card)) == (False, True)
+
+
+async def answer(slack: FakeSlack, card: Posted, color: str) -> None:
+    """Ana fills in a server's question and sends it."""
+    said = "lamps has a question in a call of claude-code, for Ana"
+    await slack.until(lambda: any(said in str(each) for each in slack.in_channel("D7")))
+    await slack.click(card, "Fill in")
+    await slack.until(lambda: [each for each in slack.modals if each.open])
+    await slack.submit("U7", {"Color": color})
+    await slack.until(lambda: color in str(card))
+    await slack.click(card, "Send answer")
+
+
+async def test_what_a_server_asks_in_a_read_of_an_agent_is_asked_of_its_person_in_their_chat(
+    slack: FakeSlack, world: World
+) -> None:
+    async with agent_of_ana(world) as client:
+        calling = asyncio.create_task(client.post("/api/tools/inquire/calls", json={}))
+        [card, *_] = await slack.until(lambda: slack.cards("D7"))
+        await answer(slack, card, "red")
+        said = (await calling).json()["call"]
+    assert (said["end"], said["text"]) == ("succeeded", "accept: red")
+
+
+async def test_what_a_server_asks_in_a_change_of_an_agent_is_asked_of_its_person_in_their_chat(
+    slack: FakeSlack, world: World
+) -> None:
+    async with agent_of_ana(world) as client:
+        made = (await client.post("/api/tools/paint_as_asked/calls", json={})).json()["call"]
+        [card] = await slack.until(lambda: slack.cards("D7"))
+        await slack.click(card, "Approve")
+        asked = await slack.until(lambda: [each for each in slack.cards("D7") if "Fill in" in each.buttons])
+        assert slack.in_channel("C1") == []
+        await answer(slack, asked[0], "red")
+        done = (await client.get(f"/api/calls/{made['id']}", params={"wait": 30})).json()["call"]
+        assert (done["end"], "accept: red" in done["text"]) == ("succeeded", True)
