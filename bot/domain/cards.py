@@ -121,6 +121,7 @@ class Card:
     annotations: tuple[Annotation, ...] = ()  # lines of features
     acts_as: str = ""  # in whose name it runs, such as ``As Ana at github (octocat)``; empty: in Nod's
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
+    program: str = ""  # the agent with a token that asks; its reason is quoted
 
     def button(self, verb: Verb) -> Button:
         """Return the text and the input of a verb's button on this card, the same in every channel."""
@@ -182,10 +183,13 @@ class Card:
 
     @property
     def why(self) -> str:
-        """The agent's reason, unless it only repeats the person's words; *View all* has it in any case."""
-        if is_echo(self.reason):
+        """The agent's reason, unless it only repeats the person's words; *View all* has it in any case.
+
+        What a program says is quoted as its words.
+        """
+        if not self.reason or is_echo(self.reason):
             return ""
-        return self.reason
+        return f"{self.program} says “{self.reason}”" if self.program else self.reason
 
     def quotes(self, field: PreviewField) -> bool:
         """Tell if the title contains a field in full, such as the title of a new issue."""
@@ -571,6 +575,7 @@ def card_of(
         level=p.risk.level,
         risk_reason=p.kind.risk_text or one_line(p.risk.reason),
         reason=one_line(clean(p.reason)),
+        program=one_line(p.agent.partition("/")[0]) if p.agent else "",
         fields=_with_people(redact_fields(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
         schema=schema,

@@ -1,5 +1,6 @@
 // The console's frame: which view is open, the list of conversations, the counts, signing in.
 
+import { Agents } from "./agents.js";
 import * as api from "./api.js";
 import { Attached } from "./attach.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
@@ -73,6 +74,7 @@ const PAGES = {
   schedules: { title: "Schedules", group: "Yours", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
   memory: { title: "Memory", group: "Yours", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
   connections: { title: "Connections", group: "Yours", sign: "key", page: paged("connections-list", (at) => new Connections(at)) },
+  agents: { title: "Agents", group: "Yours", sign: "chip", page: paged("agents-list", (at) => new Agents(at)) },
   files: { title: "Files", group: "Yours", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   people: { title: "People", group: "Team", sign: "people", page: paged("people-list", (at) => new People(at)) },
   rules: { title: "Rules and grants", label: "Rules", group: "Team", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },

@@ -1,5 +1,6 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
+import { agentCard } from "./agent.js";
 import { download, follow, get, Newest, post, remove, signedIn } from "./api.js";
 import { Devices } from "./devices.js";
 import { announce, DATA, data, h, keeping, shown } from "./dom.js";
@@ -305,11 +306,12 @@ export class You extends Page {
     element.append(this.devices.element);
   }
 
-  load() {
-    return get("api/me");
+  async load() {
+    const [me, { agents }] = await Promise.all([get("api/me"), get("api/agents")]);
+    return { ...me, agents: agents.filter((each) => each.mine) };
   }
 
-  draw({ name, account, accounts, roles, model, demo, admin, push, session }) {
+  draw({ name, account, accounts, roles, model, demo, admin, push, session, agents }) {
     const out = (path) => async () => {
       try {
         if (session) await remove(path);
@@ -327,7 +329,8 @@ export class You extends Page {
       row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
       row("Model", data(model), demo ? " (demo)" : "")),
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),
-      session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
+      session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")),
+    ...(agents.length ? [h("h2", { class: "section" }, "What calls tools for you"), ...agents.map((each) => agentCard(this, each))] : []));
     this.devices.draw({ account, admin, push }).catch((error) => this.say(error.message, true));
   }
 }
