@@ -20,6 +20,7 @@ from bot.approvals import grants, lifecycle
 from bot.approvals.gate import Gate, context_of_request
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.chat import Address, Clock, Request
+from bot.domain.files import File, choose_for_program
 from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import AGENTS, Actor
@@ -59,6 +60,7 @@ class CallStatus:
     """A call of an agent as it stands. ``end`` is *waiting*, *running*, or how it ended.
 
     ``id`` and ``proposal`` are empty of what only read. ``joined``: it is an earlier one, made again.
+    ``files`` came with the tool's answer.
     """
 
     tool_name: str
@@ -67,6 +69,7 @@ class CallStatus:
     id: str = ""
     proposal: Proposal | None = None
     joined: bool = False
+    files: tuple[File, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -187,13 +190,18 @@ class AgentCalls:
         async with room:
             read = await self.gate.look(tool, checked, request)
         if read is not None:
-            return CallStatus(tool_name, "succeeded" if read.ok else "failed", bound_text(read.text))
+            files, left_out = choose_for_program(read.files)
+            text = "\n".join(part for part in (bound_text(read.text), left_out) if part)
+            return CallStatus(tool_name, "succeeded" if read.ok else "failed", text, files=files)
         await self._check_room(agent, tool.digest(checked))
         opened = await self.gate.open(request)
         await self.wake(*opened.jobs)
         found = await self.database.read(agent_calls.find_call, opened.proposal.conversation_id)
-        p = found[1] if found else opened.proposal
-        return await self._tell(describe_call(p, joined=opened.again))
+        if found is None:
+            return await self._tell(describe_call(opened.proposal, joined=opened.again))
+        row, p = found
+        status = describe_call(p, joined=opened.again, files=agent_calls.read_files(row))
+        return await self._tell(status)
 
     async def _check_room(self, agent: Agent, call_digest: str) -> None:
         """Raise TooMuch where an agent has as many open calls as it may; its person has room of their own."""
@@ -209,9 +217,11 @@ class AgentCalls:
         found = await self.database.read(agent_calls.find_call, call_id)
         if found is None or f"{AGENTS}:{found[0].agent}" != str(actor):
             return None
-        if found[0].told_at is not None:
-            return describe_call(found[1])
-        return await self._tell(describe_call(found[1]))
+        row, p = found
+        status = describe_call(p, files=agent_calls.read_files(row))
+        if row.told_at is not None:
+            return status
+        return await self._tell(status)
 
     async def _tell(self, status: CallStatus) -> CallStatus:
         if not status.is_open:
@@ -319,10 +329,10 @@ def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datet
     return tuple(jobs)
 
 
-def describe_call(p: Proposal, *, joined: bool = False) -> CallStatus:
+def describe_call(p: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
     """Return a call as its agent is told of it; the proposal has what the tool said."""
     end = name_end(p)
-    return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined)
+    return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined, files)
 
 
 def name_end(p: Proposal) -> str:

@@ -411,7 +411,8 @@ class Gate:
         context = context_of_request(request)
         with hiding(secrets_in(arguments, tool.parameters)):
             try:
-                return CallResult((await run_tool(tool, arguments, context)).text, ok=True)
+                output = await run_tool(tool, arguments, context)
+                return CallResult(output.text, ok=True, files=output.files)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
                 return CallResult(f"ERROR: {describe_and_log(error, tool.name)}", ok=False)
 

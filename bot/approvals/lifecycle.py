@@ -274,7 +274,7 @@ def finish(
     """
     changes = {"cause": None, "error": None, **changes}
     if claimed.agent and claimed.kind.runs:
-        changes = agent_calls.seal_outcome(session, claimed, state, changes)
+        changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()
     if kept is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)

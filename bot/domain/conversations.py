@@ -11,6 +11,7 @@ from typing import Any
 
 from bot.domain.attachments import Attachment
 from bot.domain.chat import Address
+from bot.domain.files import File
 from bot.domain.model import Picture
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -71,12 +72,13 @@ class Call:
 class CallResult:
     """The result of a call that never was a proposal: a read, or a call that was refused.
 
-    ``outside``: the text is a tool's own, not Nod's.
+    ``outside``: the text is a tool's own, not Nod's. ``files`` are for the program that asked, if one did.
     """
 
     text: str
     ok: bool
     outside: bool = True
+    files: tuple[File, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", storable(self.text))

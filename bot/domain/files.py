@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bot.domain.redaction import redact_text
 from bot.domain.value_text import label_of, speak_value
@@ -12,6 +13,9 @@ MOST_BYTES = 1_000_000
 
 RESULT_SHOWN = 1000
 """UTF-16 code units of a result that a card shows; what is longer is a file too."""
+
+MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
+"""How many files a program is given with the answer of one call, and how large they may be together."""
 
 _LONGEST_NAME = 80
 _MOST_FIELDS = 60
@@ -28,6 +32,25 @@ class File:
     text: str
     data: bytes | None = None
     kind: str = ""
+
+
+def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:
+    """Return the files that a program is given, and a line that names those left out, or ''."""
+    kept: list[File] = []
+    left_out: list[str] = []
+    room = MAX_CALL_BYTES
+    for file in files:
+        size = len(file.data) if file.data is not None else len(file.text.encode())
+        if size <= room and len(kept) < MAX_CALL_FILES:
+            kept.append(replace(file, name=safe_name(file.name)))
+            room -= size
+        else:
+            left_out.append(f"{safe_name(file.name)} ({size:,} bytes)")
+    if not left_out:
+        return tuple(kept), ""
+    named = ", ".join(left_out[:MAX_CALL_FILES])
+    most = f"At most {MAX_CALL_FILES} files of {MAX_CALL_BYTES:,} bytes together come with an answer."
+    return tuple(kept), f"[{len(left_out)} left out: {named}. {most}]"
 
 
 def safe_name(name: str) -> str:

@@ -1,5 +1,6 @@
 """Agents' calls as rows: which call is the same as an earlier one, and the contents of how each ended."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +10,9 @@ from sqlalchemy import delete, update
 from sqlmodel import Session, col, func, select
 
 from bot.domain.agents import REPEATED_FOR
+from bot.domain.files import File, choose_for_program
 from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.text import storable
 from bot.store import proposals
 from bot.store.locks import conversation_lock
 from bot.store.proposals import OPEN
@@ -19,6 +22,8 @@ from bot.store.tables.row import among, table_of
 
 _SEALED = ("result", "told", "result_url", "error", "ended_badly")
 """The fields of a proposal that hold what a tool said."""
+_FILES = "files"
+"""The key of a call's outcome under which its files are kept."""
 _NODS_OWN = frozenset(
     {Cause.TOOL_CHANGED, Cause.FORBIDDEN, Cause.DISCONNECTED, Cause.OUTCOME_UNKNOWN, Cause.STOPPED}
 )
@@ -69,6 +74,12 @@ def find_again(session: Session, agent: str, call_digest: str, now: datetime) ->
     return None
 
 
+def read_files(row: AgentCallRow) -> tuple[File, ...]:
+    """Return the files that came with the answer of a call."""
+    kept = (row.outcome or {}).get(_FILES, ())
+    return tuple(File(name, text, data and b64decode(data), kind) for name, text, data, kind in kept)
+
+
 def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] | None:
     """Return a call and its proposal with what its tool said, or None."""
     row = session.get(AgentCallRow, call_id)
@@ -108,16 +119,22 @@ def list_open(session: Session, agent: str) -> Sequence[Proposal]:
     return [proposals.from_row(row) for row in rows]
 
 
-def seal_outcome(session: Session, p: Proposal, state: State, changes: dict[str, Any]) -> dict[str, Any]:
+def seal_outcome(
+    session: Session, p: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
+) -> dict[str, Any]:
     """Keep what a tool said for the agent alone; returns the changes of its proposal without that.
 
-    An end that Nod itself describes stays as it is.
+    An end that Nod itself describes stays as it is. ``files`` are kept as far as a program is given them.
     """
+    given, left_out = choose_for_program(files)
+    if left_out:
+        changes = {**changes, "result": f"{changes.get('result') or ''}\n{left_out}".strip()}
     if state is State.FAILED and changes.get("cause") in _NODS_OWN:
         outcome: dict[str, Any] = {}
     else:
         outcome = {name: changes[name] for name in _SEALED if changes.get(name) is not None}
-    values = {"outcome": outcome or None, "told_at": None}
+    kept = {_FILES: [_store_file(file) for file in given]} if given else {}
+    values = {"outcome": {**outcome, **kept} or None, "told_at": None}
     session.execute(update(AgentCallRow).where(col(AgentCallRow.proposal_id) == p.id).values(values))
     if not outcome:
         return changes
@@ -127,6 +144,11 @@ def seal_outcome(session: Session, p: Proposal, state: State, changes: dict[str,
     elif "ended_badly" in outcome:
         sealed |= {"ended_badly": "It did not end well"}
     return {**changes, **sealed}
+
+
+def _store_file(file: File) -> list[str | None]:
+    data = b64encode(file.data).decode() if file.data is not None else None
+    return [file.name, storable(file.text), data, file.kind]
 
 
 def unseal(session: Session, p: Proposal) -> Proposal:

@@ -1,5 +1,6 @@
 """The HTTP interface of agents: calls of tools, their status and withdrawal, and the tokens of a person."""
 
+from base64 import b64encode
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from bot.approvals import rights
 from bot.approvals.agents import CallStatus, end_work, find_servers, list_matching
 from bot.domain.agents import read_patterns
 from bot.domain.chat import Press
+from bot.domain.files import File
 from bot.domain.jobs import Job
 from bot.domain.people import AGENTS, Actor
 from bot.domain.times import parse_duration
@@ -45,6 +47,22 @@ class CallBody(Body):
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
+class CallFileView(View):
+    """A file that came with a tool's answer: ``data`` in base64, or ``text`` where it is nothing else."""
+
+    name: str
+    media_type: str
+    data: str | None
+    text: str | None
+
+    @classmethod
+    def of_file(cls, file: File) -> "CallFileView":
+        if file.data is None:
+            return cls(name=file.name, media_type="text/plain", data=None, text=file.text)
+        media_type = file.kind or "application/octet-stream"
+        return cls(name=file.name, media_type=media_type, data=b64encode(file.data).decode(), text=None)
+
+
 class AgentCallView(View):
     """A call of an agent.
 
@@ -55,6 +73,7 @@ class AgentCallView(View):
     - `joined`: it is an earlier call that was made again.
     - `waits_for`: who may decide, in words. `edited`: what people changed before it ran.
     - `arguments`: those that run, or ran; null for what only read.
+    - `files`: pictures and other files of the answer, at most 8 and 2 MB; `text` names those left out.
     """
 
     id: str
@@ -66,6 +85,7 @@ class AgentCallView(View):
     waits_for: str
     edited: list[str]
     arguments: dict[str, Any] | None
+    files: list[CallFileView]
     decided_by: str | None
     created_at: Time | None
     updated_at: Time | None
@@ -85,6 +105,7 @@ class AgentCallView(View):
             waits_for=p.deciders.in_words(p.requester.label) if p and is_waiting else "",
             edited=[each.told for each in p.edits] if p else [],
             arguments=dict(p.arguments) if p else None,
+            files=[CallFileView.of_file(each) for each in status.files],
             decided_by=p.decided_by if p else None,
             created_at=p.created_at if p else None,
             updated_at=p.updated_at if p else None,

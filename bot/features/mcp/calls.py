@@ -119,12 +119,27 @@ def describe_result(call: Json) -> Json:
         names = ("id", "end", "waits_for", "expires_at")
         waits = {**{name: call[name] for name in names}, "text": text}
         return {"content": [_text(text)], "structuredContent": waits, "isError": False}
-    told: Json = {"content": [_text(call["text"])], "isError": call["is_error"]}
+    told: Json = {"content": [_text(call["text"]), *list_files(call)], "isError": call["is_error"]}
     if call["is_error"]:
         names = ("id", "end", "decided_by", "text")
         return {**told, "structuredContent": {name: call[name] for name in names}}
     data = _read_object(call["text"])
     return told if data is None else {**told, "structuredContent": data}
+
+
+def list_files(call: Json) -> list[Json]:
+    """Return the files of a call's answer as blocks of content: pictures, sounds, else resources."""
+    return [_describe_file(call["id"], file) for file in call["files"]]
+
+
+def _describe_file(call_id: str, file: Json) -> Json:
+    kind = file["media_type"]
+    form, _, _ = kind.partition("/")
+    if file["data"] is not None and form in ("image", "audio"):
+        return {"type": form, "data": file["data"], "mimeType": kind}
+    uri = f"nod://calls/{call_id or 'read'}/{quote(file['name'])}"
+    content = {"text": file["text"]} if file["data"] is None else {"blob": file["data"]}
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": kind, **content}}
 
 
 def say_status(call: Json) -> str:

@@ -6,7 +6,7 @@ the same, each with its caller's token.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import INTERNAL_ERROR, ToolAnnotations
+from mcp.types import INTERNAL_ERROR, CallToolResult, ToolAnnotations
 from pydantic import Field
 from starlette.types import ASGIApp
 
@@ -85,7 +85,7 @@ def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any
         id: Annotated[str, Field(description="the id that request_approval or a waiting call gave")],  # noqa: A002 - its wire name
         context: Context[Any, Any],
         wait_seconds: Wait = 0,
-    ) -> Json:
+    ) -> Annotated[CallToolResult, Json]:
         """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed.
 
         Of a tool's call that waited, `result` is the tool's answer once it has run.
@@ -94,7 +94,7 @@ def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any
             if calls.is_call_id(id):
                 return await _describe_call(client, id, context, wait_seconds)
             shown = await _call_api(client, "GET", f"/api/approvals/{_plain(id)}")
-            return _describe_request(await _wait_for_end(client, shown, context, wait_seconds))
+            return _as_result(_describe_request(await _wait_for_end(client, shown, context, wait_seconds)))
 
     @server.tool(annotations=harmless, structured_output=False)
     async def permission_prompt(
@@ -119,7 +119,7 @@ def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any
 
 async def _describe_call(
     client: httpx2.AsyncClient, call_id: str, context: Context[Any, Any], wait: float
-) -> Json:
+) -> CallToolResult:
     """Return how a tool's call stands, with its answer once it ended. Raises ToolError."""
     try:
         call = await calls.look_up_call(client, call_id)
@@ -133,7 +133,13 @@ async def _describe_call(
         raise ToolError(str(error)) from None
     told = {"id": call["id"], "tool": call["tool"], "end": call["end"], "result": call["text"]}
     names = ("decided_by", "edited", "waits_for", "expires_at")
-    return told | {name: call[name] for name in names if call[name]}
+    return _as_result(told | {name: call[name] for name in names if call[name]}, calls.list_files(call))
+
+
+def _as_result(told: Json, files: Sequence[Json] = ()) -> CallToolResult:
+    """Return an answer as text and as structured content, with the files that came with it."""
+    content = [{"type": "text", "text": json.dumps(told, indent=2)}, *files]
+    return CallToolResult.model_validate({"content": content, "structuredContent": told})
 
 
 class ToolLister:

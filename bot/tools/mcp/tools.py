@@ -34,6 +34,7 @@ _MAX_NAME_CHARS = 64  # the limit of language models
 _MAX_DESCRIPTION_CHARS = 4000
 _MAX_ERROR_CHARS = 2000
 _MAX_FILES, _MAX_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
+_FOR_PEOPLE, _FOR_AGENT = "people get it as a file", "it comes as a file"
 _MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
 _MAX_TITLE_CHARS = 60  # of a title, a name or one argument in a summary
 
@@ -63,7 +64,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         result = await server.call(theirs.name, values, context, is_unchanged=check)
         schema = (theirs.meta or {}).get(OUTPUT)
         fits = await asyncio.to_thread(fits_schema, schema, result.structured_content)
-        return output(config, result, fits=fits)
+        return output(config, result, fits=fits, where=_FOR_AGENT if context.agent else _FOR_PEOPLE)
 
     def summarise(values: Given) -> str:
         heading = f"{title(theirs)} on {config.name}"
@@ -169,13 +170,15 @@ def fits_schema(schema: Any, data: Any) -> bool:
     return True
 
 
-def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = True) -> ToolOutput:
+def output(
+    config: ServerConfig, result: types.CallToolResult, *, fits: bool = True, where: str = _FOR_PEOPLE
+) -> ToolOutput:
     """Return a tool's output: its data if there is some, else its text, with notes on unreadable parts.
 
-    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. Raises
-    ToolError if the tool reports a failure.
+    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. ``where``:
+    the words about a file that comes with it. Raises ToolError if the tool reports a failure.
     """
-    texts, notes, files = read_content(result.content)
+    texts, notes, files = read_content(result.content, where)
     text = "\n".join([*texts, *notes])
     if result.is_error:
         raise ToolError(config.scrub(text)[:_MAX_ERROR_CHARS] or f"{config.name} failed and did not say why.")
@@ -201,7 +204,7 @@ def content_text(content: Sequence[types.ContentBlock]) -> str:
 
 
 def read_content(
-    content: Sequence[types.ContentBlock], where: str = "people get it as a file"
+    content: Sequence[types.ContentBlock], where: str = _FOR_PEOPLE
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
     """Return the texts, a note for each other part, and those parts as files as long as they fit.
 

@@ -174,7 +174,7 @@ class Exchange:
         said = yield from self._body(call, patience)
         try:
             return ToolCall.read(said["call"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise Refused(
                 f"Nod at {self.url} answered with a call this client can't read ({error!r}). "
                 "Install the client of that Nod's release.",
