@@ -1,4 +1,4 @@
-"""The Agents page: a token is made once its tools were listed, shown once, seen with its last use, and ended."""
+"""The Agents page: a token is made once its tools were listed, shown once, and ended."""
 
 from typing import Any
 
