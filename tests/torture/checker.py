@@ -27,7 +27,7 @@ _ORPHANS = {
     """,
     "a change that ended is not told to the model": """
         SELECT count(*) FROM proposal WHERE state NOT IN ('proposed', 'approved', 'executing')
-        AND (undoes IS NULL OR state = 'succeeded')
+        AND agent IS NULL AND (undoes IS NULL OR state = 'succeeded')
         AND NOT EXISTS (SELECT 1 FROM message AS later
             WHERE later.conversation_id = proposal.conversation_id AND later.id > proposal.message_id)
         AND NOT EXISTS (SELECT 1 FROM teammate

@@ -15,6 +15,7 @@ from typing import Any, Self
 import httpx
 
 from tests.torture.accounts import Accounts
+from tests.torture.agents import Agents
 from tests.torture.chats import Chat, Chats
 from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
 from tests.torture.tools import AFTER, BEFORE, LATER
@@ -51,6 +52,7 @@ class People:
         self._client = httpx.AsyncClient(timeout=30)
         self.told: list[Told] = []
         self.accepted: list[str] = []
+        self._agents = Agents(nods, self._press)
         self._stories: dict[str, Callable[[str, random.Random], Awaitable[str]]] = {
             "press": self._press_twice,
             "quarrel": self._quarrel,
@@ -72,6 +74,7 @@ class People:
             "budget": self._budget,
             "team": self._team,
             "account": lambda name, dice: accounts.live(self, name, dice),
+            "agent": self._agents.live,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
         }
@@ -81,6 +84,7 @@ class People:
 
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
+        await self._agents.close()
 
     async def rule(self, rules: Sequence[str]) -> None:
         for words in rules:

@@ -33,6 +33,8 @@ POINTS: Mapping[str, str] = {
     "a fact is forgotten": "DELETE FROM memory",
     "calls are allowed": "INSERT INTO grant_given",
     "a call is allowed, or no longer": "UPDATE grant_given",
+    "an agent's call is kept": "INSERT INTO agent_call",
+    "an agent's call ended, or its end was told": "UPDATE agent_call",
 }
 _SHARE = 0.5  # of the processes
 _LONGEST = 0.01  # seconds
