@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import Session
 
 from bot.approvals import grants, lifecycle
+from bot.approvals.arrive import TOKEN_ENDED_TEXT
 from bot.approvals.gate import Gate, context_of_request
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.chat import Address, Clock, Request
@@ -47,7 +48,6 @@ _NODS_OWN = frozenset(
 _MINUTE = timedelta(minutes=1)
 _READS_TOGETHER = 4  # of one agent
 _MAX_NAMED = 30  # tools in one message
-_ENDED = "This token does not work any longer."
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
 _TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
 _TOO_MANY = "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
@@ -99,7 +99,7 @@ class AgentCalls:
         """Return the agent that an account stands for. Raises Refused where it may call nothing now."""
         agent = await self.database.read(tokens.find_agent, actor, self.clock())
         if agent is None:
-            raise Refused(_ENDED)
+            raise Refused(TOKEN_ENDED_TEXT)
         return agent
 
     async def admit_agent(self, actor: Actor) -> Agent:
@@ -323,6 +323,7 @@ def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datet
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
     for token in ended:
         agent = f"{token.name}/{token.label}"
+        agent_calls.lock_calls(session, agent)  # a call that is being opened comes before this, or is refused
         grants.end_with_agent(session, agent, by, now)
         for p in agent_calls.list_open(session, agent) if token.is_agent else ():
             jobs += lifecycle.end(session, p, by, now, State.CANCELLED, "Nod", **changes)[1]

@@ -16,17 +16,19 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
 from bot.domain.jobs import Job, Work
+from bot.domain.people import AGENTS, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
-from bot.errors import LostRace, TooMuch
+from bot.errors import LostRace, Refused, TooMuch
 from bot.store import (
     agent_calls,
     conversations,
     messages,
     outputs,
     proposals,
+    tokens,
     transitions,
     turns,
     webhooks,
@@ -36,6 +38,7 @@ from bot.store.engine import id_of_new
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 
+TOKEN_ENDED_TEXT = "This token does not work any longer."  # noqa: S105 - words
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 _ENOUGH = "I have read as many files for you today as I may"
@@ -198,12 +201,15 @@ def open_request(
     process: str,
     now: datetime,
 ) -> Opened:
-    """Store a drafted proposal and what people read above it. Raises LostRace for two at the same time.
+    """Store a drafted proposal and what people read above it.
 
-    ``process``: the id of the one that waits for the answer, if it is a question.
+    ``process``: the id of the one that waits for the answer, if it is a question. Raises LostRace for two at
+    the same time, and Refused where the token of an agent ended since it asked.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
+        if tokens.find_agent(session, Actor(AGENTS, request.agent), now) is None:
+            raise Refused(TOKEN_ENDED_TEXT)
     before = find_opened_before(session, request, draft.digest, now)
     if before:
         return before

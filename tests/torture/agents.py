@@ -34,10 +34,11 @@ _STATES: Mapping[str, str] = {
 
 
 class Token(NamedTuple):
-    """A token of an agent, and its name."""
+    """A token, the name of its holder, and its label, where it is an agent's."""
 
     name: str
     secret: str
+    label: str = ""
 
 
 class Agents:
@@ -68,6 +69,23 @@ class Agents:
         await self._check(ident, call_id, text, told)
         await self._check_others(dice, other, call_id, ident, text)
         return f"{told['end']} as an agent's"
+
+    async def end(self, name: str, dice: random.Random) -> str:
+        """Calls are made in the moment in which their token is ended; none of them is left open."""
+        mine = await self._make(name, "ana", dice)
+        path, ends = "/api/tools/mark/calls", f"/api/agents/{mine.label}"
+        calls = [
+            self._insist(dice, mine, "POST", path, {"arguments": {"text": f"ended {name} {number}"}})
+            for number in range(3)
+        ]
+        await asyncio.gather(*calls, self._insist(dice, Token("ana", TOKENS["ana"]), "DELETE", ends))
+        query = "SELECT id FROM proposal WHERE agent = :agent AND state = 'proposed'"
+        if left := await self._nods.column(query, agent=f"{mine.name}/{mine.label}"):
+            raise AssertionError(f"the token of {name} has ended, and {left} wait")
+        status, _ = await self._insist(dice, mine, "GET", "/api/tools")
+        if status != HTTPStatus.UNAUTHORIZED:
+            raise AssertionError(f"the token of {name} has ended, and opens with {status}")
+        return "ended with its calls"
 
     def _decide(
         self, verb: str, mine: Token, call_id: str, ident: str, dice: random.Random
@@ -125,7 +143,7 @@ class Agents:
         status, made = await self._insist(dice, Token(who, TOKENS[who]), "POST", "/api/agents", body)
         if status != HTTPStatus.CREATED:
             raise AssertionError(f"no token for {label}: {status} {made}")
-        return Token(label, made["token"])
+        return Token(label, made["token"], made["label"])
 
     async def _insist(
         self,

@@ -75,6 +75,7 @@ class People:
             "team": self._team,
             "account": lambda name, dice: accounts.live(self, name, dice),
             "agent": self._agents.live,
+            "ended agent": self._agents.end,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
         }
