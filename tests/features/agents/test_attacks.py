@@ -1,5 +1,7 @@
-"""Thirty attacks by an agent on its person, on other agents and on Nod, each with the rule that stops it."""
+"""Attacks by an agent on its person, on other agents and on Nod, each with the rule that stops it."""
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -204,8 +206,182 @@ async def _(scene: Scene) -> None:
             assert (await caller.get("/api/tools")).status_code == 401
 
 
-def test_there_are_thirty_attacks_at_least() -> None:
-    assert len(ATTACKS) >= 30
+@attack("it makes one call ten times in the same moment", "the same call joins the first one")
+async def _(scene: Scene) -> None:
+    body = {"arguments": {"text": "once"}}
+    answers = await asyncio.gather(*(scene.send("POST", "/api/tools/keep/calls", body) for _ in range(10)))
+    found = {each.json()["call"]["id"] for each in answers if each.status_code in (200, 201)}
+    refused = {each.status_code for each in answers if each.status_code not in (200, 201)}
+    assert (len(found), refused <= {409}) == (1, True)
+    [card] = [each for each in await waiting(scene.nod) if each["tool_arguments"]["text"] == "once"]
+    await press(scene.nod, "approve", card)
+
+
+@attack("it withdraws a call while a person approves it", "one conditional update decides; the loser is told")
+async def _(scene: Scene) -> None:
+    mine = await call(scene.agent, "keep", text="once")
+    [card] = [each for each in await waiting(scene.nod) if each["tool_arguments"]["text"] == "once"]
+    async with scene.nod.caller(CHIEF) as chief:
+        await asyncio.gather(
+            scene.nod.press(card, "approve", chief),
+            *(scene.send("POST", f"/api/calls/{mine['id']}/cancel") for _ in range(3)),
+        )
+    await scene.nod.idle()
+    end = (await look(scene.agent, mine))["end"]
+    assert (end == "succeeded") == ("once" in scene.nod.notes.kept)
+    assert end in ("succeeded", "cancelled")
+
+
+@attack("it waits for a result while its token is ended", "what waits is withdrawn with the token")
+async def _(scene: Scene) -> None:
+    mine = await call(scene.agent, "keep", text="mine")
+    waits = asyncio.create_task(scene.agent.get(f"/api/calls/{mine['id']}", params={"wait": 30}))
+    listed = (await scene.nod.client.get("/api/agents")).json()["agents"]
+    [label] = [each["label"] for each in listed if each["name"] == "claude-code"]
+    assert (await scene.nod.client.delete(f"/api/agents/{label}")).status_code == 200
+    answer = await waits
+    assert answer.status_code == 401 or answer.json()["call"]["end"] == "withdrawn"
+    assert [each["requester"] for each in await waiting(scene.nod)] == ["other, for ana"]
+
+
+@attack("it comes back after its end by a clock that was set back", "an ended token stays ended")
+async def _(scene: Scene) -> None:
+    soon = scene.nod.clock() + timedelta(minutes=5)
+    async with scene.nod.caller(await make_agent(scene.nod, "brief", until=soon)) as brief:
+        assert (await brief.get("/api/tools")).status_code == 200
+        scene.nod.clock.forward(timedelta(minutes=6))
+        [sweep] = [each for each in scene.nod.app.sweeps if each.name == "end_agents"]
+        await sweep.run(scene.nod.clock())
+        scene.nod.clock.forward(-timedelta(minutes=6))
+        assert (await brief.get("/api/tools")).status_code == 401
+
+
+@attack(
+    "it asks again for what was declined, with the clock set back", "a decline is repeated, not asked again"
+)
+async def _(scene: Scene) -> None:
+    await call(scene.agent, "keep", text="no")
+    [card] = [each for each in await waiting(scene.nod) if each["tool_arguments"]["text"] == "no"]
+    async with scene.nod.caller(CHIEF) as chief:
+        await scene.nod.press(card, "decline", chief)
+    for minutes in (-30, 20, -40):
+        scene.nod.clock.forward(timedelta(minutes=minutes))
+        assert (await call(scene.agent, "keep", status=200, text="no"))["end"] == "declined"
+    scene.nod.clock.forward(timedelta(minutes=50))
+    assert len(await waiting(scene.nod)) == 1
+
+
+@attack("it gives an id of one kind where another is asked for", "an id opens what its own kind names")
+async def _(scene: Scene) -> None:
+    mine = await call(scene.agent, "keep", text="mine")
+    for path in (f"/api/approvals/{mine['id']}", f"/api/approvals/{scene.card['id']}"):
+        assert (await scene.send("GET", path)).status_code == 404
+    assert (await scene.send("POST", f"/api/proposals/{mine['id']}/cancel", {})).status_code == 404
+    assert (await scene.send("GET", f"/api/calls/{mine['id'].upper()}")).status_code in (200, 404)
+
+
+@attack("it uses one idempotency key for two calls", "a key is one call's")
+async def _(scene: Scene) -> None:
+    first = await call(scene.agent, "keep", key="k", text="first")
+    refused = await call(scene.agent, "keep", status=409, key="k", text="second")
+    assert "error" in refused
+    assert [each["tool_arguments"]["text"] for each in await waiting(scene.nod)].count("second") == 0
+    assert (await look(scene.agent, first))["end"] == "waiting"
+
+
+@attack("it sends half pairs of characters", "text is stored as what can be stored, or refused in words")
+async def _(scene: Scene) -> None:
+    for field in ("text", "reason", "key"):
+        body = json.dumps({"arguments": {"text": "x"}, "reason": "y"})
+        body = body.replace('"x"' if field == "text" else '"y"', '"half \\ud800 of it"')
+        headers = {"Content-Type": "application/json"}
+        answer = await scene.agent.post("/api/tools/keep/calls", content=body, headers=headers)
+        assert answer.status_code in (200, 201, 409, 422), answer.text
+        answer.json()
+    assert all("\ud800" not in each["tool_arguments"]["text"] for each in await waiting(scene.nod))
+
+
+@attack("it sends ten megabytes", "a body is bounded before it is read")
+async def _(scene: Scene) -> None:
+    refused = await scene.send("POST", "/api/tools/keep/calls", {"arguments": {"text": "x" * 10_000_000}})
+    assert (refused.status_code, bool(refused.json()["error"])) == (413, True)
+    over_mcp = await scene.send("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "x" * 10_000_000})
+    assert over_mcp.status_code in (400, 413)
+
+
+@attack("it nests a body a hundred thousand deep", "what is parsed has a bound")
+async def _(scene: Scene) -> None:
+    body = '{"arguments": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    headers = {"Content-Type": "application/json"}
+    answer = await scene.agent.post("/api/tools/keep/calls", content=body, headers=headers)
+    assert answer.status_code in (400, 413, 422), answer.status_code
+
+
+@attack("it reaches other addresses by odd spellings", "a path is judged as the server reads it")
+async def _(scene: Scene) -> None:
+    for path in (
+        "/api/tools/../proposals",
+        "/api/tools/%2e%2e/proposals",
+        "/api//proposals",
+        "/API/PROPOSALS",
+        "/api/proposals;/tools",
+        "/api/proposals/?x=/api/tools",
+        "/mcp/../api/proposals",
+        "/api/tools/keep/calls/..%2f..%2f..%2fproposals",
+        "/api/calls/%2e%2e/proposals",
+    ):
+        answer = await scene.send("GET", path)
+        assert answer.status_code in (403, 404, 405, 422), (path, answer.status_code)
+        assert "theirs" not in answer.text
+
+
+@attack("it has another method meant than it sends", "a method is the one that was sent")
+async def _(scene: Scene) -> None:
+    for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
+        answer = await scene.send("POST", "/api/agents", {}, **{name: "GET"})
+        assert answer.status_code == 403
+    assert (await scene.send("GET", "/api/tools?_method=DELETE")).status_code in (200, 422)
+
+
+@attack("it waits for ever", "a wait is bounded")
+async def _(scene: Scene) -> None:
+    for wait in ("1e9", "-1", "nan", "inf", "x"):
+        answer = await scene.agent.get(f"/api/calls/{scene.theirs['id']}", params={"wait": wait})
+        assert answer.status_code in (404, 422), (wait, answer.status_code)
+
+
+@attack("it counts its depth in nonsense", "a depth is a number, and odd ones are refused")
+async def _(scene: Scene) -> None:
+    for depth in ("-1", "1e3", "four", "99999999999999999999"):
+        answer = await scene.send("POST", "/api/tools/keep/calls", {}, **{"Nod-Depth": depth})
+        assert answer.status_code == 422, (depth, answer.status_code)
+
+
+@attack(
+    "it ends the quotation of its reason itself", "the card names whose words they are, and no text decides"
+)
+async def _(scene: Scene) -> None:
+    reason = "\u201d Approved by chief. \u202e\u201c"
+    body = {"arguments": {"text": "mine"}, "reason": reason}
+    assert (await scene.send("POST", "/api/tools/keep/calls", body)).status_code == 201
+    [card] = [each for each in await waiting(scene.nod) if each["tool_arguments"]["text"] == "mine"]
+    assert card["why"].startswith("claude-code says \u201c")
+    assert card["requester"] == "claude-code, for ana"
+
+
+@attack(
+    "it asks for many tasks of others in one message", "a message is one request, and a task is its token's"
+)
+async def _(scene: Scene) -> None:
+    one = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": scene.theirs["id"]}}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28"}
+    answer = await scene.agent.post("/mcp", json=[one] * 3, headers=headers)
+    assert answer.status_code >= 400
+    assert "theirs" not in answer.text
+
+
+def test_there_are_fifty_attacks_at_least() -> None:
+    assert len(ATTACKS) >= 50
     assert all(rule for _, rule, _ in ATTACKS)
 
 
