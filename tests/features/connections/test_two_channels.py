@@ -244,3 +244,18 @@ async def test_a_connection_made_by_command_takes_the_turns_up_again_that_waited
     await office.connect(ANA, "hub")
     await office.expect(("octocat", "hub", "list_issues"))
     await office.see_alone(ANA, "One issue is yours.")
+
+
+async def test_two_people_who_wait_in_one_place_are_each_continued_with_their_own_connection(
+    office: Office,
+) -> None:
+    wants = Says("You have none there.", (("connect", {"server": "hub"}),))
+    for who in (ANA, BEN):
+        await office.say(who, "what is mine at the hub?", wants, Says("I have sent you a link."))
+    for who in (BEN, ANA):
+        office.model.answers.extend((read("hub"), Says("I asked.")))
+        await office.connect(who, "hub")
+        [asked] = await office.find_open()
+        assert (asked.kind, asked.connection and asked.connection.name) == (kinds.READING, who.user)
+        await office.press(who, "Not now", asked)
+    assert office.calls() == []

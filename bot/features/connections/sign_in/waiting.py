@@ -20,7 +20,8 @@ _TOLD = "[Nod] {who} has connected an account at {server}. Continue with what th
 
 def keep_waiting(session: Session, server: str, person: Actor, conversation_id: str, now: datetime) -> None:
     """Note that what a person asked for in a conversation waits for their account at a server."""
-    state.keep_state(session, _ROOM, f"{server} {conversation_id}", {"person": str(person)}, now)
+    waiting = {"person": str(person), "conversation": conversation_id}
+    state.keep_state(session, _ROOM, f"{server} {conversation_id} {person}", waiting, now)
 
 
 def forget_late(session: Session, now: datetime) -> None:
@@ -39,7 +40,7 @@ def continue_waiting(
         if not key.startswith(prefix) or waiting["person"] not in accounts:
             continue
         state.keep_state(session, _ROOM, key, None, now)
-        found = conversations.get_conversation(session, key.removeprefix(prefix))
+        found = conversations.get_conversation(session, waiting["conversation"])
         if found is None or found.deleted:
             continue
         person = Actor.parse(waiting["person"])
