@@ -24,17 +24,19 @@ _FOR_ALL = (outputs.GROUP, team.PLANNING)
 UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
-_ALONE = "A run of a schedule starts no teammates and changes no schedules."
+_SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedules."
 
 
 def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
-    """Return the tools that are in reach there; the rest is withheld, each with the reason."""
+    """Return the tools that may be called in a conversation; the rest is withheld, each with the reason."""
     teammate = transcript.teammate
-    locked = teammate is not None and teammate.locked
-    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
-    if transcript.schedule is not None:
-        alone = (tool.name for tool in available if tool.group == team.GROUP or not tool.unattended)
-        withheld |= dict.fromkeys(alone, _ALONE)
+    withheld = {}
+    for tool in available:
+        why = _find_objection(tool, teammate)
+        if transcript.schedule is not None and (tool.group == team.GROUP or not tool.unattended):
+            why = _SCHEDULE_TEXT
+        if why:
+            withheld[tool.name] = why
     return available.without(withheld)
 
 
@@ -55,16 +57,9 @@ def plan_shown(
     unknown = [name for name in plan.tools if _lacks(available, teammate, name)]
     if unknown:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
-    if teammate and teammate.plan:
-        before = Plan.of(teammate.plan.arguments)
-    else:
-        before = None
-    if teammate and teammate.rounds:
-        version = f", version {teammate.rounds + 1}"
-    else:
-        version = ""
-    title = f"Plan{version}: {plan.summary}"
-    return one_line(title), fields(plan, before)
+    before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
+    version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
+    return one_line(f"Plan{version}: {plan.summary}"), fields(plan, before)
 
 
 async def with_exact_calls(
@@ -76,7 +71,7 @@ async def with_exact_calls(
     a secret.
     """
 
-    async def exact(call: Mapping[str, Any]) -> dict[str, Any]:
+    async def make_exact(call: Mapping[str, Any]) -> dict[str, Any]:
         name = call["tool"]
         if _lacks(available, teammate, name):
             raise ToolError(f"Your steps name tools that you do not have: {name}.")
@@ -86,36 +81,38 @@ async def with_exact_calls(
         given = await tool.check_arguments(dict(call["arguments"]), zone)
         if secrets_in(given, tool.parameters):
             raise ToolError(f"A call of {name} that holds a secret can't be listed in a plan.")
-        lost = tool.classify(given).level is Level.DESTRUCTIVE
-        return {"tool": name, "version": tool.version, "arguments": given, "asks": lost}
+        is_destructive = tool.classify(given).level is Level.DESTRUCTIVE
+        return {"tool": name, "version": tool.version, "arguments": given, "asks": is_destructive}
 
-    steps = [
-        {**step, "calls": [await exact(call) for call in step["calls"]]} if step.get("calls") else step
-        for step in arguments["steps"]
-    ]
+    steps = []
+    for step in arguments["steps"]:
+        calls = [await make_exact(call) for call in step.get("calls") or ()]
+        steps.append({**step, "calls": calls} if calls else step)
     return {**arguments, "steps": steps}
 
 
 def _lacks(available: AvailableTools, teammate: Teammate | None, name: str) -> bool:
     if name not in available.tools:
         return True
-    return teammate is not None and _withheld_for_good(available.tools[name], teammate) is not None
+    return teammate is not None and _find_lasting_objection(available.tools[name], teammate) is not None
 
 
-def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | None:
+def _find_objection(tool: Tool, teammate: Teammate | None) -> str | None:
+    """Return why a teammate may not call a tool now; None if it may, and for the lead agent."""
     if teammate is None:
         return None
     if tool.kind.has_steps:
-        return _no_plan(teammate)
-    why = _withheld_for_good(tool, teammate)
+        return _find_plan_objection(teammate)
+    why = _find_lasting_objection(tool, teammate)
     if why:
         return why
-    if locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
+    if teammate.locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
         return f"{tool.name} is locked until your plan is approved. Look around, then use plan_submit."
     return None
 
 
-def _withheld_for_good(tool: Tool, teammate: Teammate) -> str | None:
+def _find_lasting_objection(tool: Tool, teammate: Teammate) -> str | None:
+    """Return why a teammate may never call a tool; None if it may, perhaps after its plan is approved."""
     if tool.group == team.GROUP:
         return f"{tool.name} is for the lead agent alone; you are a teammate."
     if teammate.tools is not None and tool.name not in teammate.tools and tool.group not in _FOR_ALL:
@@ -123,7 +120,7 @@ def _withheld_for_good(tool: Tool, teammate: Teammate) -> str | None:
     return None
 
 
-def _no_plan(teammate: Teammate) -> str | None:
+def _find_plan_objection(teammate: Teammate) -> str | None:
     """Return why a teammate cannot submit a plan; None when it can."""
     if not teammate.needs_plan:
         return "No plan is asked of you. Use your tools; each change asks for approval by itself."

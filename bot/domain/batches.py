@@ -5,6 +5,7 @@ made of theirs. What a press on several rows carries is `Picked`.
 """
 
 import base64
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -301,10 +302,10 @@ class Picked:
 
     @classmethod
     def parse(cls, packed: str) -> Self:
-        """Raise ValueError for what `pack` does not write."""
+        """Parse the output of `pack`. Raises ValueError for anything else."""
         raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         bits = int.from_bytes(raw, "little")
-        return cls(frozenset(n for n in range(bits.bit_length()) if bits >> n & 1))
+        return cls(frozenset(place for place in range(bits.bit_length()) if bits >> place & 1))
 
 
 def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow]], int]:
@@ -312,14 +313,14 @@ def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow
 
     Pages count from 0; a number past the last is the last.
     """
-    pages = max(1, -(-len(card.rows) // PAGE))
+    pages = max(1, math.ceil(len(card.rows) / PAGE))
     at = PAGE * min(number, pages - 1)
-    some = card.rows[at : at + PAGE]
-    return replace(card, batch=Batch(some, at + 1)), list(enumerate(some, at)), pages
+    rows = card.rows[at : at + PAGE]
+    return replace(card, batch=Batch(rows, at + 1)), list(enumerate(rows, at)), pages
 
 
 def format_split_label(approve: int, decline: int) -> str:
     """Format the label of a button that decides some rows, such as ``Approve 37, decline 3``."""
-    parts = [f"approve {approve}"] * bool(approve) + [f"decline {decline}"] * bool(decline)
-    words = ", ".join(parts)
+    counts = {"approve": approve, "decline": decline}
+    words = ", ".join(f"{verb} {count}" for verb, count in counts.items() if count)
     return words[:1].upper() + words[1:]

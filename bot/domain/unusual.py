@@ -1,6 +1,6 @@
-"""The record of calls like one: what is unusual about a call, in words for its card. Pure.
+"""Unusual facts about a call, compared with earlier calls of its tool, in words for its card. Pure.
 
-It says what is rare and never what is usual: that a tool is always approved is for *Insights*. Nothing here
+Only what is rare is said, never what is usual: that a tool is always approved is for *Insights*. Nothing here
 comes from a model.
 """
 
@@ -22,14 +22,14 @@ from bot.domain.value_text import label_of
 
 MAX_FACTS = 2
 MAX_CALLS = 40
-"""Earlier calls that are looked at, the newest of them."""
+"""The number of earlier calls that are compared, the newest of them."""
 KNOWN_LEAST = 10
-"""Proposals that a chat has seen before the first call of a tool there means anything."""
-_LOOKED_BACK = timedelta(days=90)
-_FLOOD = timedelta(minutes=5)
-_FLOOD_LEAST = 5  # answers that asked, with this one
-_VALUES_LEAST = 5  # earlier calls with such a value
-_LARGER = 1.25  # times the largest one before
+"""The number of proposals in a chat before the first call of a tool there is worth a word."""
+_COMPARED_PERIOD = timedelta(days=90)
+_FLOOD_PERIOD = timedelta(minutes=5)
+_MIN_FLOOD_ANSWERS = 5  # that asked in that period, with this one
+_MIN_COMPARED_CALLS = 5  # earlier calls that have such a value
+_LARGEST_FACTOR = 1.25  # times the largest value before
 _MAX_NUMBERS = 20  # arguments of one call
 _MAX_ADDRESSES = 20
 _MAX_ADDRESS_CHARS = 60
@@ -39,94 +39,99 @@ _NAMES_A_THING = re.compile(
     r"|key|code|version|position|timestamp|time|date|at|since|until|seed|lat|lon|latitude|longitude|zip)$",
     re.IGNORECASE,
 )
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_TIMES = {1: "before", 2: "twice"}
+_CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_TIMES_TEXTS = {1: "before", 2: "twice"}
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """An earlier proposal of the same tool. ``arguments``: as JSON text, which few of the looks need."""
+    """An earlier proposal of the same tool."""
 
     created_at: datetime
     message_id: int
-    arguments: str
+    arguments: str  # JSON, which is parsed only where it is needed
     declined_by: tuple[str, ...] = ()  # who declined exactly this call
 
     def read(self) -> Mapping[str, Any]:
-        """Return its arguments."""
-        found: Mapping[str, Any] = json.loads(self.arguments)
-        return found
+        """Return the arguments."""
+        arguments: Mapping[str, Any] = json.loads(self.arguments)
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """The earlier calls of a tool that everyone who may decide the new one may see, newest first.
-
-    ``is_first``: no call of the tool was made in the chat, seen or unseen. ``known``: proposals of any tool
-    there, counted no further than `KNOWN_LEAST`. ``is_cut``: there were more than were looked at.
-    """
+    """The earlier calls of a tool, newest first. Everyone who may decide the new one may see them."""
 
     calls: Sequence[EarlierCall] = ()
-    is_first: bool = False
-    known: int = 0
-    is_cut: bool = False
+    is_first: bool = False  # the chat has no earlier call of the tool, not even one that is hidden here
+    known: int = 0  # proposals of any tool in the chat, counted up to `KNOWN_LEAST`
+    is_cut: bool = False  # there are more calls than these
 
 
 def find_unusual(proposal: Proposal, past: PastCalls, now: datetime) -> list[str]:
-    """Return what is unusual about a call, the most telling first, at most `MAX_FACTS` of it."""
-    since = now - _LOOKED_BACK
-    recent = [each for each in past.calls if since <= each.created_at <= now]
-    among = "90 days"
+    """Return what is unusual about a call, the most telling first, at most `MAX_FACTS` of it.
+
+    Each kind of fact is said once. Those behind the first `MAX_FACTS` are not even looked for.
+    """
+    since = now - _COMPARED_PERIOD
+    recent = [call for call in past.calls if since <= call.created_at <= now]
+    compared_with = "90 days"
     if past.is_cut and len(recent) == len(past.calls):
-        among = f"the last {len(recent)} calls"
-    looks: tuple[Iterator[str], ...] = (
+        compared_with = f"the last {len(recent)} calls"
+    searches: tuple[Iterator[str], ...] = (
         _find_declines(past.calls),
         _find_new_addresses(proposal, recent),
-        _find_largest(proposal, recent, among),
+        _find_largest(proposal, recent, compared_with),
         _find_flood(recent, now),
         _find_first(past),
     )
-    facts = (fact for look in looks for fact in islice(look, 1))
-    return list(islice(facts, MAX_FACTS))
+    facts: list[str] = []
+    for search in searches:
+        facts += islice(search, 1)
+        if len(facts) == MAX_FACTS:
+            break
+    return facts
 
 
 def _find_declines(calls: Sequence[EarlierCall]) -> Iterator[str]:
-    counted = Counter(name for each in calls for name in each.declined_by)
-    if not counted:
+    declines: Counter[str] = Counter()
+    for call in calls:
+        declines.update(call.declined_by)
+    if not declines:
         return
-    [(name, many)] = counted.most_common(1)
-    times = _TIMES.get(many, f"{many} times")
-    others = len(counted) - 1
-    who = one_line(name)
+    name, count = declines.most_common(1)[0]
+    others = len(declines) - 1
     if others:
-        who += f" and {others} {'other' if others == 1 else 'others'}"
-        yield f"{who} have declined this before"
+        noun = "other" if others == 1 else "others"
+        yield f"{one_line(name)} and {others} {noun} have declined this before"
     else:
-        yield f"{who} has declined this {times}"
+        yield f"{one_line(name)} has declined this {_TIMES_TEXTS.get(count, f'{count} times')}"
 
 
 def _find_new_addresses(proposal: Proposal, recent: Sequence[EarlierCall]) -> Iterator[str]:
-    asked = _read_addresses(proposal.arguments)
-    if not asked or len(recent) < _VALUES_LEAST:
+    addresses = _read_addresses(proposal.arguments)
+    if not addresses or len(recent) < _MIN_COMPARED_CALLS:
         return
-    have_some = (True for each in recent if _read_addresses(each.read()))
-    if len(list(islice(have_some, _VALUES_LEAST))) < _VALUES_LEAST:
+    with_addresses = (call for call in recent if _read_addresses(call.read()))
+    compared = list(islice(with_addresses, _MIN_COMPARED_CALLS))
+    if len(compared) < _MIN_COMPARED_CALLS:
         return
-    for address in asked:
-        if not any(_names_address(each, address) for each in recent):
+    for address in addresses:
+        if not any(_names_address(call, address) for call in recent):
             yield f"the address {redact_text(shorten(address, _MAX_ADDRESS_CHARS))} is new"
 
 
 def _names_address(earlier: EarlierCall, address: str) -> bool:
-    """Return whether an earlier call names an address. Few have its text and need a closer look."""
+    """Tell if an earlier call names an address. Most don't even have its text, and are not parsed."""
     return address in earlier.arguments.lower() and address in _read_addresses(earlier.read())
 
 
 def _read_addresses(arguments: Mapping[str, Any]) -> list[str]:
-    """Return the hosts and e-mail addresses that a call names, in lower case, at most so many."""
-    hosts = (host_of(each) for each in islice(find_addresses(arguments), _MAX_ADDRESSES))
+    """Return the e-mail addresses and hosts that a call names, in lower case, at most 20 of each."""
     mails = islice(_find_mails(arguments), _MAX_ADDRESSES)
-    return list(dict.fromkeys(each.lower() for each in (*mails, *hosts) if each))
+    urls = islice(find_addresses(arguments), _MAX_ADDRESSES)
+    addresses = filter(None, [*mails, *map(host_of, urls)])
+    return list(dict.fromkeys(address.lower() for address in addresses))
 
 
 def _find_mails(value: Any) -> Iterator[str]:
@@ -134,28 +139,30 @@ def _find_mails(value: Any) -> Iterator[str]:
         if _MAIL.fullmatch(value.strip()):
             yield value.strip()
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _find_mails(each)
+        for inner in value.values():
+            yield from _find_mails(inner)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _find_mails(each)
+        for inner in value:
+            yield from _find_mails(inner)
 
 
-def _find_largest(proposal: Proposal, recent: Sequence[EarlierCall], among: str) -> Iterator[str]:
-    numbers = dict(islice(_find_amounts(proposal.arguments), _MAX_NUMBERS))
-    if not numbers or len(recent) < _VALUES_LEAST:
+def _find_largest(proposal: Proposal, recent: Sequence[EarlierCall], compared_with: str) -> Iterator[str]:
+    amounts = dict(islice(_find_amounts(proposal.arguments), _MAX_NUMBERS))
+    if not amounts or len(recent) < _MIN_COMPARED_CALLS:
         return
-    earlier = [each.read() for each in recent]
-    for name, value in numbers.items():
-        before = [each[name] for each in earlier if _is_number(each.get(name))]
-        if len(before) >= _VALUES_LEAST and value > max(0, *before) * _LARGER:
-            yield f"{label_of(name).lower()} is the largest of {among} (before: {_format(max(before))})"
+    earlier = [call.read() for call in recent]
+    for name, value in amounts.items():
+        before = [arguments[name] for arguments in earlier if _is_number(arguments.get(name))]
+        if len(before) < _MIN_COMPARED_CALLS or value <= max(0, *before) * _LARGEST_FACTOR:
+            continue
+        label = label_of(name).lower()
+        yield f"{label} is the largest of {compared_with} (before: {_format_number(max(before))})"
 
 
 def _find_amounts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Yield the arguments that say how much, not those that name something by its number."""
     for name, value in arguments.items():
-        if _is_number(value) and not _NAMES_A_THING.search(_HUMP.sub("_", name)):
+        if _is_number(value) and not _NAMES_A_THING.search(_CAMEL_CASE_BORDER.sub("_", name)):
             yield name, value
 
 
@@ -163,17 +170,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _format(number: float) -> str:
+def _format_number(number: float) -> str:
     if float(number).is_integer():
         return f"{int(number):,}"
     return f"{number:,.2f}"
 
 
 def _find_flood(recent: Sequence[EarlierCall], now: datetime) -> Iterator[str]:
-    asked = {each.message_id for each in recent if now - each.created_at <= _FLOOD}
-    many = len(asked) + 1
-    if many >= _FLOOD_LEAST:
-        yield f"asked {many} times in 5 minutes"
+    answers = {call.message_id for call in recent if now - call.created_at <= _FLOOD_PERIOD}
+    count = len(answers) + 1  # with this one
+    if count >= _MIN_FLOOD_ANSWERS:
+        yield f"asked {count} times in 5 minutes"
 
 
 def _find_first(past: PastCalls) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""People as one list (`listed`), and who is signed in to the console (`SignedIn`)."""
+"""People with their accounts and roles as one list, their absences, and the sessions of the console."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -47,50 +47,76 @@ class KnownPerson:
 
 
 def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
-    """List this person first; for ``everyone`` then all others who have linked accounts or a role."""
+    """List this person first; for ``everyone`` then all who have linked accounts, a role or an absence."""
     me = people.person_of(session, actor)
-    grouped: dict[str, dict[str, Linked | None]] = defaultdict(dict)
-    rows = people.list_linked(session, None if everyone else me.id)
+    accounts_of = _group_accounts(session, policy, None if everyone else me.id)
+    accounts_of.setdefault(me.id, {str(actor): None})
+    names = people.find_known_names(session, [name for accounts in accounts_of.values() for name in accounts])
+    names[str(actor)] = actor.label or names.get(str(actor), "")
+    role_times = _list_role_times(session)
+    absences = {str(absence.who): absence for absence in policy.absences}
+    known = []
+    for person_id, rows in accounts_of.items():
+        accounts = [
+            _describe_account(account, row, names.get(account, ""), policy, role_times)
+            for account, row in sorted(rows.items())
+        ]
+        away = next((absences[account] for account in rows if account in absences), None)
+        known.append(KnownPerson(person_id, person_id == me.id, tuple(accounts), away))
+    return sorted(known, key=lambda person: (not person.you, person.id))
+
+
+def _group_accounts(
+    session: Session, policy: Policy, person_id: str | None
+) -> dict[str, dict[str, Linked | None]]:
+    """Return the linked accounts by person and account; without a ``person_id`` those of everyone.
+
+    Then also accounts that have a role or an absence, and no link: each is a person of its own.
+    """
+    accounts_of: dict[str, dict[str, Linked | None]] = defaultdict(dict)
+    rows = people.list_linked(session, person_id)
     for row in rows:
-        grouped[row.person_id][row.account] = row
-    if me.id not in grouped:
-        grouped[me.id] = {str(actor): None}
-    if everyone:
-        alone = frozenset().union(*(policy.holders(role) for role in Role)) - {row.account for row in rows}
-        alone |= {str(each.who) for each in policy.absences} - {row.account for row in rows}
-        for account in alone:
-            grouped[account] = {account: None}
-    called = people.find_known_names(
-        session, [account for accounts in grouped.values() for account in accounts]
+        accounts_of[row.person_id][row.account] = row
+    if person_id is None:
+        noted = {str(absence.who) for absence in policy.absences}.union(*map(policy.holders, Role))
+        for account in noted - {row.account for row in rows}:
+            accounts_of[account] = {account: None}
+    return accounts_of
+
+
+def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:
+    """Return when each role that a rule gives was given, by account and role."""
+    times = {}
+    for stored in rules.in_force(session):
+        given = stored.rule.value
+        if isinstance(given, GivenRole):
+            times[given.account, given.role] = stored.at
+    return times
+
+
+def _describe_account(
+    account: str,
+    row: Linked | None,
+    known_name: str,
+    policy: Policy,
+    role_times: Mapping[tuple[str, Role], datetime],
+) -> Account:
+    """Return an account with its own roles, whatever those of the person's other accounts are."""
+    name = known_name or (row.name if row else "")
+    alone = Person(account, accounts=frozenset({account}))
+    roles = sorted(policy.roles_of(alone))
+    return Account(
+        account,
+        "" if name == account else name,
+        row.at if row else None,
+        tuple(HeldRole(role, role_times.get((account, role))) for role in roles),
     )
-    since = {
-        (found.rule.value.account, found.rule.value.role): found.at
-        for found in rules.in_force(session)
-        if isinstance(found.rule.value, GivenRole)
-    }
-
-    def account_of(account: str, row: Linked | None) -> Account:
-        own = actor.label if account == str(actor) else ""
-        name = own or called.get(account, "") or (row.name if row else "")
-        alone = Person(account, accounts=frozenset({account}))  # whatever the others of its Person are
-        held = (HeldRole(role, since.get((account, role))) for role in sorted(policy.roles_of(alone)))
-        return Account(account, "" if name == account else name, row.at if row else None, tuple(held))
-
-    away = {str(each.who): each for each in policy.absences}
-    known = [
-        KnownPerson(
-            ident,
-            ident == me.id,
-            tuple(account_of(*each) for each in sorted(accounts.items())),
-            next((away[each] for each in accounts if each in away), None),
-        )
-        for ident, accounts in grouped.items()
-    ]
-    return sorted(known, key=lambda each: (not each.you, each.id))
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
+    """The sessions of people in the console."""
+
     database: Database
     policies: Policies
     clock: Clock
@@ -120,9 +146,9 @@ class SignedIn:
 
     async def holder(self, secret: str) -> Actor | None:
         """Return the account of a session; None where it has ended, or its person is no longer let in."""
-        found = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
-        if found is not None and self.may(found):
-            return found
+        actor = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
+        if actor is not None and self.may(actor):
+            return actor
         return None
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
@@ -133,11 +159,12 @@ class SignedIn:
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
     """List the absences that concern a person, one a line; for an admin all."""
     policy, person = policies.load_for(session, actor)
-    every = Role.ADMIN in policy.roles_of(person)
-    found = (a for a in policy.absences if every or person.accounts & {str(a.who), str(a.stand_in)})
-    lines = (
-        f"- {each.who.label} is away until {each.end(policy.book.zone)}: "
-        f"{each.stand_in.label} may decide what they may"
-        for each in found
-    )
+    is_admin = Role.ADMIN in policy.roles_of(person)
+    lines = []
+    for absence in policy.absences:
+        concerns_them = not person.accounts.isdisjoint({str(absence.who), str(absence.stand_in)})
+        if is_admin or concerns_them:
+            until = absence.end(policy.book.zone)
+            who, stand_in = absence.who.label, absence.stand_in.label
+            lines.append(f"- {who} is away until {until}: {stand_in} may decide what they may")
     return people.put_names_in(session, "\n".join(lines))

@@ -24,7 +24,7 @@ from bot.store.database import Database
 from bot.store.state import keep_state, list_states, load_state
 from bot.telemetry.logs import logger
 
-_MOST_ASKING = 20  # open requests; beyond that strangers are not passed on to the admins
+_MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
 
 log = logger(__name__)
 
@@ -40,18 +40,18 @@ class Admitted:
 
     @classmethod
     def by(cls, settings: Settings) -> Self:
-        """Raise SettingsError where a list holds something that is not a Telegram id."""
-        admins = _accounts("NOD_ADMINS", settings.admins)
-        approvers = _accounts("NOD_APPROVERS", settings.approvers)
-        users = _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
-        chats = _ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
-        routes = _accounts("NOD_APPROVER_CHATS", settings.approver_chats)
-        people, places = frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes])
-        return cls(tuple(admins), tuple(approvers), people, places)
+        """Return what the settings say. Raises SettingsError if a list has something but Telegram ids."""
+        admins = _parse_accounts("NOD_ADMINS", settings.admins)
+        approvers = _parse_accounts("NOD_APPROVERS", settings.approvers)
+        users = _parse_ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
+        chats = _parse_ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
+        approver_chats = _parse_accounts("NOD_APPROVER_CHATS", settings.approver_chats)
+        people = frozenset([*admins, *approvers, *users])
+        return cls(tuple(admins), tuple(approvers), people, frozenset([*chats, *approver_chats]))
 
 
 class Admission:
-    """Lets people in: those of the settings, and those whom an admin admits.
+    """The decision whom Nod works for: people and chats of the settings, and people whom an admin let in.
 
     Raises SettingsError as `Admitted.by` does.
     """
@@ -63,9 +63,10 @@ class Admission:
         self._clock = clock
 
     async def admits(self, user_id: int, chat_id: int) -> bool:
+        """Tell if Nod works for a person in a chat, which may have had another id before."""
         moves = self._transport.moves
-        ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
-        if user_id in self.admitted.people or self.admitted.chats & ids:
+        chat_ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
+        if user_id in self.admitted.people or not self.admitted.chats.isdisjoint(chat_ids):
             return True
         state = await self._state(_pairing(user_id))
         return state is not None and state["stands"] == "in"
@@ -77,15 +78,16 @@ class Admission:
             return
         code = secrets.token_hex(3).upper()
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
-        asking = bool(place.is_private and self.admitted.admins) and await self._room()
-        state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
+        may_ask = bool(place.is_private and self.admitted.admins) and await self._may_ask_more()
+        state = {"stands": "asking" if may_ask else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
-        if asking and not (asking := await self._ask_admins(user, code)):
+        was_asked = may_ask and await self._ask_admins(user, code)
+        if may_ask and not was_asked:
             await self._keep(key, {**state, "stands": "told"})
         if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
-        elif asking:
+        elif was_asked:
             line = f"We haven't met. I've asked an admin to let you in. Your code is {code}."
         else:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
@@ -98,7 +100,10 @@ class Admission:
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
-        """Take an admin's press. Returns what to tell them; ``tell`` says it before slower calls."""
+        """Let someone in or keep them out, as an admin pressed. Return what to tell the admin.
+
+        ``tell`` tells it right away, before slower calls.
+        """
         if admin.id not in self.admitted.admins:
             return "Only an admin may let people in."
         key = f"pair:{callback.id}"
@@ -107,40 +112,40 @@ class Admission:
             return "I don't know of this request."
         if state["stands"] in ("in", "out"):
             return f"{state.get('by', 'Someone')} has already decided."
-        let_in = callback.action is ButtonAction.LET_IN
-        stands = "in" if let_in else "out"
-        await self._keep(key, {**state, "stands": stands, "by": admin.full_name})
+        is_let_in = callback.action is ButtonAction.LET_IN
+        await self._keep(key, {**state, "stands": "in" if is_let_in else "out", "by": admin.full_name})
         await tell("Done.")
-        outcome = f"{'✅ Let in' if let_in else '⚪️ Kept out'} by {admin.full_name}: {state['name']}"
-        await self._transport.try_edit(message, plain(outcome))
-        if let_in:
-            welcome = f"{admin.full_name} let you in. What can I do for you?"
-            try:
-                await self._transport.send(TelegramPlace(int(callback.id)), plain(welcome))
-            except ChannelError as error:  # they are in all the same
-                log.warning("telegram welcome not sent", why=error.message)
+        outcome = "✅ Let in" if is_let_in else "⚪️ Kept out"
+        await self._transport.try_edit(message, plain(f"{outcome} by {admin.full_name}: {state['name']}"))
+        if is_let_in:
+            await self._welcome(int(callback.id), admin)
         return "Done."
 
+    async def _welcome(self, user_id: int, admin: User) -> None:
+        welcome = f"{admin.full_name} let you in. What can I do for you?"
+        try:
+            await self._transport.send(TelegramPlace(user_id), plain(welcome))
+        except ChannelError as error:  # they are in all the same
+            log.warning("telegram welcome not sent", why=error.message)
+
     async def _ask_admins(self, user: User, code: str) -> bool:
-        """Ask the admins, and tell if one of them was reached."""
-        name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
-        text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
-        yes, no = (
-            ButtonData(ButtonAction.LET_IN, str(user.id)),
-            ButtonData(ButtonAction.KEEP_OUT, str(user.id)),
-        )
+        """Ask the admins. Return False if none of them was reached."""
+        account = f"@{user.username}, id {user.id}" if user.username else f"id {user.id}"
+        text = plain(f"{user.full_name} ({account}) would like to talk to Nod. Their code is {code}.")
+        yes = ButtonData(ButtonAction.LET_IN, str(user.id))
+        no = ButtonData(ButtonAction.KEEP_OUT, str(user.id))
         row = [
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
-        reached = False
+        was_reached = False
         for admin in self.admitted.admins:
             try:
                 await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
-                reached = True
+                was_reached = True
             except ChannelError as error:  # an admin who has not written to the bot yet
                 log.warning("telegram admin not reached", admin=admin, why=error.message)
-        return reached
+        return was_reached
 
     async def _state(self, key: str) -> dict[str, Any] | None:
         return await self._database.read(load_state, NAME, key)
@@ -148,25 +153,29 @@ class Admission:
     async def _keep(self, key: str, state: Mapping[str, Any]) -> None:
         await self._database.write(keep_state, NAME, key, state, self._clock())
 
-    async def _room(self) -> bool:
-        kept = await self._database.read(list_states, NAME, "pair:")
-        return len([1 for state in kept.values() if state["stands"] == "asking"]) < _MOST_ASKING
+    async def _may_ask_more(self) -> bool:
+        """Tell if the admins have fewer open requests than they may have."""
+        states = await self._database.read(list_states, NAME, "pair:")
+        open_requests = [state for state in states.values() if state["stands"] == "asking"]
+        return len(open_requests) < _MAX_OPEN_REQUESTS
 
 
 def _pairing(user_id: int) -> str:
     return f"pair:{user_id}"
 
 
-def _accounts(setting: str, values: tuple[str, ...]) -> list[int]:
-    actors = (Actor.parse(v) for v in values)
-    return _ids(setting, tuple(a.key for a in actors if a.channel == NAME))
+def _parse_accounts(setting: str, values: tuple[str, ...]) -> list[int]:
+    """Return the ids of those accounts that are in Telegram."""
+    actors = map(Actor.parse, values)
+    return _parse_ids(setting, tuple(actor.key for actor in actors if actor.channel == NAME))
 
 
-def _ids(setting: str, values: tuple[str, ...]) -> list[int]:
+def _parse_ids(setting: str, values: tuple[str, ...]) -> list[int]:
+    """Return the numbers before a slash, behind which a topic may follow."""
     try:
-        return [int(v.partition("/")[0]) for v in values]
+        return [int(value.partition("/")[0]) for value in values]
     except ValueError:
-        wrong = next(v for v in values if not v.partition("/")[0].removeprefix("-").isdecimal())
+        wrong = next(value for value in values if not value.partition("/")[0].removeprefix("-").isdecimal())
         raise SettingsError(
             f"{setting}: '{wrong}' is not a Telegram id. Use the number, such as 991: your bot tells yours"
         ) from None
