@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlmodel import Session, select
 
+from bot.channels.delivery.audience import is_urgent
 from bot.domain.people import Actor, channel_called, find_name
-from bot.domain.proposals import Level, Proposal
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, shorten
 from bot.features.push import notifications, rows
@@ -115,7 +116,6 @@ def _write_card(
     if device.is_detailed:
         title = _describe(session, first)
         body = f"{tool}, asked by {first.requester.label} in {place}"
-    is_urgent = any(each.risk.level is Level.DESTRUCTIVE or each.deciders.escalated for each in waiting)
     shown = {
         "tag": row.card_id,
         "id": first.id,
@@ -124,7 +124,7 @@ def _write_card(
         "at": int(now.timestamp() * 1000),
         "again": row.sent > 0,
     }
-    urgency = "high" if is_urgent else "normal"
+    urgency = "high" if is_urgent(session, first) else "normal"
     return Letter(_encode(shown), find_topic(row.card_id), urgency, seconds, version, shows=True)
 
 

@@ -4,6 +4,7 @@ What is sent is judged when it is sent (`letter.py`). A row counts the reasons t
 between two statements sends again rather than never; on the device the second takes the place of the first.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from bot.features.push.tables import AskedAgainRow, DeviceRow, NotificationRow
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore
 from bot.store.rules import Policies
+from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, table_of
 
@@ -59,9 +61,8 @@ class PushWatcher:
         """Return the accounts of the deciders who have a device, unless a step of a rule says when."""
         if _has_step(proposal):
             return ()
-        found = session.exec(select(DeviceRow.account).distinct())
-        accounts = (rights.list_accounts(session, Actor.parse(account)) for account in found)
-        return frozenset[str]().union(*accounts).intersection(deciders)
+        owners = _list_owners(session).values()
+        return frozenset[str]().union(*owners).intersection(deciders)
 
     def hold_back(
         self, _session: Session, _proposal: Proposal, _notified: Collection[str], _now: datetime
@@ -85,12 +86,21 @@ class PushWatcher:
 
 def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
     """Return the devices of the people with these accounts."""
+    owners = _list_owners(session)
     found = session.exec(select(DeviceRow.id, DeviceRow.account).order_by(col(DeviceRow.id)))
-    return [
-        device_id
-        for device_id, account in found
-        if not rights.list_accounts(session, Actor.parse(account)).isdisjoint(accounts)
-    ]
+    return [device_id for device_id, account in found if not owners[account].isdisjoint(accounts)]
+
+
+def _list_owners(session: Session) -> dict[str, frozenset[str]]:
+    """Return the accounts with devices, each with all accounts of its person."""
+    with_device = session.exec(select(DeviceRow.account).distinct()).all()
+    persons = select(AccountRow.person_id).where(col(AccountRow.actor).in_(select(DeviceRow.account)))
+    linked = select(AccountRow.person_id, AccountRow.actor).where(col(AccountRow.person_id).in_(persons))
+    person_of, accounts_of = {}, defaultdict(set)
+    for person, account in session.exec(linked):
+        person_of[account] = person
+        accounts_of[person].add(account)
+    return {each: frozenset({each, *accounts_of[person_of.get(each, "")]}) for each in with_device}
 
 
 def _has_step(proposal: Proposal) -> bool:
@@ -132,10 +142,15 @@ def spread(session: Session, policies: Policies, now: datetime) -> None:
         members = list_open(session, card_id)
         if not members:
             continue
-        quiet = audience.list_quiet(session, members[0], [device.account for device in live])
+        owners = {device.account: device.account_name for device in live}
+        quiet = audience.list_quiet(session, members[0], sorted(owners))
+        deciding = {
+            account
+            for account, name in owners.items()
+            if list_decidable(session, policies, members, Actor.parse(account, name))
+        }
         for device in live:
-            actor = Actor.parse(device.account, device.account_name)
-            if device.account not in quiet and list_decidable(session, policies, members, actor):
+            if device.account in deciding - quiet:
                 _want(session, card_id, device.id, now, again=True)
 
 
@@ -143,8 +158,9 @@ def _want(session: Session, card_id: str, device_id: str, now: datetime, *, agai
     """Want a card on a device. ``again``: it is sent once more where it was."""
     values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
     values |= {"is_shown": False, "tries": 0, "next_at": now}
-    added = session.connection().execute(insert_or_ignore(session, NotificationRow), values)
-    if again and not count_changed(added):
+    adding = insert_or_ignore(session, NotificationRow, "card_id")
+    is_known = session.connection().execute(adding, values).first() is None
+    if again and is_known:
         more = _one(card_id, device_id).values(wanted=_SHOWN.c.wanted + 1, tries=0, next_at=now)
         session.connection().execute(more)
 

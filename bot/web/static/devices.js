@@ -88,15 +88,21 @@ export class Devices {
     this.element = h("section", { class: "page", "aria-label": "Notifications" });
   }
 
-  async draw({ account, admin, push }) {
+  /** What `draw` shows; null where it is off. */
+  async load({ account, push }) {
+    if (!push) return null;
+    const [found, subscription] = await Promise.all([get("api/push"), canPush() && isSubscribed(account) ? current() : null]);
+    return { ...found, here: subscription ? await idOf(subscription) : null };
+  }
+
+  draw({ account, admin }, found) {
     this.account = account;
-    if (!push) {
+    if (!found) {
       this.element.replaceChildren(...(admin ? [h("h2", { class: "section" }, "Notifications"),
         h("p", { class: "help" }, "Notifications on phones and desktops are off. ", h("code", { translate: "no" }, "nod push keys"), " prints the key that turns them on.")] : []));
       return;
     }
-    const [found, subscription] = await Promise.all([get("api/push"), canPush() && isSubscribed(account) ? current() : null]);
-    const here = subscription ? await idOf(subscription) : null;
+    const { here } = found;
     const mine = found.devices.filter((each) => each.mine);
     const others = found.devices.filter((each) => !each.mine);
     const listed = mine.some((each) => each.id === here);
@@ -131,12 +137,21 @@ export class Devices {
     const place = h("div", { class: "buttons" });
     const facts = [["Since ", ago(created)], sent ? ["Last told ", ago(sent)] : ["Not told yet"], [data(host)]];
     this.actions(place, each, here);
-    const more = h("input", { type: "checkbox", checked: detailed, onchange: () => this.page.doing(() => patch(`api/push/devices/${id}`, { detailed: more.checked })) });
+    const more = h("input", { type: "checkbox", checked: detailed, onchange: () => this.change(id, more) });
     return h("article", { class: "card person", "aria-label": `Device ${name}` },
       h("p", {}, data(name), mine ? null : [" of ", data(owner)], id === here ? [" ", h("span", { class: "state good" }, "This device")] : null, fault ? [" ", h("span", { class: "state bad" }, "Not reached")] : null),
       h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", ...part] : part))),
       fault ? h("p", { class: "help" }, "The push service said: ", data(fault), ".") : null,
       mine ? h("label", { class: "every" }, more, h("span", {}, "Show what is asked, and by whom")) : null, place);
+  }
+
+  async change(id, box) {
+    try {
+      await patch(`api/push/devices/${id}`, { detailed: box.checked });
+    } catch (error) {
+      box.checked = !box.checked;
+      this.page.say(error.message, true);
+    }
   }
 
   actions(place, each, here) {
@@ -162,7 +177,7 @@ export class Devices {
     const begins = time("Quiet from", hours?.begins ?? "22:00");
     const ends = time("Quiet until", hours?.ends ?? "07:00");
     const zone = hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const form = h("form", { class: "sieve" }, begins, h("span", { class: "muted" }, "to"), ends, h("button", { class: "button small" }, hours ? "Change" : "Set quiet hours"),
+    const form = h("form", { class: "hours" }, begins, h("span", { class: "muted" }, "to"), ends, h("button", { class: "button small" }, hours ? "Change" : "Set quiet hours"),
       hours ? h("button", { type: "button", class: "button small", onclick: () => this.page.doing(() => remove("api/push/quiet")) }, "End quiet hours") : null);
     form.addEventListener("submit", (event) => {
       event.preventDefault();

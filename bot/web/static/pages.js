@@ -308,10 +308,10 @@ export class You extends Page {
 
   async load() {
     const [me, { agents }] = await Promise.all([get("api/me"), get("api/agents")]);
-    return { ...me, agents: agents.filter((each) => each.mine) };
+    return { ...me, agents: agents.filter((each) => each.mine), devices: await this.devices.load(me) };
   }
 
-  draw({ name, account, accounts, roles, model, demo, admin, push, session, agents }) {
+  draw({ name, account, accounts, roles, model, demo, admin, session, agents, devices }) {
     const out = (path) => async () => {
       try {
         if (session) await remove(path);
@@ -331,6 +331,6 @@ export class You extends Page {
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),
       session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")),
     ...(agents.length ? [h("h2", { class: "section" }, "What calls tools for you"), ...agents.map((each) => agentCard(this, each))] : []));
-    this.devices.draw({ account, admin, push }).catch((error) => this.say(error.message, true));
+    this.devices.draw({ account, admin }, devices);
   }
 }

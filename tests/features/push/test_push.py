@@ -1,14 +1,18 @@
 """A card that waits is shown on the devices of those who may decide it, replaced, and closed everywhere."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from bot.app import build
 from bot.domain.chat import Address, Answer, Command
+from bot.domain.findings import Health
 from bot.domain.people import LOCAL
 from bot.errors import SettingsError
+from bot.features.feature import FeatureParts
 from bot.features.push import notifications
+from bot.features.push.feature import PUSH
 from bot.settings import Settings
 from bot.store import proposals
 from tests.fakes.push_service import FakePushService
@@ -204,3 +208,51 @@ async def test_admins_see_the_devices_in_the_list_of_what_is_on(serve: Serve, se
         await add(nod, service.subscribe(KEY.public))
         shown = await nod.app.core.assistant.handle(Command(LOCAL, "approvals", "features", HERE))
         assert "Phone of" in shown.text, shown.text
+
+
+async def test_what_attention_holds_back_is_pushed_when_it_is_released(
+    serve: Serve, service: FakePushService
+):
+    async with serve(**PUSHING) as nod:
+        browser = service.subscribe(KEY.public)
+        await add(nod, browser)
+        rule = Command(LOCAL, "approvals", "attention 3 an hour for http:local", HERE)
+        assert (await nod.app.core.assistant.handle(rule)).answer is Answer.ACCEPTED
+        for number in range(6):
+            await propose(nod, ("keep", {"text": f"note {number}"}))
+        for _ in range(4):
+            await push(nod)
+        assert len(browser.messages) == 3
+        nod.clock.forward(timedelta(minutes=31))
+        [release] = [each for each in nod.app.sweeps if each.name == "release_held"]
+        await release.run(nod.clock())
+        for _ in range(4):
+            await push(nod)
+        assert len({each["tag"] for each in browser.shown}) == len(browser.messages) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "health", "words"),
+    [
+        ({}, [], []),
+        (PUSHING, [Health.OK], ["1 are notified"]),
+        (PUSHING | {"NOD_PUBLIC_URL": "http://nod.example.com"}, [Health.WARN], ["NOD_PUBLIC_URL"]),
+        (PUSHING | {"NOD_PUSH_KEY": "A" * 43}, [Health.FAIL], ["nod push keys"]),
+    ],
+    ids=["off", "on", "plain HTTP", "no key"],
+)
+async def test_the_doctor_examines_the_key_the_address_and_the_devices(
+    serve: Serve, service: FakePushService, settings: dict[str, Any], health: list[Health], words: list[str]
+):
+    async with serve(**PUSHING) as nod:
+        browser = service.subscribe(KEY.public)
+        await add(nod, browser)
+        given = FeatureParts(
+            settings=Settings.load(**settings),
+            database=nod.app.database,
+            policies=nod.app.core.gate.policies,
+            clock=nod.clock,
+        )
+        found = await PUSH.examine(given)
+        assert [each.health for each in found] == health
+        assert all(word in each.fix for each, word in zip(found, words, strict=True))

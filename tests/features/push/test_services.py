@@ -203,6 +203,7 @@ async def test_several_processes_send_it_once(serve: Serve, service: FakePushSer
         others = [type(sweep.run.__self__)(**_parts(sweep.run.__self__)) for _ in range(3)]
         for number in range(3):
             await propose(nod, ("keep", {"text": f"note {number}"}))
+            await nod.idle()
             for _ in range(2):
                 await _gather(sweep.run, *(other.run for other in others), now=nod.clock())
         assert [len(browser.messages) for browser in browsers] == [3] * 4

@@ -37,7 +37,7 @@ SHOWN_ONCE = """async (wanted) => {
     const { getNotifications } = await navigator.serviceWorker.ready.then((ready) => ({
         getNotifications: () => ready.getNotifications(),
     }));
-    for (const until = Date.now() + 10_000; ; ) {
+    for (const until = Date.now() + 60_000; ; ) {
         const found = await getNotifications();
         if (JSON.stringify(found.map(({ title }) => title).sort()) === JSON.stringify(wanted.sort()))
             return found.map(({ title, body, tag, data, silent }) => ({ title, body, tag, data, silent }));
