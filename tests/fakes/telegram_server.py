@@ -101,6 +101,18 @@ class FakeTelegram(BotApi):
             return 0
         return await self.deliver({"message": message})
 
+    async def stop_draft(self, user_id: int, draft_id: int | None = None, **more: Any) -> int:
+        """A person presses Telegram's own stop button of a draft, the newest by default.
+
+        Raises where the bot did not ask for the button, or for the update.
+        """
+        draft_id = draft_id or next(draft for chat, draft, _ in reversed(self.drafts) if chat == user_id)
+        await self.until(lambda: "stopped_message_generation" in self.allowed, "the bot asks for stops")
+        if (user_id, draft_id) not in self.stoppable:
+            raise AssertionError(f"draft {draft_id} has no stop button")
+        stopped = {"chat": self.chats[user_id], "draft_id": draft_id, **more}
+        return await self.deliver({"stopped_message_generation": stopped})
+
     async def say_unreadable(self, user_id: int, chat_id: int | None = None) -> int:
         """A person posts a poll as an older server tells it: without fields that the library demands."""
         answer = {"persistent_id": "1", "text": "yes", "voter_count": 0}

@@ -103,6 +103,9 @@ class BotApi:
         """Of a group and a person: who is no longer in it."""
         self.messages: list[Posted] = []
         self.drafts: list[tuple[int, int, str]] = []
+        self.stoppable: set[tuple[int, int]] = set()  # chat and draft, with a stop button (Bot API 10.3)
+        self.has_stop = True  # a server before Bot API 10.3 has none
+        self.allowed: list[str] = []  # kinds of updates that the bot asked for
         self.over = 0
         """How many requests came above the limits."""
         self.actions: list[tuple[int, int | None, str]] = []
@@ -282,6 +285,7 @@ class BotApi:
         if self._poller is not None:
             self._poller.set()
             await self._wake()
+        self.allowed = params.get("allowed_updates", self.allowed)
         mine = self._poller = asyncio.Event()
         offset = params.get("offset", 0)
         self._updates = [u for u in self._updates if u["update_id"] >= offset]
@@ -302,6 +306,7 @@ class BotApi:
     async def _do_setWebhook(self, params: dict[str, Any]) -> bool:  # noqa: N802
         if not self.local and not params.get("url", "").startswith("https://"):
             raise bad("bad webhook: An HTTPS URL must be provided for webhook")
+        self.allowed = params.get("allowed_updates", self.allowed)
         self.webhook = {k: params[k] for k in ("url", "secret_token") if k in params}
         for update in self._updates:
             await self._post(update)
@@ -484,6 +489,8 @@ class BotApi:
             raise bad("RANDOM_ID_INVALID")
         text = check_text(params.get("text", ""), params.get("entities", []), empty=True)
         self.drafts.append((params["chat_id"], params["draft_id"], text))
+        if self.has_stop and params.get("can_stop"):
+            self.stoppable.add((params["chat_id"], params["draft_id"]))
         return True
 
     async def _do_editMessageText(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802

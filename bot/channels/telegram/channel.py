@@ -38,7 +38,7 @@ from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import make_link_keyboard, make_offer_keyboard
 from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import DialogueRunner
-from bot.channels.telegram.inbound import Inbound
+from bot.channels.telegram.inbound import STOPPED_DRAFT, Inbound
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import (
     KeptUpdate,
@@ -71,7 +71,7 @@ from bot.telemetry.outages import is_outage
 WEBHOOK = "/telegram/webhook"
 _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
 _SECRET_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,256}")
-_UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
+_UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY, STOPPED_DRAFT]
 
 _CLOUD_ORIGIN = "https://api.telegram.org"  # another Bot API server may take http
 _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
@@ -207,7 +207,15 @@ class TelegramChannel(Platform):
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
         me, is_written_in = self._bot.bot, self._is_written_in
         self._inbound = Inbound(
-            transport, admission, dialogue_runner, inbox, lookup, shown_cards, me, is_written_in
+            transport,
+            admission,
+            dialogue_runner,
+            inbox,
+            lookup,
+            shown_cards,
+            me,
+            is_written_in,
+            self._is_over,
         )
         self._presses = TelegramPresses(
             self._database,
@@ -300,6 +308,13 @@ class TelegramChannel(Platform):
 
     def _is_written_in(self, place: TelegramPlace) -> bool:
         return any(stream.place == place and not stream.ended for stream in list(self._streams))
+
+    def _is_over(self, place: TelegramPlace, draft_id: int) -> bool:
+        """Tell if the answer of a draft has ended here, or another one is written there since."""
+        there = [stream for stream in list(self._streams) if stream.place == place]
+        ended = any(stream.ended for stream in there if stream.draft_id == draft_id)
+        followed = any(not stream.ended for stream in there if stream.draft_id != draft_id)
+        return ended or followed
 
     async def check_place(self, address: Address) -> None:
         await self._transport.show_typing(self._moves.place(address))
@@ -481,6 +496,8 @@ class TelegramChannel(Platform):
                 await self._handle_album([part.update for part in album], self._inbound)
             elif update.edited_message and self._inbound:
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
+            elif STOPPED_DRAFT in update.api_kwargs and self._inbound:
+                await self._inbound.stop(update)
         except ChannelError as error:
             log.warning("telegram answer not sent", update=update.update_id, why=error.message)
         return album

@@ -3,7 +3,7 @@
 Messages between people in a group are kept for the next one that is for Nod.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from telegram import (
     Message,
     MessageEntity,
     MessageOrigin,
+    Update,
     User,
 )
 from telegram.constants import ChatType
@@ -40,6 +41,8 @@ from bot.domain.text import format_forwarded, in_group, in_reply_to
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 
+STOPPED_DRAFT = "stopped_message_generation"
+"""The kind of update that tells of a stopped draft, from Bot API 10.3 on."""
 _UNREADABLE_TEXT = "I can't read that. Please say it in words."
 _NOT_SEEN_TEXT = "I can't see {}. I'll go by your words."
 _NO_EDITS_TEXT = "I don't read edited messages. Send the change as a new message."
@@ -306,6 +309,34 @@ def _name_author(message: Message, me: User) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedDraft:
+    """The draft of an answer that a person stopped by Telegram's own button, in their private chat."""
+
+    user_id: int
+    name: str
+    place: TelegramPlace
+    draft_id: int
+
+    @classmethod
+    def read(cls, update: Update) -> "StoppedDraft | None":
+        """Read an update of Bot API 10.3, which the library passes on as it came; None where it is odd.
+
+        Source: https://core.telegram.org/bots/api#messagegenerationstopped
+        """
+        told = update.api_kwargs.get(STOPPED_DRAFT)
+        told = told if isinstance(told, Mapping) else {}
+        chat_told, draft_id, thread_id = (told.get(key) for key in ("chat", "draft_id", "message_thread_id"))
+        chat_told = chat_told if isinstance(chat_told, Mapping) else {}
+        chat_id, is_private = chat_told.get("id"), chat_told.get("type") == ChatType.PRIVATE
+        if not (isinstance(chat_id, int) and isinstance(draft_id, int) and is_private):
+            return None
+        names = (chat_told.get("first_name"), chat_told.get("last_name"))
+        thread_id = thread_id if isinstance(thread_id, int) else None
+        name = " ".join(str(each) for each in names if each)
+        return cls(chat_id, name, TelegramPlace(chat_id, thread_id), draft_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """The handler of messages and commands, which posts the core's private replies."""
 
@@ -317,6 +348,7 @@ class Inbound:
     shown_cards: ShownCards
     me: User
     is_written_in: Callable[[TelegramPlace], bool]  # True while Nod writes an answer there
+    is_over: Callable[[TelegramPlace, int], bool]  # True for a draft whose answer ended, or was followed
     overheard: Overheard = field(default_factory=Overheard)
 
     async def handle(
@@ -462,6 +494,18 @@ class Inbound:
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, Verb.ANSWER):
             return None
         return card
+
+    async def stop(self, update: Update) -> None:
+        """Stop the answer whose draft a person stopped, as ``/stop`` does."""
+        stopped = StoppedDraft.read(update)
+        if stopped is None or self.is_over(stopped.place, stopped.draft_id):
+            return
+        if not await self.admission.admits(stopped.user_id, stopped.place.chat_id):
+            return
+        actor = Actor(NAME, str(stopped.user_id), stopped.name)
+        reply = await self.inbox(chat.Command(actor, "stop", "", stopped.place.address))
+        if reply.text and reply.text != STOPPED:  # else the answer shows that it was stopped
+            await self.transport.send(stopped.place, from_markdown(reply.text))
 
     async def _take_command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.dialogue_runner.cancel(who):

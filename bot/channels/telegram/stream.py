@@ -43,7 +43,7 @@ class TelegramStream(StreamedMessage):
         self._pace = pace
         self.place = place
         self.ended = False
-        self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
+        self.draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
         self._shown: TelegramPosted | None = None
         self._previews = True
         self._typing = asyncio.create_task(self._type())
@@ -68,7 +68,7 @@ class TelegramStream(StreamedMessage):
         latest = pieces[-1]
         try:
             if self.place.is_private:
-                await self._transport.send_draft(self.place, self._draft_id, latest)
+                await self._transport.send_draft(self.place, self.draft_id, latest)
             elif self._shown is None:
                 shown = _add_mark(latest)
                 self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)

@@ -67,6 +67,7 @@ _REFUSAL_WORDS = {  # for people, by a part of Telegram's description
 _MAX_FAULT_CHARS = 100  # of what the network says
 _STAYED_BEHIND = "The group became a supergroup, and its old messages can't be changed."
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
+_STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # of a draft, from Bot API 10.3 on
 _LEFT_STATUSES = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
 _FORMATTING_ERRORS = ("entity", "entities", "wrong http url", "button_url_invalid")
 
@@ -413,10 +414,18 @@ class Transport:
         await send_typing(self._bot, place)
 
     async def send_draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
-        """Show unfinished text in a private chat for half a minute."""
+        """Show unfinished text in a private chat for half a minute, with Telegram's own stop button.
+
+        Servers older than Bot API 10.3 pass over what they don't know.
+        """
         with translate_errors():
             await self._bot.send_message_draft(
-                place.chat_id, draft_id, rich.text, message_thread_id=place.thread_id, entities=rich.entities
+                place.chat_id,
+                draft_id,
+                rich.text,
+                message_thread_id=place.thread_id,
+                entities=rich.entities,
+                api_kwargs=_STOPPABLE,
             )
 
     async def send_file(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.domain.chat import Address, Answer, Command, Reply
+from bot.domain.chat import Address, Answer, Reply
 from bot.domain.events import STOPPED, Ending, TextDelta, TurnEnded
 from bot.domain.people import Actor
 from tests.channels.telegram.conftest import ANA
@@ -14,10 +14,6 @@ WHO = Actor("telegram", str(ANA), "Ana")
 STRANGER = 666
 
 
-def commands(core: FakeCore) -> list[Command]:
-    return [each for each in core.got if isinstance(each, Command)]
-
-
 async def test_the_button_stops_the_answer_that_it_belongs_to(
     channel, telegram: FakeTelegram, core: FakeCore
 ) -> None:
@@ -26,7 +22,7 @@ async def test_the_button_stops_the_answer_that_it_belongs_to(
     await stream.send(TextDelta("Hello"))
     await telegram.stop_draft(ANA)
     await core.took()
-    [command] = commands(core)
+    [command] = core.commands
     assert (command.name, command.text, command.address, str(command.actor)) == ("stop", "", HERE, str(WHO))
     await stream.send(TurnEnded(Ending.STOPPED, 1, ""))
     assert [each.text for each in telegram.shown(ANA)] == ["Hello\n\n⏹ Stopped."]
@@ -53,7 +49,7 @@ async def test_a_stop_that_comes_late_stops_no_later_answer(
     await telegram.stop_draft(ANA, telegram.drafts[0][1])
     await telegram.say(ANA, "next")
     await core.took()
-    assert commands(core) == []
+    assert core.commands == []
 
 
 async def test_a_server_that_does_not_know_the_button_is_as_before(
@@ -82,4 +78,4 @@ async def test_a_stop_that_is_odd_or_of_a_stranger_stops_nothing(
     await telegram.deliver({"stopped_message_generation": told})
     await telegram.say(ANA, "next")
     await core.took()
-    assert commands(core) == []
+    assert core.commands == []
