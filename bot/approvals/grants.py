@@ -320,6 +320,11 @@ def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime)
     return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
+def end_with_raise(session: Session, proposal_id: str, by: By, now: datetime) -> int:
+    """End the grants that were given on a card which needs one more approval since: one vote gave them."""
+    return _end(session, _live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
+
+
 def end_with_agent(session: Session, agent: str, by: By, now: datetime) -> int:
     """End the grants for an agent whose token has ended."""
     return _end(session, _live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)

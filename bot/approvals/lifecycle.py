@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import ownership, rights
+from bot.approvals import grants, ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
 from bot.domain.files import File, for_people
@@ -219,7 +219,8 @@ def raise_bar(
     """Have a proposal need one more approval than it does; None where it is decided, claimed or another one.
 
     Where no one could give it, admins may decide as well. Where that is not enough either, nothing changes:
-    the proposal comes back as it was. Votes that were given stand. ``round_``: of the contents.
+    the proposal comes back as it was. Votes that were given stand; grants that were given with one of them
+    end. ``round_``: of the contents.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -235,6 +236,7 @@ def raise_bar(
     raised = transitions.raise_requirements(session, p, by, now, deciders=deciders, quorum=needed)
     if raised is None:
         raise LostRace
+    grants.end_with_raise(session, p.id, by, now)
     return raised, (redraw(session, raised),)
 
 

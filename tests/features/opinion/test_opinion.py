@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from bot.approvals import grants
 from bot.domain.annotations import Annotation
 from bot.domain.chat import Address, Answer, Parts, Request
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
 from bot.domain.prices import Price, Prices
 from bot.domain.proposals import Proposal, State
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ModelError
 from bot.features.opinion import rows
@@ -275,3 +277,17 @@ async def test_only_a_known_model_can_be_named(make_nod: MakeNod) -> None:
     reply = await nod.command("/approvals opinion local raises, or is missing where color = red", by=ADA)
     assert reply.text.startswith("Set: rule 2: opinion local raises, or is missing where color = red.")
     assert (await nod.command("/approvals opinion local", by=EVE)).answer is not Answer.ACCEPTED
+
+
+async def test_a_grant_that_was_given_on_a_card_ends_where_the_card_is_raised(make_nod: MakeNod) -> None:
+    nod = await make(make_nod, "raises")
+    proposal = await propose(nod, review(asked="no"), tick=False)
+    given = await nod.press(
+        Verb.SIMILAR, proposal, rung=GrantScope.TOOL, lasting=GrantDuration.DAY, reach=GrantAudience.HERE
+    )
+    assert given.answer is Answer.ACCEPTED, given.text
+    assert len(await nod.database.read(grants.live, nod.clock())) == 1
+    await nod.tick()
+    assert (await nod.now(proposal)).state is State.PROPOSED
+    assert await nod.database.read(grants.live, nod.clock()) == []
+    assert nod.database.read_now(verification.faults) == []
