@@ -56,6 +56,7 @@ from bot.features.insights.feature import INSIGHTS
 from bot.features.issues.feature import ISSUES
 from bot.features.mcp.feature import MCP
 from bot.features.memory.feature import MEMORY
+from bot.features.mutes.feature import MUTES
 from bot.features.opinion.feature import OPINION
 from bot.features.paging.feature import PAGING
 from bot.features.people.feature import PEOPLE
@@ -106,6 +107,7 @@ FEATURES: tuple[Feature, ...] = (
     OPINION,
     ATTENTION,
     PAGING,
+    MUTES,
     REQUESTS,
     ISSUES,
     MCP,

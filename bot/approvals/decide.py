@@ -29,6 +29,7 @@ from bot.domain.verbs import CHOICES, Verb
 from bot.errors import UnknownCard
 from bot.store import people, posted_cards, proposals
 from bot.store.connections import is_owner
+from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -360,6 +361,15 @@ def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     return accept(session, p, f"It now expires {format_relative(p.expires_at, now)}.")
 
 
+def _take_for_person(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Have features take a press that is for the person alone; nothing of the proposal changes."""
+    for take_press in hooks_of(session).take_press:
+        text = take_press(session, p, context.press, context.person, context.now)
+        if text:
+            return Decided(Reply(Answer.ACCEPTED, text, (p,)))
+    return refuse(Answer.INVALID, p, "That can't be done here.")
+
+
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change who may decide. Four eyes stays: no admin can assign it away."""
     said = re.split(r"[,;\s]+", context.press.reason or "")
@@ -409,6 +419,7 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.EXPIRE: _expire,
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,
+    Verb.MUTE: _take_for_person,
     Verb.FOR_REAL: votes.approve,
     Verb.UNDO: undo.undo_proposal,
     **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),

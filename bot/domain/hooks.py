@@ -15,10 +15,10 @@ from sqlmodel import Session
 from bot.domain.active import ActiveLine
 from bot.domain.annotations import Annotation
 from bot.domain.attachments import Attachment, FileContent
-from bot.domain.chat import Address, Message
+from bot.domain.chat import Address, Message, Press
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.domain.rules import Rulebook
 
@@ -237,6 +237,17 @@ class Notifier:
     hindrance: str = ""
 
 
+class TakePress(Protocol):
+    """Asked of a press that is for the person alone and changes nothing of the proposal, in its transaction.
+
+    Returns the reply to that person, or '' where the press is for another part of Nod.
+    """
+
+    def __call__(
+        self, session: Session, proposal: Proposal, press: Press, person: Person, now: datetime
+    ) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -256,6 +267,7 @@ class Hooks:
     move_chat: tuple[MoveChat, ...] = ()
     quiet_audience: tuple[QuietAudience, ...] = ()
     watch_delivery: tuple[WatchDelivery, ...] = ()
+    take_press: tuple[TakePress, ...] = ()
     answer_message: tuple[AnswerMessage, ...] = ()
     offer_commands: tuple[OfferCommands, ...] = ()
     list_active: tuple[ListActive, ...] = ()

@@ -389,11 +389,20 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[V
     verbs = (Verb.APPROVE, Verb.DECLINE, *edit, *asks, Verb.EXTEND)
     if Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes:
         verbs = (*verbs, Verb.SIMILAR)
+    if may_mute(p):
+        verbs = (*verbs, Verb.MUTE)
     if p.trial is None or not p.trial.tried:
         return verbs
     if not p.trial.applies:  # what can't be applied can only be run for real
         verbs = tuple(verb for verb in verbs if verb not in (Verb.APPROVE, Verb.SIMILAR))
     return (*verbs, Verb.FOR_REAL)
+
+
+def may_mute(p: "Proposal") -> bool:
+    """Return whether people may choose not to be told of cards like it: others decide, it is not urgent."""
+    asks_others = p.deciders.four_eyes or not p.deciders.requester
+    is_urgent = p.risk.level is Level.DESTRUCTIVE or bool(p.deciders.escalated)
+    return asks_others and p.kind.runs and not p.undoes and not is_urgent
 
 
 def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":

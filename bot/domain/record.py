@@ -54,6 +54,8 @@ class Act(StrEnum):
     UNLINK = "unlink"
     LEAVE = "leave"  # someone is away from then on
     RETURN = "return"
+    MUTE = "mute"  # a kind of card: they are not told of it
+    UNMUTE = "unmute"
     REMEMBER = "remember"  # a fact
     FORGET = "forget"
     MOVE = "move"  # with its chat, which has another address

@@ -47,6 +47,7 @@ class Verb(StrEnum):
     REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     NEVER = "never"  # a suggestion: decline it, and it is not made again
+    MUTE = "mute"  # who presses is not told of cards like it for a while; changes nothing of it
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
     FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
@@ -205,6 +206,13 @@ BUTTONS: Mapping[Verb, Button] = {
             rare=True,
             command="run it for real instead of applying what its trial did",
             sure=_FOR_REAL,
+        ),
+        Button(
+            Verb.MUTE,
+            "Mute this kind",
+            "Muting…",
+            rare=True,
+            command="not be told of its kind for 8 h, a second time for a week",
         ),
         Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),

@@ -94,6 +94,7 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
                 "0018",
                 "0019",
                 "0020",
+                "0021",
             )
         ),
     ],

@@ -259,8 +259,20 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
 def _reaches_decider(
     session: Session, policy: Policy, proposal: Proposal, everyone: Audience, rest: Audience
 ) -> bool:
-    """Return whether the rest of an audience has a place for deciders and, if any were named, a decider."""
-    if not any(may_be_decided_at(session, policy, proposal, place) for place in rest.places):
+    """Return whether the rest of an audience has a place for deciders and, if any were named, a decider.
+
+    A shared chat that it was asked for in is such a place where someone else is named there.
+    """
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    is_named_there = (
+        conversation is not None
+        and not conversation.private
+        and bool(rest.people)
+        and conversation.origin in rest.places
+    )
+    if not is_named_there and not any(
+        may_be_decided_at(session, policy, proposal, place) for place in rest.places
+    ):
         return False
     return not everyone.people or _has_decider(session, policy, proposal, rest.people)
 

@@ -45,7 +45,7 @@ _VERB_ROWS = (
     (Verb.APPROVE, Verb.ANSWER, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
     (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS, Verb.FOR_REAL),
-    (Verb.SIMILAR, Verb.EXTEND),
+    (Verb.SIMILAR, Verb.EXTEND, Verb.MUTE),
 )
 _VERBS_IN_ROWS = frozenset({*CHOICES, *(verb for row in _VERB_ROWS for verb in row)})
 _MORE_LABEL = "⋯ More"

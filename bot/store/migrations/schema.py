@@ -11,6 +11,7 @@ import bot.features.attention.tables
 import bot.features.connections.tables
 import bot.features.issues.tables
 import bot.features.memory.tables
+import bot.features.mutes.tables
 import bot.features.opinion.tables
 import bot.features.paging.tables
 import bot.features.people.tables

@@ -1,4 +1,4 @@
-// Who is who: the accounts that are one person, the roles of each, and separating an account again.
+// Who is who: the accounts that are one person, the roles of each, separating an account again, and one's own mutes.
 
 import { get, remove } from "./api.js";
 import { titled } from "./channels.js";
@@ -12,18 +12,19 @@ const ROLES = { admin: "Admin", approver: "Approver" };
 const called = ({ name, account }) => name || account;
 
 export class People extends Page {
-  load() {
-    return get("api/people");
+  async load() {
+    const [known, { mutes }] = await Promise.all([get("api/people"), get("api/mutes")]);
+    return { ...known, mutes };
   }
 
-  draw({ everyone, people }) {
+  draw({ everyone, people, mutes }) {
     const others = everyone ? "Everyone who has linked accounts or a role is listed." : "Admins see everyone here.";
     this.body.replaceChildren(
       h("p", { class: "muted" }, "Accounts that are linked are one person, with one vote and the same rights. To link two of yours, write ", h("code", { translate: "no" }, "/nod link"), " in a chat. ", others),
-      ...people.map((each) => this.person(each)));
+      ...people.map((each) => this.person(each, each.you ? mutes : [])));
   }
 
-  person({ you, accounts, away }) {
+  person({ you, accounts, away }, mutes) {
     const names = accounts.filter((each) => each.name && each.name !== "you");
     const named = names.find((each) => !each.account.startsWith("http:")) ?? names[0] ?? accounts[0];
     const roles = [...new Set(accounts.flatMap((each) => each.roles.map(({ role }) => role)))];
@@ -31,6 +32,7 @@ export class People extends Page {
       h("h2", { class: "person-name", ...DATA }, h("span", { ...DATA }, shown(called(named))), you && called(named) !== "you" ? h("span", { class: "tag" }, "you") : null,
         roles.map((role) => h("span", { class: "state quiet" }, ROLES[role] ?? role))),
       away ? this.away(away, you ? "you" : "they") : null,
+      mutes.map((each) => this.mute(each)),
       h("ul", { class: "accounts" }, accounts.map((each) => this.account(each, accounts.length > 1))));
   }
 
@@ -38,6 +40,12 @@ export class People extends Page {
     const end = () => this.doing(() => remove(`api/people/absences?${new URLSearchParams({ account })}`));
     return h("div", { class: "away" }, h("p", { ...DATA }, "Away until ", stamp(until), ". ", h("b", { ...DATA }, shown(name)), " ", name === standIn ? null : h("code", { ...DATA }, shown(standIn)), ` may decide what ${who} may.`),
       h("button", { type: "button", class: "button small", "aria-label": `End the absence of ${account}`, onclick: end }, "End absence"));
+  }
+
+  mute({ id, tool_name: tool, until }) {
+    const end = () => this.doing(() => remove(`api/mutes/${id}`));
+    return h("div", { class: "away" }, h("p", { ...DATA }, "Muted until ", stamp(until), ": ", h("code", { ...DATA }, shown(tool)), ". You are not told of these cards, and may decide them."),
+      h("button", { type: "button", class: "button small", "aria-label": `End the mute of ${tool}`, onclick: end }, "End mute"));
   }
 
   account(account, linked) {

@@ -55,3 +55,15 @@ def test_who_is_away_is_shown_with_who_decides_until_it_is_ended(nod: Served, ne
     person.get_by_role("button", name="End the absence of slack:T1/U7").click()
     expect(page.locator("#people-list .notice-word")).to_have_text("Ended: cli:ben for Ana Berg.")
     expect(person).to_have_count(0)
+
+
+def test_what_is_muted_is_shown_to_the_person_alone_until_it_is_ended(nod: Served, new_page: NewPage):
+    at = Address("http", "local")
+    assert "You are not told of" in nod.handle(Command(LOCAL, "nod", "mutes create_issue for 8h", at)).text
+    page = new_page(f"{nod.url}#/people")
+    person = page.get_by_role("article").first
+    expect(person).to_contain_text("Muted until")
+    expect(person).to_contain_text("create_issue")
+    person.get_by_role("button", name="End the mute of create_issue").click()
+    expect(page.locator("#people-list .notice-word")).to_have_text("You are told again of create_issue.")
+    expect(person).not_to_contain_text("Muted")

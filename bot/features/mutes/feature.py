@@ -1,0 +1,40 @@
+"""Mutes: a kind of card of which a person is not told for a while, and which they may decide all the same."""
+
+from collections.abc import Sequence
+
+from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.domain.hooks import Hooks
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.features.mutes import routes
+from bot.features.mutes.commands import MuteCommands
+from bot.features.mutes.rows import Mutes
+from bot.features.mutes.sweep import SECONDS, MuteSweep
+from bot.features.mutes.watcher import MuteWatcher
+from bot.jobs.scheduler import Sweep
+from bot.settings import Settings
+
+
+def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
+    return CommandSet(nod=MuteCommands(parts).words)
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    watcher = MuteWatcher(Mutes(parts.policies), parts.clock)
+    return Hooks(
+        quiet_audience=(watcher.list_quiet,), watch_delivery=(watcher,), take_press=(watcher.take_press,)
+    )
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    sweep = MuteSweep(parts.database, Mutes(parts.policies))
+    return (Sweep("end_mutes", SECONDS, sweep.run),)
+
+
+MUTES = Feature(
+    name="mutes",
+    api=(routes.router,),
+    tags={"mutes": "Kinds of cards that you are not told of."},
+    make_commands=_make_commands,
+    make_sweeps=_make_sweeps,
+    make_hooks=_make_hooks,
+)

@@ -1,0 +1,61 @@
+"""Routes of mutes: the caller's own, and the end of one."""
+
+from typing import Annotated
+
+from fastapi import Path
+from sqlmodel import Session
+
+from bot.domain.people import Actor
+from bot.features.feature import Over
+from bot.features.mutes import rows
+from bot.store import people
+from bot.web.answers import existing
+from bot.web.schemas import DoneBody, SaidBody, Time, View
+from bot.web.site import Caller, api_routes
+
+router = api_routes("mutes", prefix="/api")
+
+Number = Annotated[int, Path(ge=1, lt=10**9)]
+
+
+class MuteView(View):
+    """A kind of card that the caller is not told of: the tool, and until when."""
+
+    id: int
+    tool_name: str
+    until: Time
+
+
+class MutesBody(DoneBody):
+    mutes: list[MuteView]
+
+
+class MuteEndedBody(SaidBody):
+    """``tool_name``: the tool of whose cards the caller is told again."""
+
+    id: int
+    tool_name: str
+
+
+@router.get("/mutes", summary="Kinds of cards that you are not told of")
+async def list_own_mutes(actor: Caller, over: Over) -> MutesBody:
+    """Yours alone. You may decide these cards all the same."""
+
+    def read(session: Session) -> list[rows.Mute]:
+        mine = rows.list_mutes(session, people.person_of(session, actor).accounts)
+        return [each for each in mine if each.until > over.clock()]
+
+    return MutesBody.of(mutes=await over.database.read(read))
+
+
+@router.delete("/mutes/{number}", summary="Be told of a kind of card again")
+async def end_own_mute(number: Number, actor: Caller, over: Over) -> MuteEndedBody:
+    ended = await over.database.write(_end, actor, number, over)
+    tool_name = existing(ended, "You don't mute that.")
+    return MuteEndedBody(id=number, tool_name=tool_name, text=f"You are told again of {tool_name}.")
+
+
+def _end(session: Session, actor: Actor, number: int, over: Over) -> str | None:
+    person = people.person_of(session, actor)
+    ended = rows.end_mutes(session, actor, person, [number], over.clock())
+    return ended[0] if ended else None

@@ -1,0 +1,132 @@
+"""Mutes as rows, each change in the audit log. They are read once for each version of the rules."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Actor, Person
+from bot.domain.record import Act
+from bot.features.mutes.tables import MUTE, MuteRow
+from bot.store import database, people
+from bot.store.audit import admin_changes
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
+from bot.store.rules import Policies, raise_version
+
+HOURS = timedelta(hours=8)
+WEEK = timedelta(days=7)
+MAX_MUTES = 50
+"""The most tools that one person mutes at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """A tool whose cards an account, and those linked with it, is not told of until a moment."""
+
+    id: int
+    account: str
+    tool_name: str
+    until: datetime
+
+
+class Mutes:
+    """The current mutes, as the newest snapshot saw them."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._version = 0  # before any rule or mute was ever set
+        self._held: tuple[Mute, ...] = ()
+        self._holding = Lock()
+
+    @property
+    def held(self) -> tuple[Mute, ...]:
+        return self._held
+
+    @property
+    def may_exist(self) -> bool:
+        """True if some are held, or the rules have changed since they were read."""
+        return bool(self._held) or self._version != self._policies.held.book.version
+
+    def load(self, session: Session) -> tuple[Mute, ...]:
+        """Return all mutes as this transaction sees them, also those whose time is over."""
+        version = self._policies.load(session).book.version
+        if version == self._version:
+            return self._held
+        found = tuple(list_mutes(session))
+        if database.is_snapshot(session):
+            with self._holding:
+                if version > self._version:
+                    self._version, self._held = version, found
+        return found
+
+
+def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Sequence[Mute]:
+    """Return the mutes of these accounts, of all by default, the first to end first."""
+    found = select(MuteRow).order_by(col(MuteRow.until), col(MuteRow.id))
+    if accounts is not None:
+        found = found.where(col(MuteRow.account).in_(sorted(accounts)))
+    return [Mute(row.id or 0, row.account, row.tool_name, row.until) for row in session.exec(found)]
+
+
+def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -> Mute | None:
+    """Return a person's mute of a tool that is not over, or None."""
+    found = list_mutes(session, person.accounts)
+    return next((each for each in found if each.tool_name == tool_name and each.until > now), None)
+
+
+def set_mute(
+    session: Session, who: Actor, person: Person, tool_name: str, until: datetime, now: datetime
+) -> bool:
+    """Mute a tool for a person; an earlier mute of it ends. Returns False where there are too many."""
+    conversation_lock.everywhere(session)
+    by = By.press(Act.MUTE, who, person)
+    mine = list_mutes(session, person.accounts)
+    same = [each.id for each in mine if each.tool_name == tool_name]
+    if not same and len(mine) >= MAX_MUTES:
+        return False
+    _remove(session, col(MuteRow.id).in_(same), by, now)
+    row = MuteRow(account=str(who), tool_name=tool_name, set_at=now, until=until)
+    session.add(row)
+    session.flush()
+    raise_version(session)
+    admin_changes.record(session, MUTE, str(row.id), by, None, _state(row), now, tool_name)
+    return True
+
+
+def end_mutes(
+    session: Session, who: Actor, person: Person, idents: Collection[int], now: datetime
+) -> Sequence[str]:
+    """End a person's own mutes of these numbers; return the names of the tools."""
+    conversation_lock.everywhere(session)
+    mine = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
+    return _remove(session, mine, By.press(Act.UNMUTE, who, person), now)
+
+
+def end_due(session: Session, now: datetime) -> None:
+    """Delete the mutes whose time is over."""
+    conversation_lock.everywhere(session)
+    _remove(session, col(MuteRow.until) <= now, By.nod(Act.UNMUTE), now)
+
+
+def person_of(session: Session, mute: Mute) -> Person:
+    """Return the person for whom a mute counts."""
+    return people.person_of(session, Actor.parse(mute.account))
+
+
+def _remove(session: Session, which: Any, by: By, now: datetime) -> Sequence[str]:
+    rows = list(session.exec(select(MuteRow).where(which)))
+    for row in rows:
+        session.delete(row)
+        session.flush()
+        admin_changes.record(session, MUTE, str(row.id), by, _state(row), None, now, row.tool_name)
+    if rows:
+        raise_version(session)
+    return [row.tool_name for row in rows]
+
+
+def _state(row: MuteRow) -> admin_changes.State:
+    return {"account": row.account, "tool": row.tool_name, "until": row.until.isoformat()}

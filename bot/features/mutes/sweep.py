@@ -1,0 +1,24 @@
+"""Ends mutes whose time is over."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.features.mutes import rows
+from bot.features.mutes.rows import Mutes
+from bot.store.database import Database
+
+SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class MuteSweep:
+    """Looks at the mutes that are held in memory; only where some may be there it reads."""
+
+    database: Database
+    mutes: Mutes
+
+    async def run(self, now: datetime) -> None:
+        if not self.mutes.may_exist:
+            return
+        if any(each.until <= now for each in await self.database.read(self.mutes.load)):
+            await self.database.write(rows.end_due, now)
