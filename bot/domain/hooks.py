@@ -175,12 +175,18 @@ class QuietAudience(Protocol):
     ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns those of them
     that need not be told now. Shared chats get their card all the same. Where too few would be left who may
     decide, everyone is told, and so they are where it raises. When a card is delivered it is asked only if
-    some `WatchDelivery` takes part.
+    some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
     """
 
     def __call__(
         self, session: Session, proposal: Proposal, notified: Collection[str]
     ) -> Collection[str]: ...
+
+
+class MayBeQuiet(Protocol):
+    """Asked when a card is delivered: may anyone be left out of those who are told? It reads no row."""
+
+    def __call__(self) -> bool: ...
 
 
 class WatchDelivery(Protocol):
@@ -266,6 +272,7 @@ class Hooks:
     change_person: tuple[ChangePerson, ...] = ()
     move_chat: tuple[MoveChat, ...] = ()
     quiet_audience: tuple[QuietAudience, ...] = ()
+    may_be_quiet: tuple[MayBeQuiet, ...] = ()
     watch_delivery: tuple[WatchDelivery, ...] = ()
     take_press: tuple[TakePress, ...] = ()
     answer_message: tuple[AnswerMessage, ...] = ()

@@ -53,6 +53,14 @@ class Recipients:
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
 
 
+def is_watched(session: Session) -> bool:
+    """Return whether some feature takes part now in whom cards notify. It reads no row."""
+    hooks = hooks_of(session)
+    return any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet) or any(
+        watcher.is_watching() for watcher in hooks.watch_delivery
+    )
+
+
 def settle_recipients(
     session: Session, policies: Policies, proposal: Proposal, places: Sequence[Address], now: datetime
 ) -> Recipients:

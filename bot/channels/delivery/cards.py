@@ -31,7 +31,6 @@ from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.connections import is_owner
 from bot.store.database import Database
-from bot.store.hooks import hooks_of
 from bot.store.posted_cards import Copy
 from bot.store.processes import Leases
 from bot.store.rules import Policies
@@ -212,7 +211,7 @@ class Cards:
         if found is None:
             raise KeyError(proposal.id)
         (current, policy, _) = found
-        is_watched = any(each.is_watching() for each in hooks_of(session).watch_delivery)
+        is_watched = audience.is_watched(session)
         posted = {copy.address for copy in posted_cards.of_proposal(session, current.id)}
         addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
         new = (each for each in addresses if each not in posted and poster_at(self.channels, each))

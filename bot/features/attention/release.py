@@ -49,20 +49,20 @@ class ReleaseSweep:
         has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
         if not (has_rules or self._may_hold):
             return
-        for account in await self.database.read(rows.list_due, now, _AT_A_TIME):
+        for account in await self.database.read(rows.list_due_accounts, now, _AT_A_TIME):
             await self.database.write(_release, self.policies, account, now)
         for proposal_id in await self.database.read(rows.list_unrecorded, _AT_A_TIME):
             jobs = await self.database.write(_record_release, proposal_id, now)
             await self.wake(*jobs)
         if self._purged_at is None or abs(now - self._purged_at) >= _PURGE_EVERY:
             self._purged_at = now
-            await self.database.write(rows.purge, now)
+            await self.database.write(rows.purge_counted, now)
         self._may_hold = has_rules or not await self.database.read(rows.is_empty)
 
 
 def _release(session: Session, policies: Policies, account: str, now: datetime) -> None:
     """Release what is held from an account, and have it told in one table of what it may decide by now."""
-    released, place = rows.release(session, account, now)
+    released, place = rows.release_all(session, account, now)
     person = Actor.parse(account)
     waiting = [p for p in released if rights.find_objection(session, policies, p, person) is None]
     if not waiting:

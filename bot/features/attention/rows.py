@@ -70,7 +70,7 @@ def store_held(session: Session, row: HeldRow) -> None:
     session.connection().execute(insert_or_ignore(session, HeldRow), row.model_dump())
 
 
-def list_due(session: Session, now: datetime, most: int) -> Sequence[str]:
+def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
     """Return accounts for which something that is held is due, the longest due first."""
     is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST)  # or the clock was set back
     due = (
@@ -83,7 +83,7 @@ def list_due(session: Session, now: datetime, most: int) -> Sequence[str]:
     return list(session.connection().execute(due).scalars())
 
 
-def release(session: Session, account: str, now: datetime) -> tuple[Sequence[Proposal], str]:
+def release_all(session: Session, account: str, now: datetime) -> tuple[Sequence[Proposal], str]:
     """Release all that is held from an account. Return what of it is open, and a shared chat that has some.
 
     Soonest to expire first. Empty where another process was faster.
@@ -122,7 +122,7 @@ def is_empty(session: Session) -> bool:
     return session.connection().execute(held).first() is None
 
 
-def purge(session: Session, now: datetime) -> None:
+def purge_counted(session: Session, now: datetime) -> None:
     """Delete what no longer counts."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
     over = (_HELD.c.recorded, _HELD.c.released_at < now - _KEPT)

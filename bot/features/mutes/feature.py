@@ -7,9 +7,9 @@ from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
 from bot.features.mutes import routes
 from bot.features.mutes.commands import MuteCommands
+from bot.features.mutes.muting import MutedKinds
 from bot.features.mutes.rows import Mutes
 from bot.features.mutes.sweep import SECONDS, MuteSweep
-from bot.features.mutes.watcher import MuteWatcher
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 
@@ -19,9 +19,10 @@ def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    watcher = MuteWatcher(Mutes(parts.policies), parts.clock)
+    mutes = Mutes(parts.policies)
+    kinds = MutedKinds(mutes, parts.clock)
     return Hooks(
-        quiet_audience=(watcher.list_quiet,), watch_delivery=(watcher,), take_press=(watcher.take_press,)
+        quiet_audience=(kinds.list_quiet,), may_be_quiet=(mutes.may_exist,), take_press=(kinds.take_press,)
     )
 
 

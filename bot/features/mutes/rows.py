@@ -42,16 +42,11 @@ class Mutes:
         self._held: tuple[Mute, ...] = ()
         self._holding = Lock()
 
-    @property
-    def held(self) -> tuple[Mute, ...]:
-        return self._held
-
-    @property
     def may_exist(self) -> bool:
-        """True if some are held, or the rules have changed since they were read."""
+        """Return whether some are held, or the rules have changed since they were read."""
         return bool(self._held) or self._version != self._policies.held.book.version
 
-    def load(self, session: Session) -> tuple[Mute, ...]:
+    def load_mutes(self, session: Session) -> tuple[Mute, ...]:
         """Return all mutes as this transaction sees them, also those whose time is over."""
         version = self._policies.load(session).book.version
         if version == self._version:

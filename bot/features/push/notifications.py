@@ -79,8 +79,8 @@ class PushWatcher:
                 _want(session, proposal.card_id, device_id, now)
 
     def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
-        """Want cards that were held back on the devices of this person."""
-        for proposal in waiting:
+        """Want the first of the cards that were held back, so that a flood is one notification."""
+        for proposal in waiting[:1]:
             self.tell_people(session, proposal, [account], now)
 
 

@@ -17,6 +17,7 @@ from bot.domain.events import (
     TurnEnded,
     TurnFailed,
 )
+from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
 from bot.errors import ChannelError, NotDeliverable
 from tests.channels.slack.conftest import FakeCore, Running
@@ -438,3 +439,20 @@ async def test_a_file_that_could_not_be_posted_is_all_that_is_left_to_post(runni
     [*_, file] = after = running.slack.in_channel("D7")[before:]
     assert file.file == whole
     assert len(after) <= 2
+
+
+async def test_commands_are_offered_with_a_button_each_that_stays(running: Running, core: FakeCore) -> None:
+    offers = [
+        CommandOffer(f"Delete <!channel> {number}, asked by Ana, 23 h left", "Open", f"open {number:016}")
+        for number in range(20)
+    ]
+    await running.channel.post_offers(CHANNEL, "20 cards waited for you.", offers)
+    (message,) = running.slack.in_channel("C1")
+    assert [each["text"]["type"] for each in message.blocks[1:]] == ["plain_text"] * 20
+    for _ in range(2):
+        core.reply = Reply(Answer.ACCEPTED, "The card follows.")
+        await running.slack.click(message, "Open", "U8")
+    await running.slack.until(lambda: core.got[1:])
+    said = core.last
+    assert isinstance(said, Command)
+    assert (said.actor.key, said.name, said.text) == ("T1/U8", "nod", f"open {19:016}")

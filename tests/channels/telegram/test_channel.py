@@ -12,7 +12,8 @@ from bot.channels.telegram.buttons import ButtonAction, ButtonData
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain import kinds
 from bot.domain.attachments import Upload
-from bot.domain.chat import Address, Answer, Message, Press, Reply
+from bot.domain.chat import Address, Answer, Command, Message, Press, Reply
+from bot.domain.hooks import CommandOffer
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField
 from bot.domain.verbs import Verb
@@ -967,3 +968,22 @@ async def test_forwarded_words_below_the_card_of_a_question_are_a_message(
     await telegram.say(ANA, "The other one", reply_to=posted, forward_origin=origin)
     await core.took(1)
     assert core.presses == []
+
+
+async def test_commands_are_offered_with_a_button_each_that_stays(
+    channel, core: FakeCore, telegram: FakeTelegram
+):
+    offers = [
+        CommandOffer(f"Delete <b>{number}</b> @everyone, 23 h left", "Open", f"open {number:016}")
+        for number in range(20)
+    ]
+    await channel.post_offers(HERE, "20 cards **waited** for you.", offers)
+    posted = await telegram.see(ANA, "20 cards waited")
+    assert posted.text.splitlines()[1] == "1. Delete <b>0</b> @everyone, 23 h left"
+    core.reply = Reply(Answer.ACCEPTED, "The card follows.")
+    for _ in range(2):
+        query = await telegram.press(ANA, posted, "Open 20")
+        assert query.text == "The card follows."
+    said = core.taken[-1]
+    assert isinstance(said, Command)
+    assert (said.address, said.name, said.text) == (HERE, "nod", f"open {19:016}")

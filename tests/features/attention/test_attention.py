@@ -246,6 +246,6 @@ async def test_no_table_is_sent_twice_by_two_processes(make_nod: MakeNod) -> Non
     now = nod.clock.forward(timedelta(minutes=30)) or nod.clock()
 
     def release_twice(session: Session) -> list[int]:
-        return [len(rows.release(session, str(BEN), now)[0]) for _ in range(2)]
+        return [len(rows.release_all(session, str(BEN), now)[0]) for _ in range(2)]
 
     assert nod.database.write_now(release_twice) == [1, 0]

@@ -1,6 +1,6 @@
-"""The part of mutes when people are told of a card: who muted its kind need not be told."""
+"""The part of mutes when people are told of a card: those who muted its kind need not be told."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,33 +20,18 @@ _TOO_MANY_TEXT = f"You mute {MAX_MUTES} kinds already. End one first: /nod mutes
 
 
 @dataclass(frozen=True, slots=True)
-class MuteWatcher:
-    """Tells who need not be told of a card, and takes the press that mutes its kind."""
+class MutedKinds:
+    """Lists who need not be told of a card, and takes the press that mutes its kind."""
 
     mutes: Mutes
     clock: Clock
-
-    def is_watching(self) -> bool:
-        return self.mutes.may_exist
-
-    def list_reached(self, _: Session, __: Proposal, ___: Collection[str]) -> Collection[str]:
-        return ()
-
-    def hold_back(self, _: Session, __: Proposal, ___: Collection[str], ____: datetime) -> Collection[str]:
-        return ()
-
-    def tell_people(self, _: Session, __: Proposal, ___: Collection[str], ____: datetime) -> None:
-        pass
-
-    def tell_later(self, _: Session, __: str, ___: Sequence[Proposal], ____: datetime) -> None:
-        pass
 
     def list_quiet(self, session: Session, proposal: Proposal, notified: Collection[str]) -> Collection[str]:
         """Return who muted this kind, of those who would be told. What is urgent is told to everyone."""
         now = self.clock()
         muted = [
             each
-            for each in self.mutes.load(session)
+            for each in self.mutes.load_mutes(session)
             if each.tool_name == proposal.tool_name and each.until > now
         ]
         if not muted or not may_be_muted(session, proposal):
