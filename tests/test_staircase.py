@@ -196,6 +196,8 @@ LARGER = {
     "bot.channels.slack": "what every channel has, and what only Slack has: streams, App Home, workspaces",
     "bot.channels.telegram": "what every channel has, and what only Telegram has: dialogues, its pace",
     "bot.cli": "one group of commands, one file",
+    "bot.features": "one feature, one folder",
+    "bot.store.migrations.versions": "one version, one file",
     "bot.tools.mcp": "the client, signing in, and what real servers make of both, side by side",
     "bot.web": "one group of routes, one file",
 }
