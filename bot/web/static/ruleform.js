@@ -25,6 +25,7 @@ const SUBJECTS = {
   instructions: { label: "What is asked of Nod", parts: [["text", "Instructions", "text", ""]], say: ({ text }) => `instructions ${text}` },
   role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
 };
+const RAISING = { "": "Only its words come onto the card", raises: "Its no asks for one more approval", "raises, or is missing": "Its no, or no answer in 20 s, asks for one more approval" };
 const OF_NO_CALL = ["quiet", "digest", "plans", "role", "instructions", "model"]; // these have no limits
 const OF_NO_TOOL = ["role", "instructions", "model"];
 const RECIPES = [
@@ -107,7 +108,8 @@ export function ruleForm(write) {
     if (models.length < 2 || subject.querySelector("[value=model]")) return; // with one there is no choice
     const choices = Object.fromEntries(models.map((each) => [each, each]));
     SUBJECTS.model = { label: "Which model answers", parts: [["model", "Model", choices, models[0]]], help: "In a place, or to a person with an account such as slack:T1/U7", say: ({ model }) => `model ${model}` };
-    subject.append(h("option", { value: "model" }, SUBJECTS.model.label));
+    SUBJECTS.opinion = { label: "Who gives a second opinion", parts: [["model", "Model", choices, models[0]], ["raising", "Then", RAISING, ""]], help: "Another model's few words on each card. It never approves.", say: ({ model, raising }) => `opinion ${model} ${raising}` };
+    for (const name of ["model", "opinion"]) subject.append(h("option", { value: name }, SUBJECTS[name].label));
   }
   return { element, offer };
 }

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.console.conftest import Serve, Served
-from tests.web.console.test_console import NARROW, fits
+from tests.web.console.test_console import NARROW, fits, violations
 
 pytestmark = pytest.mark.browser
 
@@ -212,3 +212,18 @@ def test_which_model_answers_is_chosen_by_name_where_there_are_several(
         page.get_by_role("button", name="Set the rule").click()
         rule = page.get_by_role("article", name="Rule 1", exact=True)
         expect(rule).to_contain_text("model private for slack:T1/U7")
+
+
+def test_a_second_opinion_is_asked_for_in_the_form(serve: Serve, new_page: NewPage, tmp_path: Path):
+    tables = [f'[{name}]\nbase_url = "http://127.0.0.1:9/v1"\n' for name in ("first", "private")]
+    (tmp_path / "models.toml").write_text("".join(tables))
+    with serve(NOD_MODELS=tmp_path / "models.toml", demo=False) as nod:
+        page = rules_page(nod, new_page)
+        page.get_by_label("What the rule says").select_option("Who gives a second opinion")
+        page.get_by_label("Model", exact=True).select_option("private")
+        page.get_by_label("Then", exact=True).select_option("Its no asks for one more approval")
+        page.get_by_label("For which tools").fill("delete_*")
+        assert violations(page) == []
+        page.get_by_role("button", name="Set the rule").click()
+        rule = page.get_by_role("article", name="Rule 1", exact=True)
+        expect(rule).to_contain_text("opinion private raises for delete_*")
