@@ -41,6 +41,7 @@ _AGENTS = "tests/features/mcp/test_agents.py"
 NIGHT = {
     "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
     "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
+    "tests/features/agents/test_thousand.py": "a thousand open calls; the day counts the polls alone",
     "tests/features/attention/test_attention.py::test_of_a_flood_nothing_is_lost_or_late[999": (
         "a thousand cards; the day has forty"
     ),

@@ -26,6 +26,7 @@ _CALL_SECONDS = 130  # that a call may take which only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
 _NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
 KEY_META = "nod/idempotency-key"
+_HEADER_KEY = "x-mcp-header"
 
 
 class Connect(Protocol):
@@ -65,12 +66,21 @@ async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
 def _describe_tool(tool: Json) -> Json:
     reads = tool["risk"] == "read"
     schema = {"type": "object", **tool["parameters"]}
-    properties = schema.get("properties", {})
+    properties = {name: _without_header(part) for name, part in schema.get("properties", {}).items()}
+    if properties:
+        schema["properties"] = properties
     if not reads and REASON not in properties:
         schema["properties"] = {**properties, REASON: _REASON_SCHEMA}
     hints = {"readOnlyHint": reads, "destructiveHint": not reads and tool["risk"] != "write"}
     described = {"name": tool["name"], "description": tool["description"], "inputSchema": schema}
     return {**described, "annotations": hints}
+
+
+def _without_header(part: Any) -> Any:
+    """Return a property that names no HTTP header: arguments are taken from the body alone."""
+    if not isinstance(part, dict):
+        return part
+    return {name: value for name, value in part.items() if name != _HEADER_KEY}
 
 
 async def make_call(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from mcp import Client
 
 from bot.features.mcp.tasks import describe_task
+from bot.tools.tool import tool
 from tests.features.agents.kit import SETTINGS, agent_of, make_agent, press, waiting
 from tests.features.mcp.test_agents import over_http, over_stdio
 from tests.web.conftest import ANA, CHIEF, Json, Serve, Served
@@ -88,6 +90,22 @@ async def test_each_end_that_is_not_good_is_an_error_in_words_with_its_name(serv
         unfit = await client.call_tool("keep", {"lamp": 1})
         assert unfit.is_error
         assert unfit.content[0].text
+
+
+async def test_no_argument_is_named_as_a_header(serve: Serve):
+    @tool
+    async def send(region: str) -> str:
+        """Send it."""
+        return region
+
+    region = {"type": "string", "x-mcp-header": "Region"}
+    named = replace(send, parameters={"type": "object", "properties": {"region": region}})
+    async with (
+        serve(tools=(named,), **SETTINGS) as nod,
+        over_http(nod, await make_agent(nod)) as client,
+    ):
+        [found] = [each for each in (await client.list_tools()).tools if each.name == "send"]
+        assert found.input_schema["properties"]["region"] == {"type": "string"}
 
 
 async def test_the_list_comes_in_pages(serve: Serve, monkeypatch: pytest.MonkeyPatch):
