@@ -384,7 +384,7 @@ class AgentSettings(BaseModel):
     timezone: Zone = ZoneInfo("UTC")
     instructions: str = Field("", max_length=8000)
     max_teammates: int = Field(4, ge=0, le=20)
-    insights: bool = True
+    insights: bool | Literal["people"] = True
     max_schedules: int = Field(20, ge=0, le=1000)
     schedule_tokens: int = Field(100_000, ge=1000, le=10**9)
 

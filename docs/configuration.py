@@ -73,6 +73,8 @@ def _takes(field: FieldInfo) -> str:
             for at in ("ge", "le")
         )
         return f"a number from {least}" + (f" to {most}" if most is not None else "")
+    if kind is bool and (further := [f"`{word}`" for each in kinds[1:] for word in get_args(each)]):
+        return ", ".join(["`true`", "`false`", *further])
     words: dict[Any, str] = {
         bool: "`true` or `false`",
         timedelta: "a length of time",

@@ -62,6 +62,7 @@ _ASKS = {Verb.UNDO: "asked about on a card"}
 _LATE = {Verb.STOP_ALL: "None of these is waiting to run.", Verb.UNDO_ALL: "None of these can be undone now."}
 _REASONS = 5  # that an answer says; a batch has few
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
+_YES_OR_NO = frozenset({*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE})
 _RUNNING = (*APPROVING, Verb.RETRY)
 _AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
@@ -94,7 +95,11 @@ def decide(
     context = PressContext(
         press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
     )
-    return _apply(session, context, policy, p)
+    decided = _apply(session, context, policy, p)
+    if decided.reply.answer is Answer.ACCEPTED and press.verb in _YES_OR_NO:
+        for note_decision in hooks_of(session).note_decision:
+            note_decision(session, p, press, now)
+    return decided
 
 
 def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:

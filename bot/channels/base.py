@@ -95,6 +95,9 @@ class Lookup(Protocol):
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return the turn that led to a proposal, as text; None for those who may not decide it."""
 
+    async def note_opened(self, proposal_id: str, actor: Actor) -> None:
+        """Take note that this person opened all of a card."""
+
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:

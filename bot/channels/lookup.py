@@ -22,7 +22,7 @@ from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals
 from bot.store.database import Database
-from bot.store.hooks import hooks_of
+from bot.store.hooks import hooks_in, hooks_of
 from bot.store.rules import Policies
 
 _MAX_RECENT = 20
@@ -104,6 +104,17 @@ class CoreLookup:
         if lines is None:
             return None
         return context.format_lines(lines)
+
+    async def note_opened(self, proposal_id: str, actor: Actor) -> None:
+        if hooks_in(self.database).note_opened:
+            await self.database.write(self._note_opened, proposal_id, actor)
+
+    def _note_opened(self, session: Session, proposal_id: str, actor: Actor) -> None:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None or proposal.state is not State.PROPOSED:
+            return
+        for note_opened in hooks_of(session).note_opened:
+            note_opened(session, proposal, actor, "all", self.cards.clock())
 
     async def overview(self, actor: Actor) -> Overview:
         sections: list[list[list[Proposal]]] = []  # of groups of rows that share a card

@@ -254,6 +254,29 @@ class TakePress(Protocol):
     ) -> str: ...
 
 
+class NoteCopy(Protocol):
+    """Told in the transaction in which a posted card was stored, or was drawn again as it is now.
+
+    ``ref`` is the platform's reference to it, ``channel`` and ``key`` are its address.
+    """
+
+    def __call__(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None: ...
+
+
+class NoteOpened(Protocol):
+    """Told in a transaction that a person opened a part of a proposal's card, such as ``all`` of it."""
+
+    def __call__(
+        self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime
+    ) -> None: ...
+
+
+class NoteDecision(Protocol):
+    """Told in the transaction in which a person's yes or no counted. ``seen`` is what was pressed."""
+
+    def __call__(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -279,6 +302,9 @@ class Hooks:
     offer_commands: tuple[OfferCommands, ...] = ()
     list_active: tuple[ListActive, ...] = ()
     notifiers: tuple[Notifier, ...] = ()
+    note_copy: tuple[NoteCopy, ...] = ()
+    note_opened: tuple[NoteOpened, ...] = ()
+    note_decision: tuple[NoteDecision, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

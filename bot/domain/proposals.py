@@ -642,6 +642,12 @@ class Proposal:
         return (DueStep(self.escalate_to, self.escalate_at),)
 
     @property
+    def is_escalated(self) -> bool:
+        """True once it came to people of another chat or group, because no one decided in time."""
+        came = any(step.is_over and step.escalates for step in self.steps)
+        return came or bool(self.deciders.escalation_chats)
+
+    @property
     def escalation_targets(self) -> tuple[str, ...]:
         """The chats, accounts and groups that it came to, or may come to, because no one decides in time."""
         short = (self.escalate_to,) if self.escalate_to else ()

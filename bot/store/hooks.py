@@ -14,6 +14,12 @@ def give_hooks(database: Database, hooks: Hooks) -> None:
     database.info[_KEY] = hooks
 
 
+def hooks_in(database: Database) -> Hooks:
+    """Return the hooks that the sessions of a database carry."""
+    hooks: Hooks = database.info.get(_KEY, _NO_HOOKS)
+    return hooks
+
+
 def hooks_of(session: Session) -> Hooks:
     """Return the hooks that this session carries; empty ones in a session of one's own."""
     hooks: Hooks = session.info.get(_KEY, _NO_HOOKS)

@@ -11,6 +11,7 @@ from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore
+from bot.store.hooks import hooks_of
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
 from bot.store.tables.row import table_of, value_of
@@ -75,6 +76,8 @@ def add_card(
     versions = {"card_id": proposal_id, "shown_version": shown_version}
     added = insert_or_ignore(session, CopyRow, "wanted").values(wanted=_IS_BEHIND)
     wanted = session.connection().execute(added, copy | versions).scalar()
+    if shown_version:
+        _note_copy(session, proposal_id, address, ref)
     return bool(wanted)  # a copy that was known already is redrawn as its row says
 
 
@@ -131,7 +134,13 @@ def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) 
     """Mark a copy as drawn in the state that was read, and tell if a change since keeps it behind."""
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
+    _note_copy(session, copy.proposal_id, copy.address, copy.ref)
     return wanted is not None and wanted != copy.wanted
+
+
+def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> None:
+    for note_copy in hooks_of(session).note_copy:
+        note_copy(session, card_id, address.channel, address.key, ref)
 
 
 def show_again(session: Session) -> list[int]:

@@ -97,6 +97,7 @@ async def test_a_group_gets_the_card_in_private_and_decides(nod: Nod) -> None:
     (painted,) = await nod.asked(RED)
     assert (await nod.press(Verb.APPROVE, painted, by=EVE)).answer is Answer.REFUSED
     await nod.tick(5 * MINUTE)
+    assert (await nod.now(painted)).is_escalated
     assert EVE.key in {place.key for place in nod.chat.places.values()}
     assert (await nod.press(Verb.APPROVE, painted, by=EVE)).answer is Answer.ACCEPTED
 

@@ -103,6 +103,7 @@ LISTS = (
     "usage",
     "insights",
     "insights/export",
+    "insights/people",
     "memory",
     "connections",
     "push",

@@ -149,7 +149,7 @@ def find_card_places(
 def is_urgent(session: Session, proposal: Proposal) -> bool:
     """Return whether people have to be told now: what is on the card can't be undone, or was escalated."""
     members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
-    return any(each.risk.level is Level.DESTRUCTIVE or each.deciders.escalated for each in members)
+    return any(each.risk.level is Level.DESTRUCTIVE or each.is_escalated for each in members)
 
 
 def find_admins(policy: Policy) -> list[Address]:

@@ -171,6 +171,8 @@ class DiscordPresses:
     ) -> Display:
         """Return the full content of these cards, below ``note``, with those of ``verbs`` as buttons."""
         text = "\n\n".join(filter(None, (note, *map(everything, cards))))
+        for card in cards:
+            await self.lookup.note_opened(card.proposal_id, press.actor)
         may_press = await self.lookup.may_press(pressed_card.proposal_id, press.actor, press.address)
         buttons = []
         if may_press or not pressed_card.pending:

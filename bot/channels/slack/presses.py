@@ -206,7 +206,10 @@ class SlackPresses:
             if to_read:
                 submit = f"Approve all {len(to_read)}"
                 review = screens.review_all(to_read, click.subject(proposal_id, round_), submit)
-                return await self._show_modal(click, review.view, review.file)
+                answer = await self._show_modal(click, review.view, review.file)
+                for shown in to_read:
+                    await self.lookup.note_opened(shown.proposal_id, actor)
+                return answer
         press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
         reply = await self.inbox(press)
         if click.place and reply.on_cards:
@@ -266,7 +269,9 @@ class SlackPresses:
                 review = screens.review_steps(card, subject, buttons.describe_steps(card), may_approve=may)
             else:
                 review = screens.review(card, subject, may_approve=may)
-            return await self._show_modal(click, review.view, review.file, card.tool_name)
+            answer = await self._show_modal(click, review.view, review.file, card.tool_name)
+            await self.lookup.note_opened(card.proposal_id, actor)
+            return answer
         if verb == buttons.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)
             if words is None:

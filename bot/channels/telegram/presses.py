@@ -230,6 +230,7 @@ class TelegramPresses:
         ephemeral = None if is_group else who.ephemeral
         for shown in cards:
             await self.shown_cards.show_payload(shown, who.place, ephemeral)
+            await self.lookup.note_opened(shown.proposal_id, who.actor)
             # it may have ended in the meantime
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 

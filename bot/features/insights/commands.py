@@ -1,36 +1,46 @@
 """``/approvals insights``: the cost of asking, in a few lines."""
 
 from datetime import timedelta
+from functools import partial
 
 from bot.approvals.commands.values import seconds
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
-from bot.features.insights import counting
+from bot.features.insights import counting, reading
+from bot.features.insights.reading import BY_PEOPLE
 from bot.settings import Settings
 
 
 class InsightCommands:
     def __init__(self, settings: Settings, parts: CommandParts) -> None:
-        self._is_on = settings.insights
+        self._insights_are = settings.insights
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [
             Subcommand(
-                "insights [tool|place|person|connection] [30d]",
-                "how often people were asked, how it ended, how long it took; for admins everyone's",
+                "insights [tool|place|person|connection] [30d], or insights people [30d]",
+                "how often people were asked, how it ended, how long it took; for admins everyone's; "
+                "people: signs of how people decide, your own or for admins everyone's",
                 self._insights,
             ),
         ]
 
     async def _insights(self, command: Command, text: str) -> str:
-        facet, length = Facet.TOOL, counting.MONTH
+        facet, length, of_people = Facet.TOOL, counting.MONTH, False
         for word in text.split():
-            if word in set(Facet):
+            if word == BY_PEOPLE:
+                of_people = True
+            elif word in set(Facet):
                 facet = Facet(word)
             else:
                 length = timedelta(seconds=seconds(word))
-        if not self._is_on:
+        if not self._insights_are:
             return counting.OFF_TEXT
         now = self._clock()
+        since = now - min(length, reading.KEPT)
+        if of_people:
+            find_signs = partial(reading.find_signs, by_name=self._insights_are == BY_PEOPLE)
+            signs = await self._database.read(find_signs, self._policies, command.actor, since)
+            return reading.format_signs(signs, now)
         found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
         return counting.format_insights(found, facet, now)

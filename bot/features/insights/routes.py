@@ -1,18 +1,28 @@
 """Routes of what asking costs: as JSON with plots, and as a table for spreadsheets."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import Field
+from sqlmodel import Session
 from starlette.responses import Response
 
+from bot.approvals import rights
 from bot.domain.insights import Facet, Insights
+from bot.domain.people import Actor
+from bot.domain.proposals import State
 from bot.features.feature import Over
-from bot.features.insights import counting
+from bot.features.insights import counting, reading
 from bot.features.insights.counting import MONTH, OFF_TEXT, as_csv
+from bot.features.insights.reading import CardPart
+from bot.store import proposals
+from bot.store.hooks import hooks_in, hooks_of
+from bot.store.rules import Policies
 from bot.web.answers import Missing
-from bot.web.body import Since
+from bot.web.body import Body, Since
 from bot.web.plots import plots
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.site import Caller, SiteDep, api_routes
@@ -109,6 +119,109 @@ async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
         week=found.week,
         plots=plots(found, parts),
     )
+
+
+class SignsView(View):
+    """The signs of a person, or of several.
+
+    ``timed`` are the decisions of which it is known how long they could be read, ``faster`` those that came
+    faster than what was shown can be read, at 5 words a second. ``longest_run`` counts approvals without a
+    no in between, ``a_day`` the decisions on days with any, ``outside_hours`` those not from 8 to 18 on
+    weekdays, on the team's clock. ``viewed`` are approvals before which *View all* was opened,
+    ``diffs_open`` those ``with_trial`` before which its diff was.
+    """
+
+    decided: int
+    approved: int
+    timed: int
+    faster: int
+    longest_run: int
+    a_day: float
+    busiest_hour: int
+    outside_hours: int
+    viewed: int
+    with_trial: int
+    diffs_open: int
+
+
+class NamedSignsView(View):
+    key: str
+    name: str
+    signs: SignsView
+
+
+class SignsBody(DoneBody):
+    """``total``: everyone together, without names, for admins; null where too few people decided.
+
+    ``people``: for admins everyone, if that is turned on, else you alone. ``timed``: it is kept how people
+    read; where it is not, ``timed``, ``faster``, ``viewed`` and ``diffs_open`` are 0.
+    """
+
+    since: Time
+    everyone: bool
+    timed: bool
+    total: SignsView | None
+    people: list[NamedSignsView]
+
+
+class OpenedBody(Body):
+    """What was opened of a proposal's card: ``all`` of it, or the trial's ``diff``."""
+
+    proposal: Annotated[str, Field(min_length=1, max_length=64)]
+    part: CardPart
+
+
+class KeptBody(DoneBody):
+    kept: bool
+
+
+async def _find_begin(
+    site: SiteDep,
+    over: Over,
+    since: Annotated[
+        Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
+    ] = None,
+) -> datetime:
+    if not over.settings.insights:
+        raise Missing(OFF_TEXT)
+    now = site.channel.clock()
+    return max(since or now - MONTH, now - reading.KEPT)
+
+
+@router.get("/insights/people", summary="Signs of how people decide: for admins of everyone, else your own")
+async def people(
+    actor: Caller, site: SiteDep, over: Over, begin: Annotated[datetime, Depends(_find_begin)]
+) -> SignsBody:
+    """They are signs and no guilt. By name only with ``NOD_INSIGHTS=people``."""
+    find_signs = partial(reading.find_signs, by_name=over.settings.insights == reading.BY_PEOPLE)
+    with site.exporting.place(str(actor)):
+        found = await over.database.read(find_signs, over.policies, actor, begin)
+    return SignsBody.of(
+        since=found.since,
+        everyone=found.everyone,
+        timed=found.is_timed,
+        total=found.total,
+        people=list(found.people),
+    )
+
+
+@router.post("/insights/opened", summary="Say that you opened a part of a card")
+async def opened(body: OpenedBody, actor: Caller, site: SiteDep, over: Over) -> KeptBody:
+    """The console says it. Nothing is stored unless it is kept how people read (``kept``)."""
+    note_opened = partial(_note_opened, over.policies, actor, body, site.channel.clock())
+    is_kept = bool(hooks_in(over.database).note_opened)
+    if is_kept:
+        await over.database.write(note_opened)
+    return KeptBody.of(kept=is_kept)
+
+
+def _note_opened(policies: Policies, actor: Actor, body: OpenedBody, now: datetime, session: Session) -> None:
+    proposal = proposals.get(session, body.proposal)
+    if proposal is None or not rights.visible(session, policies, proposal, actor):
+        raise Missing(f"There is no proposal {body.proposal}.")
+    if proposal.state is State.PROPOSED:
+        for note_opened in hooks_of(session).note_opened:
+            note_opened(session, proposal, actor, body.part, now)
 
 
 @router.get(

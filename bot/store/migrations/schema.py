@@ -9,6 +9,7 @@ from sqlmodel import SQLModel
 import bot.channels.slack.rows
 import bot.features.attention.tables
 import bot.features.connections.tables
+import bot.features.insights.tables
 import bot.features.issues.tables
 import bot.features.memory.tables
 import bot.features.mutes.tables

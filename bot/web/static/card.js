@@ -283,7 +283,9 @@ export class Card {
   }
 
   fold(part, title, body) {
-    return fold(part, title, body);
+    const details = fold(part, title, body);
+    if (part === "all" && me.insights && this.proposal.state === "proposed") details.addEventListener("toggle", () => details.open && noteOpened(this.id, part), { once: true });
+    return details;
   }
 
   drawButtons() {
@@ -497,6 +499,15 @@ export class Card {
 /** The lines that parts of Nod add under a name; no address in one is a link. */
 export function annotations(drawn) {
   return drawn.annotations.map((each) => h("p", { class: "why annotation", ...DATA }, each.name ? h("b", {}, data(each.name), ": ") : null, data(each.text)));
+}
+
+let keepsOpened = true; // until Nod says that it doesn't
+
+/** Say that a part of a card was opened, where that is kept. */
+async function noteOpened(proposal, part) {
+  if (!keepsOpened) return;
+  const answer = await post("api/insights/opened", { proposal, part }).catch(() => ({ kept: true }));
+  keepsOpened = answer.kept;
 }
 
 /** What is drawn once it is unfolded. */

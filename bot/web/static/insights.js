@@ -17,6 +17,21 @@ function took(seconds) {
   return `${number(+(seconds / size).toFixed(seconds / size < 10 ? 1 : 0))} ${unit}`;
 }
 
+/** Signs of how people decide: everyone's for admins, else the reader's own. */
+function readingOf({ everyone, timed, total, people }) {
+  const rows = [...(total ? [["Everyone", total]] : []), ...people.map((each) => [timed && everyone ? data(each.name) : "You", each.signs])];
+  const heads = ["Person", "Decided", ...(timed ? ["Fast"] : []), "Longest run", "A day", "Peak hour", "Off hours", ...(timed ? ["View all", "Diff"] : [])];
+  const cells = ([name, s]) => [name, s.decided, ...(timed ? [`${number(s.faster)} of ${number(s.timed)}`] : []), s.longest_run, +s.a_day.toFixed(1), s.busiest_hour, s.outside_hours,
+    ...(timed ? [`${number(s.viewed)} of ${number(s.approved)}`, s.with_trial ? `${number(s.diffs_open)} of ${number(s.with_trial)}` : "–"] : [])];
+  return [
+    h("h2", { class: "section" }, everyone ? "How people decide" : "How you decide"),
+    h("p", { class: "muted" }, "Signs, not guilt: who knows a call by heart need not read it. ",
+      timed ? "Fast: faster than what was shown can be read, at 5 words a second. View all and Diff: opened before Approve. " : "NOD_INSIGHTS=people also counts how fast, and shows admins names. ",
+      "Longest run: approvals without a no. Off hours: not from 8 to 18 on weekdays."),
+    rows.length ? table("How people decide", heads, rows.map(cells)) : h("p", { class: "muted" }, "Nothing was decided."),
+  ];
+}
+
 export class Insights extends Page {
   head() {
     this.by = "tool";
@@ -37,10 +52,10 @@ export class Insights extends Page {
 
   load() {
     for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.by));
-    return get(`api/insights?by=${this.by}&${this.query()}`);
+    return Promise.all([get(`api/insights?by=${this.by}&${this.query()}`), get(`api/insights/people?${this.query()}`)]).then(([found, signs]) => ({ ...found, signs }));
   }
 
-  draw({ everyone, total, parts, deciders, week, plots, back_to }) {
+  draw({ everyone, total, parts, deciders, week, plots, back_to, signs }) {
     const whose = everyone ? "Everyone was" : "You were";
     if (!total.asked) return this.body.replaceChildren(nothing("No one has been asked yet", "What people are asked, and how that ends, is counted here."));
     const ends = ["asked", "approved", "edited", "declined", "expired", "undone", "failed"];
@@ -55,7 +70,8 @@ export class Insights extends Page {
       plot("Time to decide", plots.time, table("Time to decide", [BY[this.by], "Median", "Slowest tenth from"], parts.map((each) => [name(each), took(each.tally.median_seconds), took(each.tally.slowest_seconds)]))),
       plot("When people are asked", plots.week, table("When people are asked", ["Hour", ...DAYS], week[0].map((_, hour) => [`${String(hour).padStart(2, "0")}:00`, ...week.map((day) => day[hour])]))),
       h("h2", { class: "section" }, "Who decides"),
-      deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one has decided yet."));
+      deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one has decided yet."),
+      ...readingOf(signs));
   }
 
   export() {

@@ -1,0 +1,270 @@
+"""Signs of how people decide: what is kept where insights go by people, and what is counted of it."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, or_, select, update
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.domain.cards import card_of, whole_text
+from bot.domain.chat import Clock, Press
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.domain.reading import PersonSigns, ReadDecision, count_signs, count_words
+from bot.domain.times import format_span
+from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
+from bot.store import people, proposals, record
+from bot.store.engine import insert_or_ignore
+from bot.store.rules import Policies
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import delete_older, table_of
+
+KEPT = timedelta(days=366)
+"""The time for which it is kept: no report looks further back."""
+SECONDS = 3600
+BY_PEOPLE = "people"
+"""The value of the setting with which it is kept how people read, and admins see it by name."""
+MIN_DECIDERS = 3
+"""People who decided, from which on their total is told without names."""
+SIGNS_TEXT = "These are signs, not guilt: who knows a call by heart need not read it."
+UNNAMED_TEXT = (
+    "Without names, since NOD_INSIGHTS is not `people`. How fast people decide is not measured either."
+)
+_MAX_LINES = 20  # people in a chat
+_PAGE_ROWS = 500
+_PURGED = 1000  # rows of a table at a time
+_YES = frozenset({"approve", "consent"})
+_NO = frozenset({"decline", "never", "revise"})
+_SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
+_PROPOSAL = table_of(ProposalRow)
+
+
+class CardPart(StrEnum):
+    """The parts of a card that people open."""
+
+    ALL = "all"
+    DIFF = "diff"
+
+
+class NamedSigns(NamedTuple):
+    """The signs of one person; ``key`` is empty for everyone together."""
+
+    key: str
+    name: str
+    signs: PersonSigns
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The signs since a moment.
+
+    ``everyone``: of all people, for an admin. ``is_timed``: it was kept how people read. ``total``: of all
+    together, where they are not named and are enough. ``people`` are those that the reader may see by name.
+    """
+
+    since: datetime
+    everyone: bool
+    is_timed: bool
+    total: PersonSigns | None
+    people: tuple[NamedSigns, ...]
+
+    @property
+    def is_by_name(self) -> bool:
+        """True if `people` are all people, for an admin."""
+        return self.everyone and self.is_timed
+
+
+class ReadingNotes:
+    """Keeps what a report needs to know of how people read. Only made where insights go by people."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def note_copy(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None:
+        """Store since when a copy shows these rounds of its card."""
+        rounds, now = _sum_rounds(session, card_id), self._clock()
+        row = {"card_id": card_id, "channel": channel, "key": key, "ref": ref, "rounds": rounds, "at": now}
+        session.connection().execute(insert_or_ignore(session, ShownCopyRow), row)
+        changed = update(_SHOWN).where(
+            _SHOWN.c.channel == channel, _SHOWN.c.ref == ref, _SHOWN.c.rounds != rounds
+        )
+        session.connection().execute(changed.values(rounds=rounds, at=now))
+
+    def note_opened(
+        self, session: Session, proposal: Proposal, actor: Actor, part: str, now: datetime
+    ) -> None:
+        """Store that a person opened a part of a card."""
+        row = {
+            "card_id": proposal.card_id,
+            "account": str(actor),
+            "rounds": _sum_rounds(session, proposal.card_id),
+            "part": CardPart(part),
+            "at": now,
+        }
+        session.connection().execute(insert_or_ignore(session, OpenedCardRow), row)
+
+    def note_decision(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None:
+        """Store how many words a decided proposal showed, and since when the pressed copy did."""
+        schema = proposals.schema(session, seen.tool_name, seen.tool_version) or {}
+        row = {
+            "proposal_id": seen.id,
+            "account": str(press.actor),
+            "at": now,
+            "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
+            "words": count_words(whole_text(card_of(seen, schema))),
+            "shown_at": _find_shown(session, seen, press),
+        }
+        session.connection().execute(insert_or_ignore(session, ReadDecisionRow), row)
+
+
+def _find_shown(session: Session, seen: Proposal, press: Press) -> datetime | None:
+    """Return since when the pressed copy shows this; None where that is not known."""
+    if press.address is not None:
+        copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
+            _SHOWN.c.card_id == seen.card_id,
+            _SHOWN.c.channel == press.address.channel,
+            _SHOWN.c.key == press.address.key,
+        )
+        found = session.connection().execute(copies.order_by(_SHOWN.c.at)).all()
+        pressed: list[datetime] = [row.at for row in found if press.ref in (None, row.ref)]
+        if pressed:
+            return pressed[-1]
+    return seen.created_at if seen.round == 1 else None
+
+
+def _sum_rounds(session: Session, card_id: str) -> int:
+    of_card = or_(_PROPOSAL.c.id == card_id, _PROPOSAL.c.batch == card_id)
+    found = session.connection().execute(select(func.sum(_PROPOSAL.c.round)).where(of_card)).scalar()
+    return int(found or 0)
+
+
+def purge(session: Session, before: datetime) -> None:
+    """Forget some of what was kept before then."""
+    for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
+        delete_older(session, row, "at", before, _PURGED)
+
+
+def find_signs(
+    session: Session, policies: Policies, actor: Actor, since: datetime, *, by_name: bool
+) -> Signs:
+    """Return the signs since then: of everyone for an admin, else of this person alone.
+
+    ``by_name``: admins see people by name, and it was kept how people read.
+    """
+    everyone = rights.is_global_admin(session, policies, actor)
+    mine = people.person_of(session, actor).id
+    decisions, names = _read_decisions(session, since, None if everyone else mine, is_timed=by_name)
+    signs = count_signs(decisions, policies.load(session).book.zone)
+    named = [NamedSigns(person, names[person], found) for person, found in signs.items()]
+    named.sort(key=lambda each: (-each.signs.decided, each.name))
+    if everyone and by_name:
+        return Signs(since, everyone, by_name, None, tuple(named))
+    own = tuple(each for each in named if each.key == mine)
+    total = _sum_signs(signs.values()) if everyone and len(signs) >= MIN_DECIDERS else None
+    return Signs(since, everyone, by_name, total, own)
+
+
+def _read_decisions(
+    session: Session, since: datetime, only: str | None, *, is_timed: bool
+) -> tuple[list[ReadDecision], dict[str, str]]:
+    """Return the votes on proposals since then, of one person or of all, and people's names."""
+    persons = {each.account: each.person_id for each in people.list_linked(session)}
+    kept = _read_kept(session, since) if is_timed else {}
+    opened = _read_opened(session, since, persons) if is_timed else {}
+    decisions, names = [], dict[str, str]()
+    for row in _list_voted(session, since):
+        for _, account, name, verb, _, at_text, *_ in row.votes:
+            person = persons.get(account, account)
+            if only not in (None, person) or verb not in _YES | _NO:
+                continue
+            names[person] = names.get(person) or name or account
+            at, card_id = datetime.fromisoformat(at_text), row.batch or row.id
+            decision = ReadDecision(person, at, card_id, approves=verb in _YES, has_trial=row.has_trial)
+            read = kept.get((row.id, account, at))
+            if read is not None:
+                openings = opened.get((card_id, person, read.rounds), {})
+                decision = _add_reading(decision, read, openings)
+            decisions.append(decision)
+    return decisions, names
+
+
+def _add_reading(decision: ReadDecision, read: Any, openings: Mapping[str, datetime]) -> ReadDecision:
+    """Return a decision with what was kept of how it was read."""
+    before = {part: at for part, at in openings.items() if at <= decision.at}
+    return replace(
+        decision,
+        words=read.words,
+        shown_at=read.shown_at,
+        viewed_at=before.get(CardPart.ALL),
+        is_diff_open=decision.has_trial and bool(before),
+    )
+
+
+def _list_voted(session: Session, since: datetime) -> Iterator[Any]:
+    found = (
+        select(
+            _PROPOSAL.c.id,
+            _PROPOSAL.c.batch,
+            _PROPOSAL.c.votes,
+            _PROPOSAL.c.trial.is_not(None).label("has_trial"),
+        )
+        .where(_PROPOSAL.c.created_at >= since, _PROPOSAL.c.decided_at.is_not(None))
+        .order_by(_PROPOSAL.c.created_at.desc())
+        .limit(record.MAX_ROWS)
+    )
+    with session.connection().execute(found, execution_options={"yield_per": _PAGE_ROWS}) as rows:
+        yield from rows
+
+
+def _read_kept(session: Session, since: datetime) -> dict[tuple[str, str, datetime], Any]:
+    rows = session.connection().execute(select(_READ).where(_READ.c.at >= since).limit(record.MAX_ROWS))
+    return {(row.proposal_id, row.account, row.at): row for row in rows}
+
+
+def _read_opened(
+    session: Session, since: datetime, persons: Mapping[str, str]
+) -> dict[tuple[str, str, int], dict[str, datetime]]:
+    """Return when each person first opened the parts of a card, by card, person and rounds."""
+    found: dict[tuple[str, str, int], dict[str, datetime]] = {}
+    rows = session.connection().execute(select(_OPENED).where(_OPENED.c.at >= since).limit(record.MAX_ROWS))
+    for row in rows:
+        parts = found.setdefault((row.card_id, persons.get(row.account, row.account), row.rounds), {})
+        parts[row.part] = min(row.at, parts.get(row.part, row.at))
+    return found
+
+
+def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
+    """Return the signs of several people as one: sums, and the largest of runs and hours."""
+    total = PersonSigns()
+    for signs in several:
+        total.decided += signs.decided
+        total.approved += signs.approved
+        total.outside_hours += signs.outside_hours
+        total.days += signs.days
+        total.longest_run = max(total.longest_run, signs.longest_run)
+        total.busiest_hour = max(total.busiest_hour, signs.busiest_hour)
+    return total
+
+
+def format_signs(signs: Signs, now: datetime) -> str:
+    """Render the signs as text for a chat."""
+    heading = f"**How people decided in the last {format_span(now - signs.since)}**"
+    if not signs.everyone:
+        heading = f"**How you decided in the last {format_span(now - signs.since)}**"
+    lines = [heading]
+    if signs.total is not None:
+        lines.append(f"- Everyone: {signs.total.words}")
+    shown = signs.people[:_MAX_LINES]
+    lines += [f"- {'You' if not signs.is_by_name else each.name}: {each.signs.words}" for each in shown]
+    if len(signs.people) > len(shown):
+        lines.append(f"…and {len(signs.people) - len(shown)} more")
+    if len(lines) == 1:
+        return f"{heading}: nothing was decided."
+    lines.append(SIGNS_TEXT)
+    if not signs.is_timed:
+        lines.append(UNNAMED_TEXT)
+    return "\n".join(lines)

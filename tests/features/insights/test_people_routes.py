@@ -1,0 +1,65 @@
+"""The signs of how people decide over HTTP: whose, and what the console says was opened."""
+
+from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
+from tests.web.scripted import ask, say
+
+SETTINGS = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "NOD_APPROVERS": ("http:ben",)}
+PEOPLE = SETTINGS | {"NOD_INSIGHTS": "people"}
+
+
+async def decide(nod: Served, token: str, *, kept: bool = True) -> None:
+    """Ana asks, and this person opens the card and approves."""
+    nod.model.answer(ask(("keep", {"text": "milk"})), say("Done."))
+    async with nod.caller(ANA) as ana, nod.caller(token) as person:
+        [proposal] = await nod.proposed(client=ana)
+        answer = await person.post("/api/insights/opened", json={"proposal": proposal["id"], "part": "all"})
+        assert (answer.status_code, answer.json()["kept"]) == (200, kept), answer.text
+        assert (await nod.press(proposal, "approve", person)).status_code == 200
+    await nod.idle()
+
+
+async def find_signs(nod: Served, token: str) -> Json:
+    async with nod.caller(token) as person:
+        answer = await person.get("/api/insights/people")
+    found: Json = answer.json()
+    return found | {"status": answer.status_code}
+
+
+async def test_admins_see_everyone_by_name_and_others_themselves(serve: Serve):
+    async with serve(**PEOPLE) as nod:
+        await decide(nod, ANA)
+        await decide(nod, CHIEF)
+        found = await find_signs(nod, CHIEF)
+        assert (found["everyone"], found["timed"], found["total"]) == (True, True, None)
+        assert [each["name"] for each in found["people"]] == ["ana", "chief"]
+        signs = found["people"][0]["signs"]
+        assert (signs["decided"], signs["timed"], signs["faster"], signs["viewed"]) == (1, 1, 1, 1)
+        own = await find_signs(nod, ANA)
+        assert ([each["name"] for each in own["people"]], own["everyone"]) == (["ana"], False)
+        assert (await find_signs(nod, BEN))["people"] == []
+
+
+async def test_by_default_no_one_is_named_and_nothing_is_timed(serve: Serve):
+    async with serve(**SETTINGS) as nod:
+        await decide(nod, ANA, kept=False)
+        found = await find_signs(nod, CHIEF)
+        assert (found["total"], found["people"], found["timed"]) == (None, [], False)
+        [own] = (await find_signs(nod, ANA))["people"]
+        assert (own["signs"]["decided"], own["signs"]["timed"], own["signs"]["viewed"]) == (1, 0, 0)
+
+
+async def test_turned_off_there_is_nothing(serve: Serve):
+    async with serve(**SETTINGS, NOD_INSIGHTS="false") as nod:
+        assert (await find_signs(nod, CHIEF))["status"] == 404
+
+
+async def test_no_one_opens_a_card_that_they_may_not_see(serve: Serve):
+    async with serve(**PEOPLE) as nod:
+        nod.model.answer(ask(("keep", {"text": "milk"})), say("Done."))
+        async with nod.caller(ANA) as ana, nod.caller("dee-0123456789abcdef") as dee:
+            [proposal] = await nod.proposed(client=ana)
+            for ident in (proposal["id"], "no-such-id"):
+                answer = await dee.post("/api/insights/opened", json={"proposal": ident, "part": "all"})
+                assert answer.status_code == 404
+            answer = await ana.post("/api/insights/opened", json={"proposal": proposal["id"], "part": "ads"})
+            assert answer.status_code == 422
