@@ -134,7 +134,7 @@ def _matches(database: Database, seconds: float) -> float:
         calls = [proposal(number, at) for number in range(_COUNT - _TOOLS, _COUNT)]
 
         def use(turn: int) -> None:
-            assert grants.use(session, policies, calls[turn % _TOOLS], Likeness(), at).grant_id
+            assert grants.approve_by_grant(session, policies, calls[turn % _TOOLS], Likeness(), at).grant_id
 
         return _rate(use, seconds)
 

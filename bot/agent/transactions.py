@@ -103,7 +103,7 @@ def commit_answer(
     opened = []
     for proposal, like in proposed:
         placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
-        opened.append(grants.use(session, policies, placed, like, now))
+        opened.append(grants.approve_by_grant(session, policies, placed, like, now))
     inserted = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)

@@ -218,7 +218,7 @@ def open_request(
     if line is None:
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
-    proposal = grants.use(session, policies, placed, like, now)
+    proposal = grants.approve_by_grant(session, policies, placed, like, now)
     through = f" through {request.agent}" if request.agent else ""
     by = By.nod(Act.PROPOSE, f"asked for by {request.actor}{through}")
     (proposal,) = transitions.insert_all(session, [proposal], by)

@@ -180,7 +180,7 @@ class Gate:
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
-        covered = partial(grants.reach, like=judged.like, now=self.clock())
+        covered = partial(grants.would_approve, like=judged.like, now=self.clock())
         if await self.database.read(covered, self.policies, proposal):
             return judged
         preview, trial = await self.trials.attempt(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,73 +42,78 @@ _FOR_CALL = select(_GRANT).where(
         _GRANT.c.rung == literal_column(f"'{GrantScope.TOOL}'"),
         (_GRANT.c.rung == literal_column(f"'{GrantScope.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
         (_GRANT.c.rung == literal_column(f"'{GrantScope.KEY}'")) & (_GRANT.c.match == bindparam("key")),
-        _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # compared by `Scope.covers` alone
+        _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # only `Scope.covers` compares these
     ),
 )
-_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
-_USE = (
+# an approved plan allows each of its calls once
+_HAS_USE_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
+_COUNT_USE = (
     update(_GRANT)
-    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None), _LEFT)
+    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None), _HAS_USE_LEFT)
     .values(uses=_GRANT.c.uses + 1)
 )
 
 
-def give(
-    session: Session,
-    proposal: Proposal,
-    actor: Actor,
-    person: Person,
-    scope: Scope,
-    words: str,
-    lasting: GrantDuration,
-    reach: GrantAudience,
-    now: datetime,
+@dataclass(frozen=True, slots=True)
+class GrantTerms:
+    """The terms on which calls are allowed: which calls, also in words, whose and where, and for how long."""
+
+    scope: Scope
+    words: str
+    audience: GrantAudience
+    duration: GrantDuration
+
+
+def give_grant(
+    session: Session, proposal: Proposal, actor: Actor, person: Person, terms: GrantTerms, now: datetime
 ) -> Grant:
     """Store a grant born from the decision on a proposal, given by a person through an account.
 
-    A grant from a plan holds only while that plan does, for the person the teammate then works for. One for a
-    single call of it lets that run once.
+    A grant from a plan holds only while the plan is approved, for the person the teammate then works for. If
+    its scope is EXACT, it allows one run.
     """
-    plan = proposal.kind.has_steps
-    asked = conversations.get_conversation(session, proposal.conversation_id)
-    origin = asked.origin if asked else None
+    is_of_plan = proposal.kind.has_steps
+    scope, audience = terms.scope, terms.audience
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    origin = conversation.origin if conversation else None
     if proposal.agent:  # it covers what that agent asks for, and nothing else
-        origin, reach = Address(AGENTS, proposal.agent), GrantAudience.HERE
+        origin, audience = Address(AGENTS, proposal.agent), GrantAudience.HERE
     chat = chat_of(origin)
-    where = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(reach)
-    alone = asked is not None and asked.private
-    here = "one private conversation" if alone else f"one conversation in {chat}"
+    place = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(audience)
     if proposal.agent:
         whose = describe_agent(proposal.agent, proposal.requester)
     else:
-        whose = reach.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
+        is_private = conversation is not None and conversation.private
+        here = "one private conversation" if is_private else f"one conversation in {chat}"
+        whose = audience.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
+    is_for_any_requester = audience.wide or (is_of_plan and proposal.teammate)
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
         rung=scope.rung,
         match=scope.match,
-        words=words if plan else f"{words}, for {whose}",
+        words=terms.words if is_of_plan else f"{terms.words}, for {whose}",
         person_id=person.id,
         person_name=person.name or person.id,
         conversation_id=proposal.conversation_id,
-        only_there=lasting is GrantDuration.CONVERSATION and not proposal.agent,
-        requester=None if (plan and proposal.teammate) or reach.wide else str(proposal.requester),
-        place=None if plan or where is None else str(where),
+        only_there=terms.duration is GrantDuration.CONVERSATION and not proposal.agent,
+        requester=None if is_for_any_requester else str(proposal.requester),
+        place=None if is_of_plan or place is None else str(place),
         schedule=proposal.schedule,
         connection=proposal.connection.key if proposal.connection else None,
         proposal_id=proposal.id,
-        plan_digest=proposal.digest if plan else None,
+        plan_digest=proposal.digest if is_of_plan else None,
         created_at=now,
-        expires_at=now + lasting.span if lasting.span else None,
+        expires_at=now + terms.duration.span if terms.duration.span else None,
     )
     session.add(row)
     session.flush()
     by, after = By.press(Act.GIVE, actor, person), admin_changes.grant_state(row)
     admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
-    return _grant(row)
+    return _read_grant(row)
 
 
-def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
+def find_hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
     """Return why no grant can be given for calls like this, in words; None when one can."""
     if proposal.kind.always_asks:
         return f"Each {proposal.kind} is decided on its own."
@@ -130,15 +135,15 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     return None
 
 
-def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
+def is_grantable(session: Session, policies: Policies, proposal: Proposal) -> bool:
     """Tell if a grant can be given from the card of this proposal.
 
     Only open proposals are checked against the rules.
     """
-    return proposal.state is State.PROPOSED and hindrance(session, policies, proposal) is None
+    return proposal.state is State.PROPOSED and find_hindrance(session, policies, proposal) is None
 
 
-def reaches(
+def list_audiences(
     session: Session, policies: Policies, proposal: Proposal, person: Person
 ) -> tuple[GrantAudience, ...]:
     """Return the audiences for which this person may give a grant, narrowest first."""
@@ -146,32 +151,40 @@ def reaches(
         return (GrantAudience.SCHEDULE,)
     if proposal.agent:
         return (GrantAudience.HERE,)
-    found = [GrantAudience.HERE, GrantAudience.REQUESTER]
+    audiences = [GrantAudience.HERE, GrantAudience.REQUESTER]
     if Role.ADMIN in policies.load(session).roles_for(person, proposal):
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        found += [] if conversation is None or conversation.private else [GrantAudience.CHAT]
-        found += [GrantAudience.EVERYONE]
-    return tuple(found)
+        if conversation is not None and not conversation.private:
+            audiences.append(GrantAudience.CHAT)
+        audiences.append(GrantAudience.EVERYONE)
+    return tuple(audiences)
 
 
-def use(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> Proposal:
-    """Return a proposal ready to be stored: approved by the narrowest grant that covers it, or as it is."""
-    for grant in _usable(session, policies, proposal, like, now):
-        if not count_changed(session.connection().execute(_USE, {"grant_id": grant.id})):
+def approve_by_grant(
+    session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
+) -> Proposal:
+    """Return a proposal approved by the narrowest grant that covers it, or as it is without one.
+
+    Counts the use of the grant. The proposal is not stored here.
+    """
+    for grant in _list_usable(session, policies, proposal, like, now):
+        if not count_changed(session.connection().execute(_COUNT_USE, {"grant_id": grant.id})):
             continue  # it was revoked a moment ago
-        alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
-        whose = "your" if alone else f"{grant.person_name}'s"
+        is_of_operator = grant.person_id == str(LOCAL)  # a person at the machine is called "you"
+        whose = "your" if is_of_operator else f"{grant.person_name}'s"
         by = f"{whose} grant {grant.label}"
         return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
     return proposal
 
 
-def reach(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> bool:
-    """Return whether `use` would approve it now."""
-    return next(_usable(session, policies, proposal, like, now), None) is not None
+def would_approve(
+    session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
+) -> bool:
+    """Return whether `approve_by_grant` would approve it now."""
+    return next(_list_usable(session, policies, proposal, like, now), None) is not None
 
 
-def _usable(
+def _list_usable(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Iterator[Grant]:
     """Yield the live grants that let a call run, narrowest first.
@@ -180,23 +193,25 @@ def _usable(
     """
     if proposal.state is not State.PROPOSED:
         return
-    found = _covering(session, proposal, like, now)
-    if not found or hindrance(session, policies, proposal):
+    covering = _list_covering(session, proposal, like, now)
+    if not covering or find_hindrance(session, policies, proposal):
         return
     policy = policies.load(session)
-    singled = _is_singled_out(policy.book, proposal)
+    needs_same_rule = _has_rule_with_limits(policy.book, proposal)
     requester = people.person_of(session, proposal.requester)
-    place = conversations.place_of(session, proposal.conversation_id).address
-    for grant in found:
-        if not grant.reaches(requester.accounts, place) or (requester.outside and grant.requester is None):
-            continue  # what is for everyone is for everyone of the team
+    address = conversations.place_of(session, proposal.conversation_id).address
+    for grant in covering:
+        if not grant.is_for(requester.accounts, address):
+            continue
+        if requester.outside and grant.requester is None:
+            continue  # a grant for everyone does not cover people of other companies
         if proposal.agent and not _is_of_agent(session, grant, proposal.agent):
-            continue  # what was given to a person, or to another agent, is not this one's
+            continue  # a grant for a person or for another agent does not cover this one
         if grant.schedule != proposal.schedule:
-            continue  # what comes by itself runs under what was given for it, and nothing else does
+            continue  # a schedule's runs need a grant for that schedule, which covers nothing else
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
             continue
-        if singled and not _born_under(session, grant, proposal.rule):
+        if needs_same_rule and not _was_given_under(session, grant, proposal.rule):
             continue
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
@@ -206,31 +221,31 @@ def _usable(
             yield grant
 
 
-def _is_singled_out(book: Rulebook, proposal: Proposal) -> bool:
-    """Tell if a rule with limits asks for this call. Such a rule outranks the grants that cover it."""
+def _has_rule_with_limits(book: Rulebook, proposal: Proposal) -> bool:
+    """Tell if a rule with limits asks for this call. It outranks grants given under another rule."""
     return any(rule.limits and rule.words == proposal.rule for rule in book.list_about(Subject.POLICY))
 
 
-def _born_under(session: Session, grant: Grant, rule: str) -> bool:
+def _was_given_under(session: Session, grant: Grant, rule: str) -> bool:
     """Tell if a grant was given for a call that the same rule asked about."""
-    born = proposals.get(session, grant.proposal_id)
-    return born is not None and born.rule == rule
+    origin = proposals.get(session, grant.proposal_id)
+    return origin is not None and origin.rule == rule
 
 
 def _is_of_agent(session: Session, grant: Grant, agent: str) -> bool:
     """Tell if a grant was given on the card of this agent."""
-    born = proposals.get(session, grant.proposal_id)
-    return born is not None and born.agent == agent
+    origin = proposals.get(session, grant.proposal_id)
+    return origin is not None and origin.agent == agent
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
     """Tell if the plan behind a grant is still approved. It never allows a destructive call."""
     plan = proposals.get(session, grant.proposal_id)
-    stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
-    return stands and proposal.risk.level is not Level.DESTRUCTIVE
+    is_approved = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
+    return is_approved and proposal.risk.level is not Level.DESTRUCTIVE
 
 
-def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
+def _list_covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
     """Return the live grants that cover a call, narrowest first."""
     call = {
         "now": now,
@@ -242,105 +257,125 @@ def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetim
         "key": None if like.key is None else canonical(like.key),
     }
     rows = session.connection().execute(_FOR_CALL, call)
-    lost = proposal.risk.level is Level.DESTRUCTIVE  # which no grant reaches by how it begins
-    each = (_grant(row) for row in rows if not (lost and row.rung == GrantScope.PREFIX))
-    covering = [
-        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, like)
-    ]
-    return sorted(covering, key=lambda g: (list(GrantScope).index(g.scope.rung), g.id))
+    is_destructive = proposal.risk.level is Level.DESTRUCTIVE
+    covering = []
+    for row in rows:
+        if is_destructive and row.rung == GrantScope.PREFIX:
+            continue  # how a call begins never allows what can't be undone
+        grant = _read_grant(row)
+        if grant.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, like):
+            covering.append(grant)
+    narrowest_first = list(GrantScope)
+    return sorted(covering, key=lambda grant: (narrowest_first.index(grant.scope.rung), grant.id))
 
 
-def live(session: Session, now: datetime) -> list[Grant]:
+def list_live_grants(session: Session, now: datetime) -> list[Grant]:
     """Return all live grants, oldest first."""
-    return [
-        _grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))
-    ]
+    rows = session.exec(select(GrantRow).where(_is_live(now)).order_by(col(GrantRow.id)))
+    return [_read_grant(row) for row in rows]
 
 
 def list_givers(session: Session, now: datetime) -> list[str]:
     """Return the ids of the Persons who gave live grants."""
-    return list(session.exec(select(GrantRow.person_id).where(_live(now)).distinct()))
+    return list(session.exec(select(GrantRow.person_id).where(_is_live(now)).distinct()))
 
 
 def revoke_grants(
     session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE
 ) -> int:
-    """End one grant, or all (None); returns how many ended."""
+    """End one grant, or all of them for None; returns how many ended."""
     if grant_id is None:
-        which = _live(now)
+        condition = _is_live(now)
     else:
-        which = _live(now) & (col(GrantRow.id) == grant_id)
-    return _end(session, which, people.by(session, why, by), now)
+        condition = _is_live(now) & (col(GrantRow.id) == grant_id)
+    return _end(session, condition, people.by(session, why, by), now)
 
 
-def end_tightened(
+def end_tightened_grants(
     session: Session, before: Policy, after: Policy, rule: Rule, by: Actor, now: datetime
 ) -> list[Grant]:
-    """End the grants whose calls a changed rule judges more strictly than before; gives those that ended."""
+    """End the grants whose calls a changed rule judges more strictly than before, and return them."""
     ended = []
-    who = rule.limits.who if rule.limits else ""
-    if who:
-        theirs = people.person_of(session, Actor.parse(who)).accounts
-    else:
-        theirs = frozenset[str]()
-    for grant in live(session, now):
-        born = proposals.get(session, grant.proposal_id)
-        if born is None or not rule.concerns(grant.scope.tool_name):
-            continue
-        if theirs and grant.requester and grant.requester not in theirs:
-            continue  # the rule is about what someone else asks for
-        there = grant.place
-        if grant.conversation_id:
-            there = conversations.place_of(session, born.conversation_id).address
-        # of a grant that reaches wider than the rule, what matters is the rule's own place
-        wider = there is None or covers(there, rule.scope)
-        if not wider and not covers(rule.scope, there or ""):
-            continue
-        place = Place(rule.scope if wider else there or "", private=False)
-        call = CallFacts(grant.scope.tool_name, born.risk, place, Person(""), now)
-        if after.is_stricter_than(before, call):
+    requesters = _list_accounts_of_rule(session, rule)
+    for grant in list_live_grants(session, now):
+        call = _make_common_call(session, grant, rule, requesters, now)
+        if call is not None and after.is_stricter_than(before, call):
             revoke_grants(session, grant.id, by, now, Act.END_WITH_RULES)
             ended.append(grant)
     return ended
 
 
-def end_of_person(session: Session, person_id: str, by: By, now: datetime) -> int:
-    """End what a Person allowed, where it is no longer clear who that is; returns how many ended."""
-    return _end(session, _live(now) & (col(GrantRow.person_id) == person_id), by, now)
+def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
+    """Return the accounts of the Person whose calls a rule is about; empty for a rule about everyone's."""
+    if rule.limits and rule.limits.who:
+        return people.person_of(session, Actor.parse(rule.limits.who)).accounts
+    return frozenset()
+
+
+def _make_common_call(
+    session: Session, grant: Grant, rule: Rule, requesters: frozenset[str], now: datetime
+) -> CallFacts | None:
+    """Return a call that is within a grant and that a rule is about; None if no call is both."""
+    origin = proposals.get(session, grant.proposal_id)
+    if origin is None or not rule.concerns(grant.scope.tool_name):
+        return None
+    if requesters and grant.requester and grant.requester not in requesters:
+        return None  # the rule is about what someone else asks for
+    place = grant.place
+    if grant.conversation_id:
+        place = conversations.place_of(session, origin.conversation_id).address
+    common_place = _find_smaller_place(place, rule.scope)
+    if common_place is None:
+        return None
+    return CallFacts(grant.scope.tool_name, origin.risk, Place(common_place, private=False), Person(""), now)
+
+
+def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
+    """Return which of two places is within the other; None if neither is. A grant without one is for all."""
+    if grant_place is None or covers(grant_place, rule_place):
+        return rule_place
+    if covers(rule_place, grant_place):
+        return grant_place
+    return None
+
+
+def end_given_by(session: Session, person_id: str, by: By, now: datetime) -> int:
+    """End the grants that a Person gave; returns how many ended."""
+    return _end(session, _is_live(now) & (col(GrantRow.person_id) == person_id), by, now)
 
 
 def end_with_conversation(session: Session, conversation_id: str, by: By, now: datetime) -> int:
     """End the grants for a conversation that has ended."""
-    there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
-    return _end(session, _live(now) & there, by, now)
+    is_of_it = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
+    return _end(session, _is_live(now) & is_of_it, by, now)
 
 
 def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
     """End the grants for a schedule's runs."""
-    return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
 def end_with_raise(session: Session, proposal_id: str, by: By, now: datetime) -> int:
     """End the grants that were given on a card which needs one more approval since: one vote gave them."""
-    return _end(session, _live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
 
 
 def end_with_agent(session: Session, agent: str, by: By, now: datetime) -> int:
     """End the grants for an agent whose token has ended."""
-    return _end(session, _live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)
+    return _end(session, _is_live(now) & (col(GrantRow.place) == str(Address(AGENTS, agent))), by, now)
 
 
 def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:
     """End the grants of a conversation's earlier plan."""
-    there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
-    return _end(session, _live(now) & there, by, now)
+    is_of_plan = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
+    return _end(session, _is_live(now) & is_of_plan, by, now)
 
 
 def move_to_chat(session: Session, old: Address, new: Address, by: By, now: datetime) -> None:
     """Have the live grants for a chat, or for what is in it, count at its new address."""
     place = col(GrantRow.place)
-    there = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
-    for row in session.exec(select(GrantRow).where(_live(now), there).order_by(col(GrantRow.id))):
+    is_within = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
+    for row in session.exec(select(GrantRow).where(_is_live(now), is_within).order_by(col(GrantRow.id))):
         before = admin_changes.grant_state(row)
         row.place = f"{new}{str(row.place).removeprefix(str(old))}"
         session.add(row)
@@ -350,21 +385,20 @@ def move_to_chat(session: Session, old: Address, new: Address, by: By, now: date
 
 
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
-    """End grants by how a tool's calls begin whose words don't have the form of today; returns how many.
+    """End a tool's PREFIX grants that an earlier release stored in another form; returns how many.
 
-    An update that takes a narrower view of what is alike keeps none of a wider one. Without this they would
-    let nothing run, and still be listed.
+    ``form`` is the first word that this release stores in `match`. Such a grant covers no call any longer,
+    but would still be listed.
     """
-    others = _live(now) & (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
-    outgrown = [
-        row.id for row in session.exec(select(GrantRow).where(others)) if json.loads(row.match)[:1] != [form]
-    ]
+    is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
+    rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
+    outgrown = [row.id for row in rows if json.loads(row.match)[:1] != [form]]
     return _end(session, col(GrantRow.id).in_(outgrown), By.nod(Act.END_WITH_UPDATE), now)
 
 
-def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
+def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
     """End grants and record who did; rows are locked, so that two who do it together record it once."""
-    ended = session.exec(select(GrantRow).where(which).order_by(col(GrantRow.id)).with_for_update()).all()
+    ended = session.exec(select(GrantRow).where(condition).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
         before = admin_changes.grant_state(row)
         row.revoked_at, row.revoked_by = now, by.actor
@@ -373,12 +407,12 @@ def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) ->
     return len(ended)
 
 
-def _live(now: datetime) -> ColumnElement[bool]:
+def _is_live(now: datetime) -> ColumnElement[bool]:
     unexpired = or_(col(GrantRow.expires_at).is_(None), col(GrantRow.expires_at) > now)
     return col(GrantRow.revoked_at).is_(None) & unexpired
 
 
-def _grant(row: Any) -> Grant:
+def _read_grant(row: Any) -> Grant:
     return value_of(
         Grant,
         row,

@@ -186,7 +186,7 @@ class Presses:
             p = self._grantable(session, proposal_id, actor, address)
             if p is None:
                 return []
-            found = grants.reaches(session, self.gate.policies, p, people.person_of(session, actor))
+            found = grants.list_audiences(session, self.gate.policies, p, people.person_of(session, actor))
             requester, schedule = p.requester.label, p.schedule or ""
             return [(audience, audience.words(requester, schedule=schedule)) for audience in found]
 
@@ -196,7 +196,7 @@ class Presses:
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
     ) -> Proposal | None:
         proposal = self._open(session, proposal_id, actor, Verb.SIMILAR, address)
-        if proposal and grants.possible(session, self.gate.policies, proposal):
+        if proposal and grants.is_grantable(session, self.gate.policies, proposal):
             return proposal
         return None
 

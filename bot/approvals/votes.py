@@ -9,6 +9,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import grants, ownership, rights
+from bot.approvals.grants import GrantTerms
 from bot.approvals.pressing import Contents, Decided, PressContext, accept, refuse
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
@@ -155,7 +156,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         audience = GrantAudience.SCHEDULE  # the narrowest there is for it
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    why = grants.hindrance(session, context.policies, p) or _find_other_owner(p, context)
+    why = grants.find_hindrance(session, context.policies, p) or _find_other_owner(p, context)
     if why:
         return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
@@ -163,7 +164,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return refuse(Answer.INVALID, p, text)
     whose = audience.words(p.requester.label, schedule=p.schedule or "")
-    if audience not in grants.reaches(session, context.policies, p, context.person):
+    if audience not in grants.list_audiences(session, context.policies, p, context.person):
         return refuse(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         text = "This reaches beyond this conversation, so it can't end with it. Choose a time, such as 1h."
@@ -173,7 +174,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         return voted
     [(scope, words)] = context.prepared.scopes
     actor, person = context.press.actor, context.person
-    grant = grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
+    terms = GrantTerms(scope, words, audience, duration)
+    grant = grants.give_grant(session, p, actor, person, terms, context.now)
     if in_conversation:
         until = "until this conversation ends"
     else:
@@ -221,8 +223,8 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
-    actor, person, duration = context.press.actor, context.person, GrantDuration.CONVERSATION
-    grants.give(session, p, actor, person, scope, words, duration, GrantAudience.HERE, context.now)
+    terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
+    grants.give_grant(session, p, context.press.actor, context.person, terms, context.now)
 
 
 def revise(session: Session, context: PressContext, p: Proposal) -> Decided:

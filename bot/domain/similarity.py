@@ -149,7 +149,7 @@ class Grant:
     def label(self) -> str:
         return f"G-{self.id}"
 
-    def reaches(self, accounts: frozenset[str], place: str) -> bool:
+    def is_for(self, accounts: frozenset[str], place: str) -> bool:
         """Return whether it is for a Person with these accounts, asking at this address."""
         theirs = self.requester is None or self.requester in accounts
         return theirs and (self.place is None or covers(self.place, place))

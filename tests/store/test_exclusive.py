@@ -8,6 +8,7 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.approvals import grants, lifecycle
+from bot.approvals.grants import GrantTerms
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
@@ -86,23 +87,18 @@ def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
     [declined] = apart.propose()
     apart.decide(declined, Verb.DECLINE)
     ana = apart.database.read_now(people.person_of, ANA)
-    given = (
-        ANA,
-        ana,
-        Scope("paint", "1", GrantScope.TOOL, ""),
-        "paint",
-        GrantDuration.HOUR,
-        GrantAudience.HERE,
-        apart.clock(),
-    )
-    apart.database.write_now(grants.give, declined, *given)
+    scope = Scope("paint", "1", GrantScope.TOOL, "")
+    terms = GrantTerms(scope, "paint", GrantAudience.HERE, GrantDuration.HOUR)
+    apart.database.write_now(grants.give_grant, declined, ANA, ana, terms, apart.clock())
     [p] = apart.propose()
 
     def use() -> Proposal:
-        used: list[Proposal] = []
-        apart.database.write_now(lambda s: used.append(grants.use(s, POLICIES, p, Likeness(), apart.clock())))
-        judged.extend(used)
-        return used[0]
+        def approve(session: Session) -> Proposal:
+            return grants.approve_by_grant(session, POLICIES, p, Likeness(), apart.clock())
+
+        used = apart.database.write_now(approve)
+        judged.append(used)
+        return used
 
     judged: list[Proposal] = []
     assert waits(apart, lambda s: grants.revoke_grants(s, None, ADA, apart.clock()), use)

@@ -82,7 +82,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking 
     if not rest:
         return None
     who = people.by(session, Act.UNLINK, by)
-    ended = grants.end_of_person(session, left.id, who, now)
+    ended = grants.end_given_by(session, left.id, who, now)
     stays = left.id if left.id != account else rest[0]
     alone = {account, *(rest if len(rest) == 1 else ())}
     session.execute(delete(AccountRow).where(col(AccountRow.actor).in_(alone)))

@@ -129,7 +129,7 @@ def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, 
     parted = part(session, str(account), _NOD, now)
     if parted is not None:
         return ended, parted.jobs
-    grants.end_of_person(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
+    grants.end_given_by(session, str(account), By.nod(Act.END_WITH_ACCOUNT), now)
     return ended, changes.tell_features(session, account, now).jobs
 
 

@@ -538,7 +538,7 @@ class RuleCommands:
         if text:
             raise CommandError("That is not an account, a tool, an ID, a grant or an age.")
         now = self._clock()
-        found = await self._database.read(grants.live, now)
+        found = await self._database.read(grants.list_live_grants, now)
         lines = [
             f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; "
             + (
@@ -699,7 +699,7 @@ def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, 
     # not loaded: this transaction may still be undone, and the version with it
     there = rules.in_force(session, before.book.zone)
     book = replace(before.book, rules=tuple(each.rule for each in there))
-    ended = grants.end_tightened(session, before, before.with_book(book), rule, command.actor, now)
+    ended = grants.end_tightened_grants(session, before, before.with_book(book), rule, command.actor, now)
     if ended:
         return f" Grants ended with it: {', '.join(grant.label for grant in ended)}."
     return ""

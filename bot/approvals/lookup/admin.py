@@ -223,7 +223,7 @@ class AdminLookup:
 
     def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
         """Return the live grants that a Person gave, or all for None."""
-        found = grants.live(session, self._clock())
+        found = grants.list_live_grants(session, self._clock())
         theirs = {giver.id, *giver.accounts} if giver else None
         return [
             GrantInWords(each, people.put_names_in(session, redact_text(each.words)))

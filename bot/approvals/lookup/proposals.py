@@ -320,7 +320,7 @@ def cards_of(
             p,
             schemas[p.id],
             () if p.batch else groups.get(p.id, ()),
-            grantable=grants.possible(session, policies, p),
+            grantable=grants.is_grantable(session, policies, p),
             paused=paused,
             declined=declined.get(p.id),
             names=named,

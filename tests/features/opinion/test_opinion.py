@@ -286,8 +286,8 @@ async def test_a_grant_that_was_given_on_a_card_ends_where_the_card_is_raised(ma
         Verb.SIMILAR, proposal, rung=GrantScope.TOOL, lasting=GrantDuration.DAY, reach=GrantAudience.HERE
     )
     assert given.answer is Answer.ACCEPTED, given.text
-    assert len(await nod.database.read(grants.live, nod.clock())) == 1
+    assert len(await nod.database.read(grants.list_live_grants, nod.clock())) == 1
     await nod.tick()
     assert (await nod.now(proposal)).state is State.PROPOSED
-    assert await nod.database.read(grants.live, nod.clock()) == []
+    assert await nod.database.read(grants.list_live_grants, nod.clock()) == []
     assert nod.database.read_now(verification.faults) == []

@@ -24,6 +24,7 @@ from sqlmodel import Session, col, select
 
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import linking
+from bot.approvals.grants import GrantTerms
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -140,10 +141,9 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     rows.propose(deciders=replace(p.deciders, people=("chat:ben",)))
     ana = database.read_now(people.person_of, ANA)
     scope = Scope("paint", "1", GrantScope.TOOL, "")
-    for lasting in (GrantDuration.HOUR, GrantDuration.CONVERSATION):
-        database.write_now(
-            grants.give, declined, ANA, ana, scope, "paint", lasting, GrantAudience.HERE, clock()
-        )
+    for duration in (GrantDuration.HOUR, GrantDuration.CONVERSATION):
+        terms = GrantTerms(scope, "paint", GrantAudience.HERE, duration)
+        database.write_now(grants.give_grant, declined, ANA, ana, terms, clock())
     database.write_now(grants.revoke_grants, 1, ADA, clock())
     for value in ("always", "never"):
         rule = Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode(value))
