@@ -78,13 +78,13 @@ class Condition:
             return None
         if of_several and self.lacking(schema):
             call = GivenArguments(arguments, schema, frozenset())
-            if any(comparison.is_near(call) for comparison in self._comparisons):
+            if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
             return False
         if self.misfit(schema):
             return None
-        named = frozenset(field.path[0] for field in self.fields)
-        return self.root.holds(GivenArguments(arguments, schema, named, identity))
+        condition_fields = frozenset(field.path[0] for field in self.fields)
+        return self.root.holds(GivenArguments(arguments, schema, condition_fields, identity))
 
     def lacking(self, schema: Mapping[str, Any]) -> str | None:
         """Return the first field that a tool with this JSON schema lacks; None where it has all."""
@@ -98,6 +98,6 @@ class Condition:
         if self.root is None:
             return "this release can't read it"
         for comparison in self._comparisons:
-            if misfit := comparison.misfit(schema):
+            if misfit := comparison.describe_misfit(schema):
                 return misfit
         return None

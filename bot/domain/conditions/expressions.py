@@ -1,11 +1,16 @@
-"""Expressions of a condition, and how each judges a call: True, False, or None where it can't be told."""
+"""Expressions of a condition, and how each judges a call: True, False, or None where it can't be told.
+
+None is doubt, as in SQL: `Not` keeps it, and `Several` answers None unless another part decides. A rule in
+doubt counts where it makes the call stricter. So False has to be certain: where the thing that a condition
+names may stand in another argument of the call, the answer is None.
+"""
 
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bot.domain import spellings
 from bot.domain.conditions import schemas
@@ -22,14 +27,18 @@ ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_END_OF_MOVE = re.compile(r"(to|into|from|target|new|old)([_A-Z].*)?$")  # names of fields that hold one
+# names of fields that often hold a path, such as the two ends of a move
+_FIELD_LIKE_PATH = re.compile(r"(to|into|from|target|new|old)([_A-Z].*)?$")
 _NOT_IN_HOST = re.compile(r"[\s\\\x00-\x1f]")
 _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPath:
-    """A place in the arguments, or the host of the address that stands there."""
+    """The path to a value in the arguments; with ``host`` to the host in the address that stands there.
+
+    Each step is the name of a field, or the index of an item in a list.
+    """
 
     path: tuple[str, ...]
     host: bool = False
@@ -39,8 +48,8 @@ class ArgumentPath:
         return ".".join(self.path)
 
     @property
-    def last_name(self) -> str:
-        """The last step that names a field rather than an item's place; empty if no step does."""
+    def last_field_name(self) -> str:
+        """The last step that is the name of a field, not an index; empty if there is none."""
         names = [step for step in self.path if not step.isdecimal()]
         return names[-1] if names else ""
 
@@ -65,8 +74,8 @@ class ArgumentPath:
             return _MISSING
         return value
 
-    def list_parts(self, schema: Schema) -> list[Schema]:
-        """Return what a tool's schema says of this place, one schema for each alternative."""
+    def list_schemas(self, schema: Schema) -> list[Schema]:
+        """Return the schemas that a tool's schema has for this path, one for each alternative."""
         parts = [schema]
         for step in self.path:
             parts = [schemas.find_part(part, step) for part in _list_all_alternatives(parts, schema)]
@@ -81,12 +90,20 @@ def _list_all_alternatives(parts: Sequence[Schema], root: Schema) -> list[Schema
     return [alternative for part in parts for alternative in schemas.list_alternatives(part, root)]
 
 
-def _find_referent(parts: Iterable[Schema]) -> Referent | None:
-    """Return the kind of thing that the first of these schemas declares, or None."""
+def _find_first_referent(parts: Iterable[Schema]) -> Referent | None:
+    """Return the kind of thing that the first of these schemas with such a declaration declares, or None."""
     for part in parts:
         if declared := spellings.find_declared(part):
             return declared
     return None
+
+
+class OtherPath(NamedTuple):
+    """A path in an argument that a condition does not name, with what the tool declares of it."""
+
+    field_name: str
+    text: str
+    referent: Referent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,43 +112,43 @@ class GivenArguments:
 
     arguments: Mapping[str, Any]
     schema: Schema
-    named: frozenset[str]
+    condition_fields: frozenset[str]
     identity: Identity = Identity.NOD
 
-    def other_paths(self) -> Iterator[tuple[str, str, Referent | None]]:
-        """Yield each path among the other arguments, after its field's name, with what the tool declares."""
+    def list_other_paths(self) -> Iterator[OtherPath]:
+        """Yield the texts in other arguments that are paths by their declaration or their field's name."""
         properties = self.schema.get("properties")
-        parts = properties if isinstance(properties, Mapping) else {}
-        for key in sorted((self.arguments.keys() | parts.keys()) - self.named):
-            part = parts.get(key)
-            value = self.arguments.get(key)
+        declared = properties if isinstance(properties, Mapping) else {}
+        for name in sorted((self.arguments.keys() | declared.keys()) - self.condition_fields):
+            part = declared.get(name)
+            value = self.arguments.get(name)
             referent = None
             if isinstance(part, Mapping):
-                referent = _find_referent([part, *schemas.list_alternatives(part, self.schema)])
+                referent = _find_first_referent([part, *schemas.list_alternatives(part, self.schema)])
                 value = part.get("default") if value is None else value
-            for name, text in _list_texts(value, key):
-                if (referent or spellings.guess_referent(name)) in PATHS:
-                    yield name, text, referent
+            for field_name, text in _list_texts(value, name):
+                if (referent or spellings.guess_referent(field_name)) in PATHS:
+                    yield OtherPath(field_name, text, referent)
 
-    def other_texts(self) -> Iterator[str]:
-        """Yield each text among the other arguments that may be a path, if its name does not say so."""
-        for key in sorted(self.arguments.keys() - self.named):
-            for name, text in _list_texts(self.arguments[key], key):
+    def list_possible_paths(self) -> Iterator[str]:
+        """Yield the texts in other arguments that may be paths, though nothing declares it."""
+        for name in sorted(self.arguments.keys() - self.condition_fields):
+            for field_name, text in _list_texts(self.arguments[name], name):
                 is_one_word = len(text.split()) == 1
-                if _END_OF_MOVE.match(name) or (is_one_word and spellings.is_path_like(text)):
+                if _FIELD_LIKE_PATH.match(field_name) or (is_one_word and spellings.is_path_like(text)):
                     yield text
 
 
-def _list_texts(value: object, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a value, each after the name of its field."""
+def _list_texts(value: object, field_name: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield each text in a value, after the name of its field."""
     if isinstance(value, str):
-        yield key, value
+        yield field_name, value
     elif depth < MAX_DEPTH and isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _list_texts(inner, str(name), depth + 1)
     elif depth < MAX_DEPTH and isinstance(value, list):
         for inner in value:
-            yield from _list_texts(inner, key, depth + 1)
+            yield from _list_texts(inner, field_name, depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,40 +160,68 @@ class Comparison:
     values: tuple[Value, ...]
 
     def holds(self, call: GivenArguments) -> Answer:
+        """Judge a call; None if the field is missing or its value is of a kind that can't be compared."""
         value = self.field.read(call.arguments, call.schema)
         if self.verb in ORDER:
             if schemas.kind_of(value) == NUMBER:
                 return ORDER[self.verb](value, self.values[0])
             return None
         if isinstance(value, str):
-            return self._compare_text(value, call)
+            return self._compare_field(value, call)
         if self.verb == "in":
-            return self._is_among(value)
+            return self._is_one_of_values(value)
         return None
 
-    def _compare_text(self, value: str, call: GivenArguments) -> Answer:
-        """Compare a text, and with it what else in the call may be the thing that the rule names."""
-        referent = self._find_referent(call.schema)
-        key = self.field.last_name
-        answers = {self._names(value, referent, key)}
-        others = self._list_texts_next_to_it(call)
-        if (referent or spellings.guess_referent(key)) in PATHS and not self.field.host:
-            answers |= {self._names(path, kind, name) for name, path, kind in call.other_paths()}
-            others = iter(()) if referent else call.other_texts()
-        if len(answers) > 1:
-            return None
-        answer = answers.pop()
-        if answer is False and any(self._names(other, referent, key) is not False for other in others):
-            return None  # what the rule names may be there, in another place
-        return answer
+    def _compare_field(self, text: str, call: GivenArguments) -> Answer:
+        """Compare the field's text, and answer None if other texts of the call leave a doubt.
 
-    def is_near(self, call: GivenArguments) -> bool:
-        """Tell if the value may be in another argument: the tool lacks the field but has paths elsewhere."""
-        key = self.field.path[-1]
-        if self.field.host or self.verb in ORDER or spellings.guess_referent(key) not in PATHS:
+        For a field that is a path, all other paths of the call must give the same answer. A False also needs
+        that no other text, which may be the thing that the rule names, gives True or None.
+        """
+        name = self.field.last_field_name
+        referent = self._find_declared_referent(call.schema)
+        answer = self._compare_text(text, referent, name)
+        is_path = not self.field.host and (referent or spellings.guess_referent(name)) in PATHS
+        if is_path and any(other != answer for other in self._compare_other_paths(call)):
+            return None
+        if answer is not False:
+            return answer
+        if not is_path:
+            candidates = self._list_neighbours(call)
+        elif referent is None:
+            candidates = call.list_possible_paths()
+        else:  # the tool declares its paths, and those are compared above
+            candidates = iter(())
+        if any(self._compare_text(candidate, referent, name) is not False for candidate in candidates):
+            return None
+        return False
+
+    def _compare_other_paths(self, call: GivenArguments) -> Iterator[Answer]:
+        for other in call.list_other_paths():
+            yield self._compare_text(other.text, other.referent, other.field_name)
+
+    def _list_neighbours(self, call: GivenArguments) -> Iterator[str]:
+        """Yield the other texts of a list, if the field is one of its items and a value looks like a path."""
+        *list_path, step = self.field.path
+        if not (list_path and step.isdecimal()):
+            return
+        if not any(isinstance(value, str) and spellings.is_path_like(value) for value in self.values):
+            return
+        items = ArgumentPath(tuple(list_path)).read(call.arguments, call.schema)
+        if isinstance(items, list):
+            for index, item in enumerate(items):
+                if index != int(step) and isinstance(item, str):
+                    yield item
+
+    def may_be_in_other_argument(self, call: GivenArguments) -> bool:
+        """Tell if a path of a tool that lacks the field may be what the values name."""
+        if (
+            self.field.host
+            or self.verb in ORDER
+            or spellings.guess_referent(self.field.path[-1]) not in PATHS
+        ):
             return False
-        answers = (self._names(path, kind, name) for name, path, kind in call.other_paths())
-        return any(answer is not False for answer in answers)
+        return any(answer is not False for answer in self._compare_other_paths(call))
 
     def is_lacking_in(self, schema: Schema) -> bool:
         """Tell if a tool with this schema has nothing of the field's name."""
@@ -185,21 +230,8 @@ class Comparison:
             return False
         return all(schemas.is_left_out(part, self.field.path[0]) for part in alternatives)
 
-    def _list_texts_next_to_it(self, call: GivenArguments) -> Iterator[str]:
-        """Yield the other texts of the list that the field is an item of, for values that look like paths."""
-        *list_path, place = self.field.path
-        if not (list_path and place.isdecimal()):
-            return
-        if not any(isinstance(value, str) and spellings.is_path_like(value) for value in self.values):
-            return
-        items = ArgumentPath(tuple(list_path)).read(call.arguments, call.schema)
-        if isinstance(items, list):
-            for index, item in enumerate(items):
-                if index != int(place) and isinstance(item, str):
-                    yield item
-
-    def _is_among(self, value: object) -> Answer:
-        """Return whether what is no text is one of the values."""
+    def _is_one_of_values(self, value: object) -> Answer:
+        """Compare a value that is not a text; None if one of the condition's is of another kind."""
         same_kind = [each for each in self.values if schemas.kind_of(each) == schemas.kind_of(value)]
         if value in same_kind:
             return True
@@ -207,8 +239,11 @@ class Comparison:
             return False
         return None
 
-    def _names(self, text: str, referent: Referent | None, key: str) -> Answer:
-        """Return whether a text is what one of the values names. ``key``: the name of the text's field."""
+    def _compare_text(self, text: str, referent: Referent | None, field_name: str) -> Answer:
+        """Compare a text with the values: True if one of them names it, False if none may.
+
+        ``referent`` is what the tool declares of the text, ``field_name`` the name of its field.
+        """
         is_pattern = self.verb == "matches"
         answers: list[Answer] = []
         for value in self.values:
@@ -217,25 +252,25 @@ class Comparison:
             elif self.field.host:
                 answers.append(spellings.compare_host(text, NamedText(value, is_pattern)))
             else:
-                answers.append(spellings.compare(text, NamedText(value, is_pattern), referent, key))
+                answers.append(spellings.compare(text, NamedText(value, is_pattern), referent, field_name))
         if True in answers:
             return True
         return None if None in answers else False
 
-    def _find_referent(self, schema: Schema) -> Referent | None:
+    def _find_declared_referent(self, schema: Schema) -> Referent | None:
         """Return the kind of thing that the tool declares for the field."""
-        parts = self.field.list_parts(schema)
-        return _find_referent([*parts, *_list_all_alternatives(parts, schema)])
+        parts = self.field.list_schemas(schema)
+        return _find_first_referent([*parts, *_list_all_alternatives(parts, schema)])
 
-    def misfit(self, schema: Schema) -> str | None:
-        """Return why no call with this schema can have the value, in words, or None where one can."""
+    def describe_misfit(self, schema: Schema) -> str | None:
+        """Return why no call with this schema can have one of the values, in words; None if a call can."""
         parts = [schema]
-        for place, step in enumerate(self.field.path):
+        for depth, step in enumerate(self.field.path):
             parts = _list_all_alternatives(parts, schema)
             if parts and all(schemas.is_left_out(part, step) for part in parts):
                 return self._describe_missing(step, parts)
             if parts and not any(schemas.may_have(part, step) for part in parts):
-                return self._describe_whole(place, parts)
+                return self._describe_value_without_parts(depth, parts)
             parts = [schemas.find_part(part, step) for part in parts]
         parts = _list_all_alternatives(parts, schema)
         if not parts:
@@ -248,13 +283,13 @@ class Comparison:
         suggestion = f" (did you mean {near[0]}?)" if near else ""
         return f"it has no {self.field.name}{suggestion}"
 
-    def _describe_whole(self, length: int, parts: Sequence[Schema]) -> str:
-        """Say that the field is part of what has no such parts: the first so many names of its path."""
-        name = ".".join(self.field.path[:length])
+    def _describe_value_without_parts(self, depth: int, parts: Sequence[Schema]) -> str:
+        """Describe the value after ``depth`` steps, which does not have the next step of the path."""
+        name = ".".join(self.field.path[:depth])
         kinds = sorted({kind for part in parts for kind in schemas.list_kinds(part)})
         if kinds == [schemas.LIST]:
             return f"{name} is a list. Write {name}.0 for its first item"
-        return f"{name} is {' or '.join(kinds)} and has no {self.field.path[length]}. Write {name} alone"
+        return f"{name} is {' or '.join(kinds)} and has no {self.field.path[depth]}. Write {name} alone"
 
     def _describe_other_kind(self, parts: Sequence[Schema]) -> str | None:
         kinds = {kind for part in parts for kind in schemas.list_kinds(part)}
