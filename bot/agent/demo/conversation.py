@@ -12,18 +12,19 @@ from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import FROM_FILE, OUTSIDE
 
-READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
-"""What the tracker can be asked."""
-LOOKUPS = READS | {"proposals_waiting", "my_decisions"}
-_MENTION = re.compile(r"#(\d{1,9})")
+TRACKER_READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
+READ_TOOLS = TRACKER_READS | {"proposals_waiting", "my_decisions"}
+_RESULT_LABEL = "Result:"  # in the text of a tool's result, after the words about its approval
+_SUGGESTION_MARK = "- → "  # begins the list of what may be asked next, in an answer of the demo
+_ISSUE_NUMBER = re.compile(r"#(\d{1,9})")
 
-Wanted = tuple[str, Mapping[str, Any]]
+PlannedCall = tuple[str, Mapping[str, Any]]
 """A tool and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A call that the model made, and what came of it; empty where nothing is known yet."""
+class FinishedCall:
+    """A call that the model made, and its result; empty while it is not known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -32,44 +33,38 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class DemoConversation:
-    """The transcript in three parts: before, what people asked since the last answer, the calls made for it.
+    """The transcript in three parts: all before the newest job, its messages, and the calls made for it.
 
-    A message that came in while reads were running belongs to the same job. A proposal ends a job: what
-    people say after it is a new one.
+    A job is what people ask for until a proposal or an answer ends it. A message that came in while reads
+    were running belongs to the same job.
     """
 
-    before: Sequence[Entry]
-    asked: Sequence[UserText]
-    since: Sequence[Done]
+    earlier: Sequence[Entry]
+    messages: Sequence[UserText]
+    calls: Sequence[FinishedCall]
 
     @classmethod
     def of(cls, transcript: Sequence[Entry]) -> "DemoConversation":
-        last = max((i for i, entry in enumerate(transcript) if isinstance(entry, UserText)), default=0)
-        first = last
-        for at in range(last - 1, -1, -1):
-            entry = transcript[at]
-            if isinstance(entry, UserText):
-                first = at
-            elif not isinstance(entry, ToolResult) and not _only_reads(entry):
-                break
-        job = transcript[first:]
-        asked = [_in_words(entry) for entry in job if isinstance(entry, UserText)]
-        return cls(transcript[:first], asked, list_done(job))
+        start = _find_start_of_job(transcript)
+        job = transcript[start:]
+        messages = [_remove_files(entry) for entry in job if isinstance(entry, UserText)]
+        return cls(transcript[:start], messages, list_finished_calls(job))
 
     @property
     def notes(self) -> list[str]:
         """The notes of Nod itself, such as the ends of earlier proposals."""
-        return [entry.text for entry in self.asked if entry.text.startswith(NOTE)]
+        return [entry.text for entry in self.messages if entry.text.startswith(NOTE)]
 
     @property
-    def wanted(self) -> list[UserText]:
-        return [entry for entry in self.asked if not entry.text.startswith(NOTE)]
+    def requests(self) -> list[UserText]:
+        """The messages of people."""
+        return [entry for entry in self.messages if not entry.text.startswith(NOTE)]
 
     @property
-    def it(self) -> int | None:
-        """The issue spoken of last before this job, where it was a single one."""
-        for entry in reversed(self.before):
-            numbers = _numbers(entry)
+    def last_issue(self) -> int | None:
+        """The number of the issue named last before this job; None if several were named together."""
+        for entry in reversed(self.earlier):
+            numbers = _find_issue_numbers(entry)
             if numbers:
                 if len(numbers) == 1:
                     return numbers.pop()
@@ -77,30 +72,50 @@ class DemoConversation:
         return None
 
 
-def list_done(entries: Sequence[Entry]) -> list[Done]:
+def _find_start_of_job(transcript: Sequence[Entry]) -> int:
+    """Return the index of the first message of the newest job.
+
+    From the newest message back, a job has messages, results and answers that only read. Any other answer
+    belongs to the job before.
+    """
+    newest = max((index for index, entry in enumerate(transcript) if isinstance(entry, UserText)), default=0)
+    start = newest
+    for index in reversed(range(newest)):
+        entry = transcript[index]
+        if isinstance(entry, UserText):
+            start = index
+        elif not isinstance(entry, ToolResult) and not _only_reads(entry):
+            break
+    return start
+
+
+def list_finished_calls(entries: Sequence[Entry]) -> list[FinishedCall]:
     """Return all calls in these entries, with their results."""
     results = {entry.call_id: entry.text for entry in entries if isinstance(entry, ToolResult)}
     answers = [entry for entry in entries if isinstance(entry, AssistantText)]
     calls = [call for answer in answers for call in answer.calls]
-    return [Done(call.name, _arguments(call), results.get(call.id, "")) for call in calls]
+    return [FinishedCall(call.name, _read_arguments(call), results.get(call.id, "")) for call in calls]
 
 
-def calls_at(place: int, wanted: Iterable[Wanted]) -> tuple[ToolCall, ...]:
-    """Return the wanted calls; the same ``place`` in the transcript gives the same ids."""
-    made = []
-    for position, (tool, arguments) in enumerate(wanted):
+def make_calls(index: int, planned: Iterable[PlannedCall]) -> tuple[ToolCall, ...]:
+    """Return the planned calls, for the entry at ``index`` of the transcript.
+
+    Their ids are hashes, so that the same conversation always has the same ones.
+    """
+    calls = []
+    for position, (tool, arguments) in enumerate(planned):
         text = json.dumps(arguments, ensure_ascii=False)
-        mark = hashlib.sha256(f"{place} {position} {tool} {text}".encode()).hexdigest()[:16]
-        made.append(ToolCall(f"call_{mark}", tool, text))
-    return tuple(made)
+        digest = hashlib.sha256(f"{index} {position} {tool} {text}".encode()).hexdigest()[:16]
+        calls.append(ToolCall(f"call_{digest}", tool, text))
+    return tuple(calls)
 
 
 def _only_reads(entry: Entry) -> bool:
     calls = entry.calls if isinstance(entry, AssistantText) else ()
-    return bool(calls) and all(call.name in LOOKUPS for call in calls)
+    return bool(calls) and all(call.name in READ_TOOLS for call in calls)
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
+def _read_arguments(call: ToolCall) -> dict[str, Any]:
     try:
         decoded = json.loads(call.arguments)
     except ValueError:
@@ -110,25 +125,27 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     return {}
 
 
-def _in_words(entry: UserText) -> UserText:
-    """Return the entry without its attached files: the demo reads words alone."""
-    words, there, _ = entry.text.partition(FROM_FILE)
-    if there:
+def _remove_files(entry: UserText) -> UserText:
+    """Return a message without its attached files: the demo reads only its words."""
+    words, separator, _ = entry.text.partition(FROM_FILE)
+    if separator:
         return replace(entry, text=words.strip() or "help")
     return entry
 
 
-def _numbers(entry: Entry) -> set[int]:
-    """Return the issues that an entry speaks of."""
+def _find_issue_numbers(entry: Entry) -> set[int]:
+    """Return the numbers of the issues that an entry is about."""
     match entry:
-        case ToolResult(_, marked, _):
-            text = marked.replace(OUTSIDE, "")
-            return {int(issue["number"]) for issue in issues_in(text.partition("Result:")[2] or text)}
+        case ToolResult(_, marked_text, _):
+            text = marked_text.replace(OUTSIDE, "")
+            _, _, result = text.partition(_RESULT_LABEL)  # only calls that were approved have the label
+            return {int(issue["number"]) for issue in issues_in(result or text)}
         case AssistantText(text, calls):
-            called = {_arguments(call).get("number") for call in calls}
-            said = text.partition("- → ")[0]  # what is offered to press is only an example
-            return {n for n in called if isinstance(n, int)} or set(map(int, _MENTION.findall(said)))
+            arguments = [_read_arguments(call).get("number") for call in calls]
+            of_calls = {number for number in arguments if isinstance(number, int)}
+            statement, _, _ = text.partition(_SUGGESTION_MARK)  # issues in suggestions are only examples
+            return of_calls or set(map(int, _ISSUE_NUMBER.findall(statement)))
         case UserText(text):
-            return set(map(int, _MENTION.findall(text)))
+            return set(map(int, _ISSUE_NUMBER.findall(text)))
         case _:
             return set()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.agent.demo import team, words
-from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
+from bot.agent.demo.conversation import READ_TOOLS, DemoConversation, PlannedCall, make_calls
 from bot.agent.demo.sentences import HELP, Talk, Wish, read_message
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.text import format_request
@@ -49,7 +49,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     if answer is not None:
         return answer
     conversation = DemoConversation.of(transcript)
-    writes = [each for each in conversation.since if each.tool not in LOOKUPS]
+    writes = [each for each in conversation.calls if each.tool not in READ_TOOLS]
     if writes:
         return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
     return DemoAnswer(conversation, {spec.name for spec in tools}).next()
@@ -60,7 +60,7 @@ class DemoAnswer:
 
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
-        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.since}
+        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.calls}
         due = [task for note in conversation.notes if (task := words.find_scheduled_task(note))]
         self._said = [
             words.describe_note(note) for note in conversation.notes if not words.find_scheduled_task(note)
@@ -68,9 +68,9 @@ class DemoAnswer:
         self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
         self._chips: list[str] = []
         self._wishes: list[Wish] = []
-        said = [(message.text, message.name) for message in conversation.wanted]
+        said = [(message.text, message.name) for message in conversation.requests]
         for text, name in (*said, *((task, "") for task in due if not _what(task))):
-            for each in read_message(text, name, conversation.it):
+            for each in read_message(text, name, conversation.last_issue):
                 if isinstance(each, Wish) and (missing := _list_needed_tools(each) - offered):
                     self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
                 elif isinstance(each, Wish):
@@ -93,11 +93,11 @@ class DemoAnswer:
         self._said.append(talk.text)
         self._chips += talk.chips
 
-    def _looks(self, wish: Wish) -> list[Wanted]:
+    def _looks(self, wish: Wish) -> list[PlannedCall]:
         """Return the reads that a wish needs, as far as they are known by now."""
         found = self._find_issue(wish)
-        looks: list[Wanted] = [("search_issues", {"query": wish.described})] if wish.described else []
-        if found and found.tool in LOOKUPS:
+        looks: list[PlannedCall] = [("search_issues", {"query": wish.described})] if wish.described else []
+        if found and found.tool in READ_TOOLS:
             looks.append((found.tool, found.arguments))
         elif found and (found.add or found.drop):  # all labels are set together, so know the present ones
             looks.append(("get_issue", {"number": found.arguments["number"]}))
@@ -127,12 +127,12 @@ class DemoAnswer:
     def _propose(self) -> tuple[str, tuple[ToolCall, ...]]:
         """Tell what was read and what to propose. Whether that becomes a card is judged after this."""
         told: list[str] = []
-        wanted: list[Wanted] = []
+        wanted: list[PlannedCall] = []
         for wish in self._wishes:
             found = self._find_issue(wish)
             if found is None:
                 told.append(self._ask_which(wish))
-            elif found.tool in LOOKUPS:
+            elif found.tool in READ_TOOLS:
                 result = self._result(found.tool, found.arguments)
                 told.append(words.describe_read(found.tool, found.arguments, result, found.view))
             elif found.add or found.drop:
@@ -162,7 +162,7 @@ class DemoAnswer:
         head = f"Several issues fit “{said}”. Which one do you mean? Please give me its number."
         return "\n".join([head, "", *map(words.line, fitting)])
 
-    def _plan_labels(self, wish: Wish) -> tuple[list[str], list[Wanted]]:
+    def _plan_labels(self, wish: Wish) -> tuple[list[str], list[PlannedCall]]:
         """Return the remarks on labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._result("get_issue", {"number": number})
@@ -179,13 +179,13 @@ class DemoAnswer:
         return vain, [(wish.tool, wish.arguments)] if len(wish.arguments) > 1 else []
 
     def _reason(self) -> str:
-        asked = self._conversation.wanted
+        asked = self._conversation.requests
         who = next((each.name for each in reversed(asked) if each.name), "")
         return format_request(" ".join(each.text for each in asked), who)
 
-    def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
-        c = self._conversation
-        return calls_at(len(c.before) + len(c.asked) + len(c.since), wanted)
+    def _calls(self, wanted: Sequence[PlannedCall]) -> tuple[ToolCall, ...]:
+        known = self._conversation
+        return make_calls(len(known.earlier) + len(known.messages) + len(known.calls), wanted)
 
 
 def _what(task: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.agent.demo import words
-from bot.agent.demo.conversation import READS, Done, calls_at, list_done
+from bot.agent.demo.conversation import TRACKER_READS, FinishedCall, list_finished_calls, make_calls
 from bot.agent.demo.sentences import LONGEST
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
@@ -50,7 +50,7 @@ def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
     answers = [place for place, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     last = answers[-1] if answers else 0
     if isinstance(transcript[-1], ToolResult):
-        made = list_done(transcript[last:])
+        made = list_finished_calls(transcript[last:])
     else:
         made = []
     if made and all(each.tool == "spawn_teammate" for each in made):
@@ -69,7 +69,7 @@ def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
         return f"What should the teammate do? For example:\n\n- → {REQUEST}", ()
     wanted = [("spawn_teammate", _make_start_arguments(task, plans=plans)) for task in tasks]
     count = "one teammate" if len(wanted) == 1 else f"{len(wanted)} teammates"
-    return f"I give this to {count}.", calls_at(len(transcript), wanted)
+    return f"I give this to {count}.", make_calls(len(transcript), wanted)
 
 
 def _task(part: str) -> str:
@@ -81,7 +81,7 @@ def _task(part: str) -> str:
 def _make_start_arguments(task: str, *, plans: bool) -> dict[str, Any]:
     """Return the arguments with which a teammate is started."""
     looks = _LOOKS.match(task) is not None
-    tools = sorted(READS) if looks else [*sorted(READS), "update_issue"]
+    tools = sorted(TRACKER_READS) if looks else [*sorted(TRACKER_READS), "update_issue"]
     return {
         "role": "issue surveyor" if looks else "issue organiser",
         "task": task,
@@ -91,11 +91,11 @@ def _make_start_arguments(task: str, *, plans: bool) -> dict[str, Any]:
 
 
 def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
-    made = list_done(transcript)
-    known = {each.tool: each.result for each in made if each.tool in READS}
+    made = list_finished_calls(transcript)
+    known = {each.tool: each.result for each in made if each.tool in TRACKER_READS}
     missing = [read for read in (_OPEN, _LOAD) if read[0] not in known]
     if missing:
-        return "Let me look.", calls_at(len(transcript), missing)
+        return "Let me look.", make_calls(len(transcript), missing)
     if _LOOKS.match(task):
         return _survey(known), ()
     changes = _changes(known)
@@ -112,7 +112,9 @@ def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answ
     return _propose(transcript, changes)
 
 
-def _after_plan(transcript: Sequence[Entry], plans: Sequence[Done], changes: list[dict[str, Any]]) -> Answer:
+def _after_plan(
+    transcript: Sequence[Entry], plans: Sequence[FinishedCall], changes: list[dict[str, Any]]
+) -> Answer:
     last = plans[-1].result
     planned = {int(number) for step in plans[-1].arguments["steps"] for number in _NUMBER.findall(str(step))}
     kept = [change for change in changes if change["number"] in planned]
@@ -134,7 +136,10 @@ def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str)
     else:
         count = f"{len(changes)} open issues"
     steps: list[dict[str, Any]] = [
-        {"description": "Look at the open issues and at who has how much to do", "tools": sorted(READS)},
+        {
+            "description": "Look at the open issues and at who has how much to do",
+            "tools": sorted(TRACKER_READS),
+        },
         *(
             {
                 "description": f"Give #{each['number']} ({each['title']}) to {each['assignee']}",
@@ -151,7 +156,7 @@ def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str)
         "alternatives": "Ask in the team who wants it; that takes longer.",
         "approval_reason": "You asked to reorganise the open issues; these have no owner.",
     }
-    return said, calls_at(len(transcript), [("plan_submit", plan)])
+    return said, make_calls(len(transcript), [("plan_submit", plan)])
 
 
 def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answer:
@@ -159,7 +164,7 @@ def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answ
     wanted = [
         ("update_issue", {"number": each["number"], "assignee": each["assignee"], **why}) for each in changes
     ]
-    return words.proposing(wanted), calls_at(len(transcript), wanted)
+    return words.proposing(wanted), make_calls(len(transcript), wanted)
 
 
 def _survey(known: Mapping[str, str]) -> str:
