@@ -61,7 +61,7 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
     cause = find_refusal(error).cause
     if error.response.headers.get("x-should-retry") == "false":
         return False
-    if cause is not RefusalCause.PASSING:
+    if cause is not RefusalCause.TRANSIENT:
         return cause is RefusalCause.BAD_CALL
     return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
 
@@ -169,22 +169,23 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     told = _too_long(refusal)
     if told:
         return told
-    if cause in (RefusalCause.PASSING, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
+    if cause in (RefusalCause.TRANSIENT, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
-        cut.passing, cut.has_reason = cause is RefusalCause.PASSING, True
+        cut.passing, cut.has_reason = cause is RefusalCause.TRANSIENT, True
         return cut
     if cause is RefusalCause.MONEY:
         refused = ModelError(_unpaid(refusal))
         refused.away = True
     else:
-        refused = ModelError(f"The model's server refused the request: {refusal.words or 'no reason given'}")
+        reason = refusal.message or "no reason given"
+        refused = ModelError(f"The model's server refused the request: {reason}")
     refused.may_be_long = refusal.may_be_long and not spoke
     return refused
 
 
 def explain_words(refusal: Refusal) -> ModelError:
     """Put an answer into words that is only a text, and says nothing that is known."""
-    return ModelError(f"{_STRANGE}: “{refusal.words}”. Check OPENAI_BASE_URL.")
+    return ModelError(f"{_STRANGE}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
 
 def _too_long(refusal: Refusal) -> ModelTooLong | None:
@@ -213,7 +214,7 @@ def _tell_status(error: openai.APIStatusError, refusal: Refusal, named: NamedMod
     fitting = _remedy_of(status, refusal, named)
     if fitting:
         return f"{fitting}{_says(refusal)}"
-    said = refusal.words or "no reason given"
+    said = refusal.message or "no reason given"
     return f"The model's server refused the request (HTTP {status}): {said}{_switch(refusal)}"
 
 
@@ -222,7 +223,7 @@ def _remedy_of(status: int, refusal: Refusal, named: NamedModel) -> str:
     if status == 401:  # noqa: PLR2004 - HTTP's own
         return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
-        fits = not refusal.words or (refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE))
+        fits = not refusal.message or (refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE))
         if fits:
             return f"The API key may not use the model {named.model}. {_FIXED}"
         return ""
@@ -230,7 +231,7 @@ def _remedy_of(status: int, refusal: Refusal, named: NamedModel) -> str:
         if refusal.is_about(_ABOUT_ADDRESS):
             return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED}"
         unknown = f"The model's server does not know the model {named.model}. Please check {named.setting}."
-        if not refusal.words or refusal.is_about(_ABOUT_MODEL):
+        if not refusal.message or refusal.is_about(_ABOUT_MODEL):
             return f"{unknown} {_FIXED}"
         return ""
     return ""
@@ -247,16 +248,16 @@ def _unpaid(refusal: Refusal) -> str:
 
 
 def _says(refusal: Refusal) -> str:
-    if refusal.words:
-        return f" It says: “{refusal.words}”"
+    if refusal.message:
+        return f" It says: “{refusal.message}”"
     return ""
 
 
 def _switch(refusal: Refusal) -> str:
     """Return the setting that leaves out what the server does not take."""
     for field, setting in _FIELDS.items():
-        if re.search(field, refusal.words):
-            end = "" if refusal.words.endswith((".", "…")) else "."
+        if re.search(field, refusal.message):
+            end = "" if refusal.message.endswith((".", "…")) else "."
             return f"{end} Set {setting}=false if the server doesn't support it."
     return ""
 

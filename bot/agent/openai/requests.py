@@ -138,7 +138,7 @@ class RequestWriter:
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
         """Send these tools in the plainest form from now on, or no more where that was refused as well."""
         gone: dict[str, str] = {}
-        why = find_refusal(error, self.named.secret).words or "no reason given"
+        why = find_refusal(error, self.named.secret).message or "no reason given"
         by_name = {each.name: each.spec for each in request.offers.all}
         for spec in (by_name[name] for name in names):
             if not self._is_plain(spec) and self._differs(spec):

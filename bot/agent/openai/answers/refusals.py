@@ -21,9 +21,9 @@ from bot.agent.openai.answers.signs import (
     NO_SYSTEM_ROLE,
     NO_TOOLS,
     NOT_LONG,
-    PASSING,
     PLAN,
     SURELY_LONG,
+    TRANSIENT,
 )
 from bot.domain.redaction import redact_text
 from bot.domain.text import shorten
@@ -34,10 +34,10 @@ _MAX_MATCHED_CHARS = 4_000
 _MIN_SECRET_CHARS = 4  # a shorter key would take letters out of words
 _MAX_DEPTH = 6
 _MAX_PARTS = 5  # entries of a list that are looked at
-_PASSING_STATUSES = (408, 409, 425, 429)
+_TRANSIENT_STATUSES = (408, 409, 425, 429)
 _KEY_STATUSES = (401, 407)
-_TOO_LARGE, _PAYMENT = 413, 402
-_CLIENT_ERRORS, _SERVER_ERRORS, _STATUS_END = 400, 500, 600
+_TOO_LARGE_STATUS, _PAYMENT_STATUS = 413, 402
+_MIN_CLIENT_ERROR, _MIN_SERVER_ERROR, _MAX_STATUS = 400, 500, 599
 
 _WORD_FIELDS = (
     "message", "Message", "msg", "error", "errors", "detail", "title", "error_message", "error_msg",
@@ -45,8 +45,8 @@ _WORD_FIELDS = (
     "base_resp", "metadata", "raw", "cause",
 )  # fmt: skip
 _CODE_FIELDS = ("code", "type", "status", "error_code", "errorCode", "error_type", "status_code")
-_NOTHING = (None, False, 0, "", "0")
-_NOT_ERRORS = frozenset({"choices", "output", "delta", "object", "usage"})
+_NO_ERROR_VALUES = (None, False, 0, "", "0")
+_ANSWER_FIELDS = frozenset({"choices", "output", "delta", "object", "usage"})  # no error has one
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1)[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]{0,500}>")
@@ -62,7 +62,7 @@ class RefusalCause(StrEnum):
     BAD_CALL = "bad call"  # the model wrote one that its server does not take
     NO_SYSTEM_ROLE = "no system role"
     NO_TOOLS = "no tools"  # the model can call none there
-    PASSING = "passing"  # the same request may be answered later
+    TRANSIENT = "passing"  # the same request may be answered later
     REFUSED = "refused"
     UNKNOWN = "unknown"
 
@@ -71,54 +71,57 @@ class RefusalCause(StrEnum):
 class Refusal:
     """A server's refusal.
 
-    ``words`` are the server's own on one line, without secrets; ``said`` is all to recognise it by.
+    ``message`` is the server's own on one line, without secrets. ``searchable`` has the codes and the message
+    in lower case; the cause is recognised by it.
     """
 
-    words: str
-    said: str = ""
+    message: str
+    searchable: str = ""
     status: int = 0  # HTTP's, or the one that the error names itself; 0: none
 
     @property
     def cause(self) -> RefusalCause:
-        if is_too_long(self.said, self.status):
+        if is_too_long(self.searchable, self.status):
             return RefusalCause.TOO_LONG
         for cause, signs in (
             (RefusalCause.BAD_CALL, BAD_CALL),
             (RefusalCause.NO_SYSTEM_ROLE, NO_SYSTEM_ROLE),
             (RefusalCause.NO_TOOLS, NO_TOOLS),
         ):
-            if signs.search(self.said):
+            if signs.search(self.searchable):
                 return cause
-        if self.status == _PAYMENT or self._is_unpaid:
+        if self.status == _PAYMENT_STATUS or self._is_unpaid:
             return RefusalCause.MONEY
-        if self.status in _KEY_STATUSES or (self.status < _SERVER_ERRORS and KEY.search(self.said)):
+        if self.status in _KEY_STATUSES or (self.status < _MIN_SERVER_ERROR and KEY.search(self.searchable)):
             return RefusalCause.KEY
-        if self.status in _PASSING_STATUSES or self.status >= _SERVER_ERRORS:
-            return RefusalCause.PASSING
-        if self.status >= _CLIENT_ERRORS:
+        if self.status in _TRANSIENT_STATUSES or self.status >= _MIN_SERVER_ERROR:
+            return RefusalCause.TRANSIENT
+        if self.status >= _MIN_CLIENT_ERROR:
             return RefusalCause.REFUSED
-        if PASSING.search(self.said):
-            return RefusalCause.PASSING
+        if TRANSIENT.search(self.searchable):
+            return RefusalCause.TRANSIENT
         return RefusalCause.UNKNOWN
 
     @property
     def _is_unpaid(self) -> bool:
         """Tell if the account has no money left.
 
-        Gemini reports its per-minute limits as a quota and a plan, so only plain words count for those
-        statuses.
+        With a transient status, words about a quota or a plan don't count: Gemini reports its limits for each
+        minute that way.
         """
-        vague = self.status in _PASSING_STATUSES or self.status >= _SERVER_ERRORS
-        return bool(NO_MONEY.search(self.said) or (not vague and PLAN.search(self.said)))
+        if NO_MONEY.search(self.searchable):
+            return True
+        is_transient = self.status in _TRANSIENT_STATUSES or self.status >= _MIN_SERVER_ERROR
+        return not is_transient and PLAN.search(self.searchable) is not None
 
     @property
     def may_be_long(self) -> bool:
-        """True if half of a long request may be taken, though the server did not say so."""
+        """True if the reason is unknown, so that a shorter request may be answered."""
         return self.cause is RefusalCause.REFUSED
 
     def is_about(self, pattern: str) -> bool:
-        """Return whether its words or codes match."""
-        return any(re.search(pattern, text) for text in (self.said, self.words.lower()))
+        """Return whether its codes or its message match."""
+        return any(re.search(pattern, text) for text in (self.searchable, self.message.lower()))
 
 
 def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
@@ -127,13 +130,23 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
         body = body[:_MAX_READ_CHARS].decode(errors="replace")
     if isinstance(body, str):
         body = _decode_body(body)
-    codes = [str(code)[:100] for code in _codes(body, 0)]
-    parts = list(dict.fromkeys(part for part in _words(body, 0) if part))
-    kept = [part for at, part in enumerate(parts) if not any(part in other for other in parts[:at])]
-    found = next((int(code) for code in codes if _is_status(code)), 0)
-    words = " ".join(": ".join(kept).split())[:_MAX_READ_CHARS]
-    said = f"{' '.join(codes)} {words}".lower()[:_MAX_MATCHED_CHARS]
-    return Refusal(_clean_words(words, secret), said, status if status >= _CLIENT_ERRORS else found)
+    codes = [str(code)[:100] for code in _list_codes(body, 0)]
+    if status < _MIN_CLIENT_ERROR:  # an error in an answer of status 200 may have its status as a code
+        status = next((int(code) for code in codes if _is_error_status(code)), 0)
+    message = " ".join(": ".join(_list_distinct_texts(body)).split())[:_MAX_READ_CHARS]
+    searchable = f"{' '.join(codes)} {message}".lower()[:_MAX_MATCHED_CHARS]
+    return Refusal(_clean_message(message, secret), searchable, status)
+
+
+def _list_distinct_texts(body: Any) -> list[str]:
+    """Return the texts of an error, without those that an earlier one contains."""
+    texts: list[str] = []
+    earlier: list[str] = []
+    for text in dict.fromkeys(_list_texts(body, 0)):
+        if text and not any(text in other for other in earlier):
+            texts.append(text)
+        earlier.append(text)
+    return texts
 
 
 def find_error(answer: Any) -> Any:
@@ -142,91 +155,104 @@ def find_error(answer: Any) -> Any:
         answer = answer[0]
     if not isinstance(answer, dict):
         return None
-    if _is_told(answer.get("error")):
+    if _is_error(answer.get("error")):  # OpenAI and most others
         return {name: answer[name] for name in ("error", *_WORD_FIELDS, *_CODE_FIELDS) if name in answer}
-    kind = answer.get("type"), answer.get("object"), answer.get("status")
-    if "error" in kind:
+    if "error" in (answer.get("type"), answer.get("object"), answer.get("status")):  # such as vLLM's
         return answer
     base = answer.get("base_resp")  # MiniMax sends its codes with each answer
     if isinstance(base, dict) and base.get("status_code") and not answer.get("choices"):
         return base
-    bare = not (_NOT_ERRORS & answer.keys()) and not isinstance(answer.get("data"), dict)
-    told = any(answer.get(name) and isinstance(answer[name], str | list) for name in _WORD_FIELDS)
-    return answer if bare and told else None
+    # FastAPI and gateways: a message on its own, without a field of an answer
+    if _ANSWER_FIELDS & answer.keys() or isinstance(answer.get("data"), dict):
+        return None
+    has_message = any(answer.get(name) and isinstance(answer[name], str | list) for name in _WORD_FIELDS)
+    return answer if has_message else None
 
 
-def _is_told(error: Any) -> bool:
-    """Return whether it says that something went wrong: some send an empty one, or a code of 0, each time."""
+def _is_error(error: Any) -> bool:
+    """Return whether the field ``error`` has one: some servers always send it, empty or with a code of 0."""
     if isinstance(error, dict):
-        return any(part not in _NOTHING for part in error.values())
+        return any(part not in _NO_ERROR_VALUES for part in error.values())
     return bool(error)
 
 
-def is_too_long(said: str, status: int = 0) -> bool:
-    """Return whether an error's words, in lower case, say that the request does not fit the model."""
-    if status == _TOO_LARGE or SURELY_LONG.search(said):
+def is_too_long(searchable: str, status: int = 0) -> bool:
+    """Return whether an error says that the request does not fit the model."""
+    if status == _TOO_LARGE_STATUS or SURELY_LONG.search(searchable):
         return True
-    return bool(LONG.search(said)) and not NOT_LONG.search(said) and not IS_OUTPUT.fullmatch(said)
+    if NOT_LONG.search(searchable) or IS_OUTPUT.fullmatch(searchable):
+        return False
+    return LONG.search(searchable) is not None
 
 
-def _is_status(code: str) -> bool:
-    return code.isdecimal() and _CLIENT_ERRORS <= int(code[:9]) < _STATUS_END
+def _is_error_status(code: str) -> bool:
+    return code.isdecimal() and _MIN_CLIENT_ERROR <= int(code[:9]) <= _MAX_STATUS
 
 
 def _decode_body(text: str) -> Any:
-    """Return the JSON that a text is, also inside other words; the words of a web page; else the text."""
+    """Return the text of an error, decoded as far as it can be.
+
+    A web page gives its title or its text, JSON its value. JSON inside other words gives a list of the words
+    before it, its value, and the words after it. Anything else is returned as it is.
+    """
     text = text[:_MAX_READ_CHARS].strip().removeprefix("\ufeff")
     if _PAGE.match(text):
         title = _TITLE.search(text)
         return html.unescape(title[2] if title else _MARKUP.sub(" ", text))
-    at = min((found for found in (text.find("{"), text.find("[{")) if found >= 0), default=-1)
-    if text.startswith('"'):
-        at = 0
-    if at < 0:
+    start = _find_json(text)
+    if start is None:
         return text
     try:
-        inner, end = json.JSONDecoder(strict=False).raw_decode(text, at)
+        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         return text
-    around = text[:at].strip(" -:'b\"")
-    if not around and not text[end:].strip():
-        return inner
-    if isinstance(inner, dict | list):
-        return [around, inner, text[end:].strip(" .'\"")]
+    before, after = text[:start].strip(" -:'b\""), text[end:].strip()
+    if not before and not after:
+        return value
+    if isinstance(value, dict | list):
+        return [before, value, after.strip(" .'\"")]
     return text
 
 
-def _words(value: Any, depth: int) -> Iterator[str]:
-    """Yield the words of an error, those of its outside first."""
+def _find_json(text: str) -> int | None:
+    """Return the index where JSON may begin in a text: a quoted text, an object, or a list of objects."""
+    if text.startswith('"'):
+        return 0
+    starts = [index for index in (text.find("{"), text.find("[{")) if index >= 0]
+    return min(starts, default=None)
+
+
+def _list_texts(value: Any, depth: int) -> Iterator[str]:
+    """Yield the texts of an error, the outer ones first."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
-        inner = _decode_body(value) if depth < _MAX_DEPTH else value
-        if isinstance(inner, str):
-            yield " ".join(inner.split())
+        decoded = _decode_body(value) if depth < _MAX_DEPTH else value
+        if isinstance(decoded, str):
+            yield " ".join(decoded.split())
         else:
-            yield from _words(inner, depth + 1)
+            yield from _list_texts(decoded, depth + 1)
     elif isinstance(value, list):
         for part in value[:_MAX_PARTS]:
-            yield from _words(part, depth + 1)
+            yield from _list_texts(part, depth + 1)
     elif isinstance(value, dict):
+        location = ""  # of the field that FastAPI refuses
         if isinstance(value.get("loc"), list):
-            at = ".".join(map(str, value["loc"]))
-        else:
-            at = ""
-        found = [part for name in _WORD_FIELDS for part in _words(value.get(name), depth + 1)]
-        yield from [f"{at}: {part}" if at else part for part in found]
+            location = ".".join(map(str, value["loc"]))
+        for name in _WORD_FIELDS:
+            for text in _list_texts(value.get(name), depth + 1):
+                yield f"{location}: {text}" if location else text
 
 
-def _codes(value: Any, depth: int) -> Iterator[Any]:
-    """Yield codes and types, at any depth."""
+def _list_codes(value: Any, depth: int) -> Iterator[str | int]:
+    """Yield the codes and types of an error, at any depth."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str) and depth:
         value = _decode_body(value)
     if isinstance(value, list):
         for part in value[:_MAX_PARTS]:
-            yield from _codes(part, depth + 1)
+            yield from _list_codes(part, depth + 1)
     elif isinstance(value, Mapping):
         for name in _CODE_FIELDS:
             code = value.get(name)
@@ -234,12 +260,10 @@ def _codes(value: Any, depth: int) -> Iterator[Any]:
                 yield code
         for name in _WORD_FIELDS:
             if name in value:
-                yield from _codes(value[name], depth + 1)
+                yield from _list_codes(value[name], depth + 1)
 
 
-def _clean_words(words: str, secret: str) -> str:
+def _clean_message(message: str, secret: str) -> str:
     if len(secret) >= _MIN_SECRET_CHARS:
-        line = words.replace(secret, "…")
-    else:
-        line = words
-    return shorten(redact_text(_MASKED.sub("…", line)), MAX_SHOWN_CHARS)
+        message = message.replace(secret, "…")
+    return shorten(redact_text(_MASKED.sub("…", message)), MAX_SHOWN_CHARS)

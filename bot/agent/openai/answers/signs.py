@@ -58,7 +58,7 @@ NOT_LONG = _signs(
     r"'[\w.\[\]]{0,80}\b(?:name|description|id|metadata|user|stop|prompt_cache_key)'",
     r"\bdescription\b|\bfile (?:is )?too|images?\b[^.]{0,40}(?:large|exceed|size)",
 )
-PASSING = _signs(
+TRANSIENT = _signs(
     r"overload|busy|capacity|unavailable|temporar|time.?out|timed out|rate.?limit|too many requests|throttl",
     r"try again|retry|server.?error|internal|bad gateway|gateway|upstream|disconnect|connection|network",
     r"loading model|starting|warming|cancel|abort|interrupt|resource",

@@ -110,13 +110,13 @@ SHAPES = [
 
 @pytest.mark.parametrize(("body", "words"), SHAPES, ids=lambda value: str(value)[:40])
 def test_the_servers_own_words_are_found_in_each_shape(body: object, words: str) -> None:
-    assert read_refusal(body, 400).words == words
+    assert read_refusal(body, 400).message == words
 
 
 def test_its_words_are_one_short_line_without_secrets() -> None:
     key = "abcd-1234-efgh"
     said = f"Bad key {key}\nsk-proj-abcdefghijklmnopqrstuvwxyz, masked sk-ab****9x " + "y" * 500
-    words = read_refusal({"error": {"message": said}}, 401, key).words
+    words = read_refusal({"error": {"message": said}}, 401, key).message
     assert len(words) <= MAX_SHOWN_CHARS
     assert "\n" not in words
     assert not any(secret in words for secret in (key, "sk-proj-abc", "sk-ab"))
