@@ -72,7 +72,7 @@ def read_fields(text: str) -> tuple[tuple[str, str], ...]:
         if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
             return ()
         said = {name: value for name, value in data.items() if value != ""} or data
-        return tuple((label_of(name), speak_value(value, options=False)) for name, value in said.items())
+        return tuple((label_of(name), speak_value(value, is_choice=False)) for name, value in said.items())
     except (ValueError, RecursionError):
         return ()
 

@@ -433,7 +433,7 @@ def _write_default(each: Field) -> str:
     if value == "":
         words = "(empty)"
     else:
-        words = speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
+        words = speak_value(value, is_choice=each.shape in (Shape.CHOICE, Shape.CHOICES))
     if each.default:
         return f"{words} (default)"
     return words

@@ -8,10 +8,8 @@ from typing import Any
 _MAX_DEPTH = 8  # lists and objects inside one another; what is deeper is shown as JSON
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 _TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
-_LIKE_OTHERS = re.compile(
-    r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL
-)  # words that no text in an outline is
-_LIKE_FIELDS = re.compile(r":( |$)|^\d+\. ")  # an entry that could be read as a field or a list
+_LOOKS_LIKE_NO_TEXT = re.compile(r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL)  # quoted in an outline
+_LOOKS_LIKE_FIELD = re.compile(r":( |$)|^\d+\. ")  # or like an entry of a list; quoted in a list
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 
 
@@ -29,10 +27,10 @@ def label_of(name: str) -> str:
     return label[:1].upper() + label[1:]
 
 
-def speak_value(value: Any, *, options: bool = True) -> str:
+def speak_value(value: Any, *, is_choice: bool = True) -> str:
     """Return a value as people read it: yes and no, lists joined by commas, others as an outline, ``none``.
 
-    ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
+    ``is_choice``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
     """
     match value:
         case None | [] | "":
@@ -40,13 +38,13 @@ def speak_value(value: Any, *, options: bool = True) -> str:
         case bool():
             return "yes" if value else "no"
         case str():
-            if options and _WORD.fullmatch(value):
+            if is_choice and _WORD.fullmatch(value):
                 return value.replace("_", " ")
             return value
         case int() | float():
             return json.dumps(value)
         case list() if all(map(_is_plain, value)):
-            return ", ".join(speak_value(each, options=options) for each in value)
+            return ", ".join(speak_value(each, is_choice=is_choice) for each in value)
     return outline_value(value)
 
 
@@ -80,17 +78,18 @@ def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, str) and "\n" in value:
         yield "(text)"
         yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
-    elif isinstance(value, str) and _LIKE_FIELDS.search(value):
+    elif isinstance(value, str) and _LOOKS_LIKE_FIELD.search(value):
         yield json.dumps(value, ensure_ascii=False)
     else:
-        yield _outline_word(value)
+        yield _inline_value(value)
 
 
 def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
     label = _outline_label(name)
-    while isinstance(value, dict) and len(value) == 1 and depth < _MAX_DEPTH:
-        (name, value), depth = next(iter(value.items())), depth + 1
-        label = f"{label} / {_outline_label(name)}"
+    while isinstance(value, dict) and len(value) == 1 and depth < _MAX_DEPTH:  # in one line: Address / City
+        inner_name, value = next(iter(value.items()))
+        depth += 1
+        label = f"{label} / {_outline_label(inner_name)}"
     if isinstance(value, str) and "\n" in value:
         yield f"{label}:"
         yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
@@ -98,7 +97,7 @@ def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
         yield f"{label}:"
         yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT)
     else:
-        yield f"{label}: {_outline_word(value)}"
+        yield f"{label}: {_inline_value(value)}"
 
 
 def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
@@ -113,8 +112,8 @@ def _outline_label(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _outline_word(value: Any) -> str:
-    """Return a value in one line, so that a text never reads like a number, a flag or nothing."""
+def _inline_value(value: Any) -> str:
+    """Return a value in one line; a text that reads like a number, a flag or nothing is quoted."""
     match value:
         case "":
             return "(empty)"
@@ -124,7 +123,7 @@ def _outline_word(value: Any) -> str:
             return "(no fields)"
         case list():
             return ", ".join(value)
-        case str() if value.strip() != value or value.startswith("(") or _LIKE_OTHERS.fullmatch(value):
+        case str() if value.strip() != value or value.startswith("(") or _LOOKS_LIKE_NO_TEXT.fullmatch(value):
             return json.dumps(value, ensure_ascii=False)
         case str():
             return value.replace("\r", "␍")
@@ -136,21 +135,21 @@ def _is_list_of_words(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
 
 
-def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
+def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
     """Return a call's arguments in one line for its title, each word through ``cut``.
 
     Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
     """
     parts = []
     for name, value in arguments.items():
-        words = sum_up_value(value)
+        words = summarize_value(value)
         if words is not None:
             parts.append(f"{name} = {cut(words)}")
     return ", ".join(parts)
 
 
-def sum_up_value(value: Any) -> str | None:
-    """Return a value as a title has it; None where it is only told below."""
+def summarize_value(value: Any) -> str | None:
+    """Return a value as a title has it; None where it is only shown below."""
     match value:
         case str() if "\n" in value.strip():
             return None

@@ -33,7 +33,7 @@ from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
 from bot.domain.text import storable
 from bot.domain.trials import TriedFile
-from bot.domain.value_text import sum_up, sum_up_value
+from bot.domain.value_text import summarize_arguments, summarize_value
 from bot.errors import BadArguments, ToolError
 from bot.tools.schema import fits_strict
 from bot.tools.signature import Signature, docstring, find_parameter
@@ -696,7 +696,7 @@ def _summary(
 
     def summary(arguments: Arguments) -> str:
         if template is None:
-            inside = sum_up(without_defaults(arguments, defaults))
+            inside = summarize_arguments(without_defaults(arguments, defaults))
             return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
         return _Wording().vformat(template, (), _Blank(arguments))
 
@@ -722,7 +722,7 @@ class _Wording(string.Formatter):
 
 
 def _brief(value: Any) -> str:
-    return sum_up_value(value) or "…"
+    return summarize_value(value) or "…"
 
 
 class _Blank(dict[str, Any]):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.domain.forms import BadAnswer, Field, Shape, fields_of, list_values, option_labels
 from bot.domain.redaction import HIDDEN
-from bot.domain.value_text import label_of, outline_value, speak_value, sum_up
+from bot.domain.value_text import label_of, outline_value, speak_value, summarize_arguments
 from tests.channels.telegram.core import ARGUMENTS, SCHEMA
 
 FIELDS = {f.name: f for f in fields_of(SCHEMA, ARGUMENTS)}
@@ -204,7 +204,7 @@ F: "(empty)\"""",
     ],
 )
 def test_what_is_nested_is_told_as_an_outline(value: object, told: str):
-    assert speak_value(value, options=False) == told
+    assert speak_value(value, is_choice=False) == told
 
 
 _NESTED = st.recursive(
@@ -233,11 +233,11 @@ def test_an_outline_of_something_very_deep_ends_as_json():
 
 def test_a_title_counts_what_is_nested_and_leaves_out_what_has_several_lines():
     given = {"repo": "web", "files": PUSHED, "labels": ["a", "b"], "body": "x\ny", "meta": {"a": 1}}
-    assert sum_up(given) == 'repo = web, files = 2 entries, labels = ["a", "b"]'
+    assert summarize_arguments(given) == 'repo = web, files = 2 entries, labels = ["a", "b"]'
 
 
 def test_a_text_that_is_no_option_is_told_as_it_is():
-    assert speak_value("snake_case_is_mine", options=False) == "snake_case_is_mine"
+    assert speak_value("snake_case_is_mine", is_choice=False) == "snake_case_is_mine"
 
 
 _KEYWORDS = ["type", "$ref", "anyOf", "allOf", "enum", "const", "items", "default", "maxLength", "title"]

@@ -182,7 +182,7 @@ def _format_value(field: Field, value: object) -> str:
         return ""
     if field.shape is Shape.LINES and isinstance(value, list):
         return "\n".join(map(str, value))
-    return speak_value(value, options=field.shape in (Shape.CHOICE, Shape.CHOICES))
+    return speak_value(value, is_choice=field.shape in (Shape.CHOICE, Shape.CHOICES))
 
 
 def _style_value(field: Field, value: object) -> Rich:

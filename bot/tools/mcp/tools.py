@@ -20,7 +20,7 @@ from bot.domain.files import File
 from bot.domain.forms import without_defaults
 from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import as_text, shorten
-from bot.domain.value_text import sum_up
+from bot.domain.value_text import summarize_arguments
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.answers import MALFORMED, OUTPUT
 from bot.tools.mcp.config import ServerConfig, Trust
@@ -68,7 +68,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
 
     def summarise(values: Given) -> str:
         heading = f"{title(theirs)} on {config.name}"
-        values_text = sum_up(without_defaults(values, arguments.defaults), cut)
+        values_text = summarize_arguments(without_defaults(values, arguments.defaults), cut)
         return f"{heading}: {values_text}" if values_text else heading
 
     return Tool(
