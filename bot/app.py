@@ -92,8 +92,7 @@ from bot.web import api
 from bot.web.channel import HttpChannel
 from bot.web.mcp_logins import BACK
 from bot.web.server import WebServer, metrics_route, metrics_server
-from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
-from bot.web.sign_in.oidc import OidcSignIn, lets_in
+from bot.web.sign_in.oidc import RETURN_PATH, OidcSignIn, is_allowed
 from bot.web.sign_in.tokens import Authenticator
 from bot.web.site import Site
 
@@ -368,7 +367,7 @@ def build(
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
             routes += channel.routes()
 
-    signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
+    signed_in = SignedIn(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
     agents = AgentCalls(database, kernel.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
@@ -633,7 +632,7 @@ def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock)
         settings.oidc_client_id,
         secret.get_secret_value() if secret else "",
         settings.oidc_allowed,
-        lambda: f"{site_url()}{ORGANISATION_BACK}",
+        lambda: f"{site_url()}{RETURN_PATH}",
         clock,
     )
 

@@ -40,7 +40,7 @@ from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, Mod
 from bot.web.server import most_connections
 from bot.web.sign_in import sessions
 from bot.web.sign_in.agents import AgentPaths
-from bot.web.sign_in.oidc import BACK
+from bot.web.sign_in.oidc import RETURN_PATH
 from bot.web.sign_in.proxies import Forwarded
 from bot.web.sign_in.tokens import COOKIE
 from bot.web.site import Caller, Site, SiteDep, api_routes
@@ -109,7 +109,7 @@ def create(
         exception_handlers=HANDLERS,
     )
     app.state.site = site
-    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(mcp_logins.BACK, BACK))
+    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(mcp_logins.BACK, RETURN_PATH))
     app.add_middleware(AgentPaths)
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)

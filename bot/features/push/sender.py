@@ -30,7 +30,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.secrets import decrypt_in
 from bot.telemetry.logs import logger
-from bot.web.sign_in.oidc import lets_in
+from bot.web.sign_in.oidc import is_allowed
 
 log = logger(__name__)
 
@@ -216,7 +216,7 @@ class PushSender:
             return not await self.has_account(actor)
         if device.session is None:
             return not self.settings.user_header
-        return not lets_in(self.settings.oidc_allowed, actor)
+        return not is_allowed(self.settings.oidc_allowed, actor)
 
     async def _send_row(self, device: DeviceRow, row: NotificationRow) -> bool:
         """Send one notification. Returns whether the device can be sent more now."""

@@ -2,6 +2,8 @@
 
 A sign-in in progress is a row, which works once and for ten minutes; the browser has its key in a cookie. An
 answer of the provider counts only if all checks of OpenID Connect Core 1.0, 3.1.3.7 pass.
+
+"URL" is where a request or a browser goes, "email" the address of a person.
 """
 
 import asyncio
@@ -27,8 +29,8 @@ from bot.tools.intake import TooLarge, bound_response
 
 log = logger(__name__)
 
-BACK = "/api/session/back"
-MANY = "Many people are signing in right now. Try again in a minute."
+RETURN_PATH = "/api/session/back"
+BUSY_TEXT = "Many people are signing in right now. Try again in a minute."
 _SIGNATURE_ALGORITHMS = (
     "RS256",
     "RS384",
@@ -54,12 +56,12 @@ _SCOPES = ("openid", "email", "profile")
 _TRUE_VALUES = (True, 1, "true", "True", "1")
 """The values that providers send for true: Apple and Cognito a text, Entra a number."""
 _VERIFIED_CLAIMS = ("email_verified", "xms_edov")
-"""The claims that an address is verified: the standard's, and that of Entra, which sends no other.
+"""The claims that an email is verified: the standard's, and that of Entra, which sends no other.
 
 https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization
 """
-_ADDRESS_CLAIMS = ("email", *_VERIFIED_CLAIMS)
-_NO_ADDRESS_TEXT = "Your organisation's sign-in sends no address for you. Ask an admin to look at Nod's log."
+_EMAIL_CLAIMS = ("email", *_VERIFIED_CLAIMS)
+_NO_EMAIL_TEXT = "Your organisation's sign-in sends no address for you. Ask an admin to look at Nod's log."
 _UNVERIFIED_TEXT = (
     "Your organisation's sign-in doesn't say that your address is verified. "
     "Ask an admin to look at Nod's log."
@@ -77,50 +79,53 @@ class InvalidClient(NotSignedIn):
     """The provider does not accept the client's secret, or not in this form."""
 
 
-def account_of(name: str, said: str = "") -> Actor | None:
-    """Return the account of an address or name in the organisation; None if it is neither.
-
-    ``said``: the name to display.
-    """
+def account_of(name: str, display_name: str = "") -> Actor | None:
+    """Return the account of an email or a name in the organisation; None if it is neither."""
     name = name.strip()
     key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
     if _NAME_PATTERN.fullmatch(key):
-        return Actor("http", f"sso.{key}", said or name)
+        return Actor("http", f"sso.{key}", display_name or name)
     return None
 
 
-def account_of_subject(subject: str, said: str = "") -> Actor | None:
+def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
     """Return the account of a person whom the provider only names by an ID, which keeps its case."""
     key = quote(subject, safe="|@+", errors="replace")
     if 0 < len(key) <= _MAX_SUBJECT_CHARS:
-        return Actor("http", f"sso-id.{key}", said or subject)
+        return Actor("http", f"sso-id.{key}", display_name or subject)
     return None
 
 
-def _has_verified_address(claims: Mapping[str, Any]) -> bool:
+def _has_verified_email(claims: Mapping[str, Any]) -> bool:
     return "email" in claims and any(name in claims for name in _VERIFIED_CLAIMS)
 
 
-def lets_in(allowed: Sequence[str], actor: Actor) -> bool:
-    """Tell if ``allowed`` admits an account of the organisation's sign-in; other accounts are admitted."""
+def _replace_email_claims(claims: Mapping[str, Any], user_info: Mapping[str, Any]) -> Mapping[str, Any]:
+    others = {name: value for name, value in claims.items() if name not in _EMAIL_CLAIMS}
+    return others | {name: user_info[name] for name in _EMAIL_CLAIMS if name in user_info}
+
+
+def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
+    """Tell if ``allowed`` has an account of the organisation's sign-in. All other accounts are allowed."""
     if actor.channel != "http":
         return True
     kind, _, key = actor.key.partition(".")
     if kind == "sso-id":
         return "*" in allowed or actor.key in allowed  # an ID keeps its case
-    return kind != "sso" or _allows_address(allowed, key)
+    return kind != "sso" or _allows_email_or_name(allowed, key)
 
 
-def _allows_address(allowed: Sequence[str], address: str) -> bool:
-    address = address.lower()
+def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
+    key = key.lower()
     entries = {"*"}
-    if "@" in address:
-        entries |= {address, address.rpartition("@")[2]}
+    if "@" in key:
+        domain = key.rpartition("@")[2]
+        entries |= {key, domain}
     return not entries.isdisjoint(entry.lower() for entry in allowed)
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingSignIn:
     """The secrets of a sign-in in progress; ``state`` is its key."""
 
     state: str
@@ -128,15 +133,19 @@ class Begun:
     verifier: str
 
     @classmethod
-    def new(cls) -> "Begun":
-        return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
+    def new(cls) -> "PendingSignIn":
+        return cls(
+            state=secrets.token_urlsafe(32),
+            nonce=secrets.token_urlsafe(32),
+            verifier=secrets.token_urlsafe(32),
+        )
 
 
 @dataclass(slots=True)
 class OidcSignIn:
     """The sign-in of an organisation, called ``name``.
 
-    ``allowed``: addresses, domains, or ``*`` for everyone. ``back``: returns the address of return.
+    ``allowed``: emails, domains, or ``*`` for everyone. ``return_url`` is where the provider sends browsers.
     """
 
     name: str
@@ -144,16 +153,16 @@ class OidcSignIn:
     client_id: str
     client_secret: str
     allowed: Sequence[str]
-    back: Callable[[], str]
+    return_url: Callable[[], str]
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # made at the first use, since that takes long
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_SIGN_INS))
     _metadata: "asyncio.Task[Mapping[str, Any]] | None" = None
     _requested_at: datetime = datetime.min  # noqa: DTZ901 - read only with `_metadata`
 
-    async def address(self, begun: Begun) -> str:
-        """Return the address to which the browser goes to sign in. Raises NotSignedIn."""
-        digest = hashlib.sha256(begun.verifier.encode()).digest()
+    async def make_provider_url(self, pending: PendingSignIn) -> str:
+        """Return the URL at which the browser signs in. Raises NotSignedIn."""
+        digest = hashlib.sha256(pending.verifier.encode()).digest()
         metadata = await self._load_metadata()
         scopes = metadata.get("scopes_supported")
         supported = scopes if isinstance(scopes, list) else _SCOPES
@@ -161,10 +170,10 @@ class OidcSignIn:
         parameters = {
             "response_type": "code",
             "client_id": self.client_id,
-            "redirect_uri": self.back(),
+            "redirect_uri": self.return_url(),
             "scope": " ".join(wanted),
-            "state": begun.state,
-            "nonce": begun.nonce,
+            "state": pending.state,
+            "nonce": pending.nonce,
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
@@ -176,26 +185,27 @@ class OidcSignIn:
         separator = "&" if urlsplit(endpoint).query else "?"
         return f"{endpoint}{separator}{urlencode(parameters)}"
 
-    async def enter(self, begun: Begun, code: str) -> Actor:
+    async def complete(self, pending: PendingSignIn, code: str) -> Actor:
         """Exchange the code, and return the account. Raises NotSignedIn."""
         import jwt  # only here: it imports cryptography
 
         if self._slots.locked():
-            raise NotSignedIn(MANY)
+            raise NotSignedIn(BUSY_TEXT)
         async with self._slots:
             metadata = await self._load_metadata()
-            tokens = await self._exchange_code(metadata, begun, code)
+            tokens = await self._exchange_code(metadata, pending, code)
             keys = await self._fetch_json("GET", metadata["jwks_uri"])
             try:
-                claims = self._read_id_token(str(tokens.get("id_token", "")), keys, metadata["issuer"], begun)
+                claims = self._read_id_token(
+                    str(tokens.get("id_token", "")), keys, metadata["issuer"], pending
+                )
             except (jwt.PyJWTError, ValueError, TypeError) as error:
                 log.warning("a sign-in was refused", why=str(error))
                 raise NotSignedIn from None
-            if not _has_verified_address(claims):
+            if not _has_verified_email(claims):
                 user_info = await self._fetch_user_info(metadata, keys, tokens, claims)
-                if "email" in user_info:  # the address and its verification must come from one source
-                    others = {name: value for name, value in claims.items() if name not in _ADDRESS_CLAIMS}
-                    claims = others | {name: user_info[name] for name in _ADDRESS_CLAIMS if name in user_info}
+                if "email" in user_info:  # an email and its verification must come from one source
+                    claims = _replace_email_claims(claims, user_info)
         return self._find_account(claims)
 
     async def _fetch_user_info(
@@ -207,7 +217,7 @@ class OidcSignIn:
     ) -> Mapping[str, Any]:
         """Return the provider's user info; empty without any, or if it is refused.
 
-        Some providers send the address only there, and some sign it. It must be of the same subject (OpenID
+        Some providers send the email only there, and some sign it. It must be of the same subject (OpenID
         Connect Core 1.0, 5.3.2).
         """
         import jwt
@@ -261,21 +271,24 @@ class OidcSignIn:
         )
         endpoints = [metadata.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         schemes = ("https", urlsplit(self.issuer).scheme)
-        fits = all(
+        has_endpoints = all(
             isinstance(endpoint, str) and urlsplit(endpoint).scheme in schemes for endpoint in endpoints
         )
-        if str(metadata.get("issuer")).rstrip("/") != self.issuer.rstrip("/") or not fits:
+        is_of_issuer = str(metadata.get("issuer")).rstrip("/") == self.issuer.rstrip("/")
+        if not (has_endpoints and is_of_issuer):
             log.warning("the sign-in provider describes another one", issuer=str(metadata.get("issuer")))
             raise NotSignedIn
         return metadata
 
-    async def _exchange_code(self, metadata: Mapping[str, Any], begun: Begun, code: str) -> Mapping[str, Any]:
+    async def _exchange_code(
+        self, metadata: Mapping[str, Any], pending: PendingSignIn, code: str
+    ) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": self.back(),
+            "redirect_uri": self.return_url(),
             "client_id": self.client_id,
-            "code_verifier": begun.verifier,
+            "code_verifier": pending.verifier,
         }
         if not self.client_secret:
             return await self._fetch_json("POST", metadata["token_endpoint"], data=form)
@@ -295,15 +308,15 @@ class OidcSignIn:
         return await self._fetch_json("POST", metadata["token_endpoint"], data=form_with_secret)
 
     def _read_id_token(
-        self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun
+        self, token: str, keys: Mapping[str, Any], issuer: str, pending: PendingSignIn
     ) -> Mapping[str, Any]:
         """Return the claims of an ID token, after the checks of `_read_token` and of its nonce and client."""
         claims = self._read_token(token, keys, issuer, _REQUIRED_CLAIMS)
-        if not hmac.compare_digest(str(claims["nonce"]).encode(), begun.nonce.encode()):
+        if not hmac.compare_digest(str(claims["nonce"]).encode(), pending.nonce.encode()):
             raise ValueError("it answers another sign-in")
-        has_audiences = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
-        default = "" if has_audiences else self.client_id  # with several, ``azp`` is required
-        if claims.get("azp", default) != self.client_id:
+        has_several_audiences = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        assumed_client = "" if has_several_audiences else self.client_id  # with several, ``azp`` is required
+        if claims.get("azp", assumed_client) != self.client_id:
             raise ValueError("it was made for another client")
         return claims
 
@@ -328,40 +341,38 @@ class OidcSignIn:
         return claims
 
     def _find_account(self, claims: Mapping[str, Any]) -> Actor:
-        """Return the account of a verified address, or of the provider's own ID.
+        """Return the account of a verified email, or of the provider's own ID.
 
         An ID is admitted by ``*`` or by itself. Raises NotSignedIn.
         """
         email = claims.get("email")
-        sent_address = email if isinstance(email, str) else ""
+        claimed_email = email if isinstance(email, str) else ""
         is_verified = any(claims.get(claim) in _TRUE_VALUES for claim in _VERIFIED_CLAIMS)
-        address = sent_address if is_verified else ""
+        has_email = is_verified and "@" in claimed_email
         display_name = storable(str(claims.get("name") or ""))[:80]
-        by_id = account_of_subject(str(claims["sub"]), display_name)
-        actor = account_of(address, display_name) if "@" in address else by_id
-        if actor is None:
+        account_of_id = account_of_subject(str(claims["sub"]), display_name)
+        account = account_of(claimed_email, display_name) if has_email else account_of_id
+        if account is None:
             log.warning("a sign-in was refused", why="the address or the ID can't be an account's name")
             raise NotSignedIn
-        if lets_in(self.allowed, actor):
-            return actor
-        account = str(by_id)
-        if "@" in address:
-            log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=account)
+        if is_allowed(self.allowed, account):
+            return account
+        if has_email:
+            log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=str(account_of_id))
             raise NotSignedIn(_NOT_ALLOWED_TEXT)
-        missing = "email" if not sent_address else " or ".join(_VERIFIED_CLAIMS)
         log.warning(
             "a sign-in was refused",
             why="without this claim only * or the account in NOD_OIDC_ALLOWED lets them in",
-            missing=missing,
-            account=account,
+            missing=" or ".join(_VERIFIED_CLAIMS) if claimed_email else "email",
+            account=str(account_of_id),
         )
-        raise NotSignedIn(_UNVERIFIED_TEXT if sent_address else _NO_ADDRESS_TEXT)
+        raise NotSignedIn(_UNVERIFIED_TEXT if claimed_email else _NO_EMAIL_TEXT)
 
-    async def _fetch_json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
+    async def _fetch_json(self, method: str, url: str, **options: Any) -> Mapping[str, Any]:
         """Return the JSON object of the provider's answer. Raises NotSignedIn."""
-        return _parse(await self._request(method, url, **sent))
+        return _parse(await self._request(method, url, **options))
 
-    async def _request(self, method: str, url: str, **sent: Any) -> httpx2.Response:
+    async def _request(self, method: str, url: str, **options: Any) -> httpx2.Response:
         """Return the provider's answer, bounded in size and time. Raises NotSignedIn."""
         if self._client is None:
             headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -371,9 +382,11 @@ class OidcSignIn:
             )
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
-                # a token is not sent to another address
-                follows_redirects = method == "GET" and "headers" not in sent
-                answer = await self._client.request(method, url, follow_redirects=follows_redirects, **sent)
+                # a token is sent to no other URL
+                follows_redirects = method == "GET" and "headers" not in options
+                answer = await self._client.request(
+                    method, url, follow_redirects=follows_redirects, **options
+                )
             if any(urlsplit(str(redirect.url)).scheme != urlsplit(url).scheme for redirect in answer.history):
                 raise httpx2.UnsupportedProtocol("it leads to an address without TLS")
             if method == "POST" and _refuses_client(answer):

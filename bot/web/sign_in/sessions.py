@@ -18,7 +18,7 @@ from bot.web.answers import Fault, Missing, plain_page
 from bot.web.body import Body
 from bot.web.schemas import DoneBody
 from bot.web.schemas.status import SignInWays
-from bot.web.sign_in.oidc import BACK, MANY, Begun, NotSignedIn
+from bot.web.sign_in.oidc import BUSY_TEXT, RETURN_PATH, NotSignedIn, PendingSignIn
 from bot.web.sign_in.tokens import COOKIE
 from bot.web.site import Caller, Site, SiteDep, api_routes
 
@@ -63,29 +63,29 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
     """Send a browser to the organisation's sign-in. ``then``: the page of Nod's to which it leads back."""
     if site.organisation is None:
         raise Missing("This Nod has no sign-in of an organisation.")
-    begun = Begun.new()
+    pending = PendingSignIn.new()
     try:
-        sign_in_address = await site.organisation.address(begun)
+        provider_url = await site.organisation.make_provider_url(pending)
     except NotSignedIn as error:
         return plain_page(error.message, 502, site.base)
-    if not await site.signed_in.begin(begun.state, asdict(begun) | {"then": _check_page(then)}):
-        return plain_page(MANY, 503, site.base)
-    answer = RedirectResponse(sign_in_address, 303, headers={"Cache-Control": "no-store"})
+    if not await site.signed_in.begin(pending.state, asdict(pending) | {"then": _check_page(then)}):
+        return plain_page(BUSY_TEXT, 503, site.base)
+    answer = RedirectResponse(provider_url, 303, headers={"Cache-Control": "no-store"})
     life = int(site.signed_in.away.total_seconds())
-    answer.set_cookie(_STATE_COOKIE, begun.state, life, **_make_cookie_attributes(request, site, "lax"))
+    answer.set_cookie(_STATE_COOKIE, pending.state, life, **_make_cookie_attributes(request, site, "lax"))
     return answer
 
 
-@visits.post(BACK)
+@visits.post(RETURN_PATH)
 async def come_back_by_form(request: Request, site: SiteDep) -> Response:
     """Send a browser that brings a form on by an address: a form from another site brings no cookie."""
     form = parse_qs((await request.body()).decode(errors="replace"))
     parameters = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
-    address = f"{site.base}{BACK}?{urlencode(parameters)}"
+    address = f"{site.base}{RETURN_PATH}?{urlencode(parameters)}"
     return RedirectResponse(address, 303, headers={"Cache-Control": "no-store"})
 
 
-@visits.get(BACK)
+@visits.get(RETURN_PATH)
 async def come_back(
     request: Request, site: SiteDep, state: str = "", code: str = "", error: str = ""
 ) -> Response:
@@ -98,7 +98,7 @@ async def come_back(
     try:
         if site.organisation is None or not stored or not code:
             raise NotSignedIn
-        actor = await site.organisation.enter(Begun(**stored), code)
+        actor = await site.organisation.complete(PendingSignIn(**stored), code)
     except NotSignedIn as fault:
         answer: Response = plain_page(fault.message, 403, site.base)
     else:
