@@ -284,7 +284,7 @@ def _check_schema(name: str, engine: Engine) -> Finding:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         connection.exec_driver_sql("CREATE TABLE nod_doctor_was_here (id INTEGER)")
         connection.rollback()
-    damage = migrations.damage(engine)
+    damage = migrations.find_damage(engine)
     if damage:
         return fail(name, f"NOD_DATABASE_URL: {damage}")
     current, newest = migrations.read_version(engine), migrations.find_newest_version()
@@ -292,7 +292,7 @@ def _check_schema(name: str, engine: Engine) -> Finding:
         return ok(name, f"schema {current}")
     if current is None:
         return ok(name, f"empty; the next start makes schema {newest}")
-    fault = migrations.unknown(engine)
+    fault = migrations.find_unsupported_version(engine)
     if fault:
         return fail(name, fault)
     return ok(name, f"schema {current}; the next start upgrades it to {newest}")

@@ -144,7 +144,7 @@ def looking(settings: Settings) -> Iterator[Database]:
     try:
         current, newest = migrations.read_version(database.engine), migrations.find_newest_version()
         if current != newest:
-            find_fault = migrations.damage if current is None else migrations.unknown
+            find_fault = migrations.find_damage if current is None else migrations.find_unsupported_version
             fault = find_fault(database.engine)
             if not fault:
                 version = current or "empty"

@@ -1,11 +1,11 @@
 """The schema's history. `upgrade` brings a database to the newest version at every start.
 
-Alembic is loaded only where there is something to bring up to date, and all the tables only where they are
-looked at: each takes a tenth of a second.
+Alembic and the definitions of all tables are imported only when they are needed: each import takes a tenth of
+a second.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +18,36 @@ from bot.errors import SettingsError
 from bot.store.engine import apart
 
 _VERSIONS = "alembic_version"
-_ALONE = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
-_NAMED = 3  # tables named in a fault
+_TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
+_MAX_NAMED = 3  # tables or columns, in a fault
 HERE = Path(__file__).parent
 
 _FIRST = "0007"
 
-# The rest adopts databases from before the first release, and goes after it, with `adopt`, with where it is
-# named and with tests/store/test_adoption.py and its frozen databases.
+# Databases from before the first release. Remove this after the release, with `adopt`, its uses and
+# tests/store/test_adoption.py.
 ADOPTED = frozenset({"0004", "0005", "0006"})
 _ADDED: tuple[tuple[str, Column[Any]], ...] = (
     ("name", Column("standing", String)),
     ("turn", Column("retry_at", UTCDateTime())),
 )
-"""Columns that tables of schema 0004 may lack; tables and indexes are made where they aren't there."""
+"""Columns that schema 0004 may lack. Missing tables and indexes come with the first schema."""
 
 
 def upgrade(engine: Engine, progress: Progress = ignore) -> None:
-    """Bring the schema to the newest version; does nothing where it is.
+    """Bring the schema to the newest version, and report each version to ``progress``.
 
-    ``progress`` is told of versions.
-
-    Raises SettingsError where the database is not one of Nod's, is from a newer one, or parts of it are gone.
+    Raises SettingsError if the database is another program's or a newer Nod's, or if parts are missing.
     """
     if read_version(engine) != find_newest_version():
         from alembic import command
 
-        with alone(engine):
-            fault = damage(engine) or unknown(engine)
+        with hold_migration_lock(engine):
+            fault = find_damage(engine) or find_unsupported_version(engine)
             if fault:
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
             command.upgrade(config(engine, progress), "head")
-    fault = damage(engine)
+    fault = find_damage(engine)
     if fault:
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
@@ -66,7 +64,7 @@ def config(engine: Engine, progress: Progress = ignore) -> Any:
 
 
 @contextlib.contextmanager
-def alone(engine: Engine) -> Iterator[None]:
+def hold_migration_lock(engine: Engine) -> Iterator[None]:
     """Hold the lock for schema changes, so that processes starting together migrate one by one.
 
     SQLite's file belongs to one process anyway.
@@ -75,50 +73,61 @@ def alone(engine: Engine) -> Iterator[None]:
         yield
         return
     with apart(engine.url).connect() as connection:
-        connection.execute(_ALONE)
+        connection.execute(_TAKE_MIGRATION_LOCK)
         yield
 
 
-def damage(engine: Engine) -> str:
-    """Return the fault of the present tables and its fix; empty for none."""
-    encoding = _narrow(engine)
+def find_damage(engine: Engine) -> str:
+    """Return what is wrong with the present tables, and how to fix it; empty if nothing is.
+
+    The tables are compared with this release's only at the newest version.
+    """
+    encoding = _find_wrong_encoding(engine)
     if encoding:
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = read_version(engine)
-    columns = inspect(engine).get_multi_columns()
-    there = {name: {each["name"] for each in held} for (_, name), held in columns.items()}
+    found_columns = inspect(engine).get_multi_columns()
+    columns = {name: {each["name"] for each in of_table} for (_, name), of_table in found_columns.items()}
     if version is None:
-        strange = sorted(there.keys() - {_VERSIONS})
-        if strange:
-            there_is = f"it has tables ({name_some(strange, _NAMED)}) but no schema version"
-            return f"{there_is}. Restore a backup, or name an empty one."
+        foreign_tables = sorted(columns.keys() - {_VERSIONS})
+        if foreign_tables:
+            tables = name_some(foreign_tables, _MAX_NAMED)
+            return f"it has tables ({tables}) but no schema version. Restore a backup, or name an empty one."
         return ""
     if version != find_newest_version():
         return ""
-    from bot.store.migrations.schema import SCHEMA
-
-    lost = sorted(SCHEMA.tables.keys() - there.keys()) or [
-        f"{name}.{column.name}"
-        for name, table in SCHEMA.tables.items()
-        for column in table.columns
-        if column.name not in there[name]
-    ]
-    if lost:
-        return f"parts of it are missing ({name_some(lost, _NAMED)}). Restore a backup."
+    missing = _find_missing_parts(columns)
+    if missing:
+        return f"parts of it are missing ({name_some(missing, _MAX_NAMED)}). Restore a backup."
     return ""
 
 
-def _narrow(engine: Engine) -> str:
-    """Return the encoding of a database that does not hold what people write; empty where it does."""
+def _find_missing_parts(columns: Mapping[str, set[str]]) -> list[str]:
+    """Return the tables that are missing or, if all are there, the missing columns."""
+    from bot.store.migrations.schema import SCHEMA
+
+    missing_tables = sorted(SCHEMA.tables.keys() - columns.keys())
+    if missing_tables:
+        return missing_tables
+    return [
+        f"{name}.{column.name}"
+        for name, table in SCHEMA.tables.items()
+        for column in table.columns
+        if column.name not in columns[name]
+    ]
+
+
+def _find_wrong_encoding(engine: Engine) -> str:
+    """Return the encoding of a database that can't hold every text; empty if it is UTF8."""
     if engine.dialect.name == "sqlite":
         return ""
     with engine.connect() as connection:
-        found = str(connection.scalar(text("SHOW server_encoding")))
-    return "" if found == "UTF8" else found
+        encoding = str(connection.scalar(text("SHOW server_encoding")))
+    return "" if encoding == "UTF8" else encoding
 
 
-def unknown(engine: Engine) -> str:
-    """Return why this release can't upgrade the schema; empty where it can."""
+def find_unsupported_version(engine: Engine) -> str:
+    """Return why this release can't upgrade the schema, in words; empty if it can."""
     version = read_version(engine)
     if version is None or version in list_known_versions() | ADOPTED:
         return ""
@@ -150,10 +159,10 @@ def list_known_versions() -> frozenset[str]:
     return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))
 
 
-def make_first(connection: Connection) -> None:
-    """Make every table and index of the first schema that isn't there yet; it is frozen as SQL."""
-    made = (HERE / f"first_schema.{connection.dialect.name}.sql").read_text(encoding="utf-8")
-    for statement in made.removesuffix(";\n").split(";\n"):
+def create_first_schema(connection: Connection) -> None:
+    """Create the tables and indexes of the first schema that are missing; its SQL is frozen."""
+    sql = (HERE / f"first_schema.{connection.dialect.name}.sql").read_text(encoding="utf-8")
+    for statement in sql.removesuffix(";\n").split(";\n"):
         connection.exec_driver_sql(statement)
 
 
@@ -165,5 +174,5 @@ def adopt(connection: Connection, version: str | None) -> None:
         if column.name not in {each["name"] for each in inspect(connection).get_columns(table)}:
             kind = column.type.compile(connection.dialect)
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}")
-    make_first(connection)
+    create_first_schema(connection)
     connection.execute(text("UPDATE alembic_version SET version_num = :number"), {"number": _FIRST})

@@ -13,6 +13,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    migrations.make_first(op.get_bind())
+    migrations.create_first_schema(op.get_bind())
     end = sa.table("chain_end", *(sa.column(name) for name in ("id", "number", "hash", "key", "mark")))
     op.get_bind().execute(end.insert(), chain.blank(op.get_bind()))
