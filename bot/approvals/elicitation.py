@@ -140,14 +140,14 @@ class Questions:
     async def _answer_to(self, question: Question, opened: Proposal) -> Elicited | None:
         """Return the answer; None where this process ends first."""
         while self._inbox is not None:
-            rings = self._notifier.rings
+            generation = self._notifier.generation
             proposal = await self._database.read(proposals.get, opened.id)
             if proposal is not None and proposal.state is State.SUCCEEDED:
                 return Elicited(Action.ACCEPT, {} if question.url else dict(proposal.arguments))
             if proposal is None or proposal.settled:
                 declined = proposal is not None and proposal.state is State.DECLINED
                 return Elicited(Action.DECLINE if declined else Action.CANCEL)
-            await self._notifier.wait(rings, _LOOK_SECONDS)
+            await self._notifier.wait(generation, _LOOK_SECONDS)
         return None
 
     def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:

@@ -184,11 +184,11 @@ async def _announce_ends(app: App) -> None:
     """Print a line for each proposal that ends, so that people trying the demo see what happens."""
     last_seen = await app.database.read(log.last_id)
     while True:
-        rings = app.notifier.rings
+        generation = app.notifier.generation
         last_seen, ended = await app.database.read(_list_ended, last_seen)
         for proposal in ended:
             announce(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}")
-        await app.notifier.wait(rings, _POLL_SECONDS)
+        await app.notifier.wait(generation, _POLL_SECONDS)
 
 
 def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:

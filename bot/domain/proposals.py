@@ -728,10 +728,10 @@ class Mark(NamedTuple):
         return cls(proposal.expires_at if order is Order.EXPIRES else proposal.updated_at, proposal.id)
 
 
-class Sought(NamedTuple):
+class ProposalFilter(NamedTuple):
     """A filter of proposals; an empty field matches all. ``own``: only the person's own requests.
 
-    ``words`` stand in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
+    ``words`` are in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
     ``accounts`` are those of one who asked.
     """
 

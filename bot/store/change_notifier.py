@@ -10,14 +10,15 @@ _RING_SECONDS = 0.02
 class ChangeNotifier:
     """Wakes everything in this process that waits for rows to change.
 
-    Changes that come close together ring once, since each ring makes every waiter read rows.
+    Changes that come close together wake it once, since each waiter then reads rows. ``generation`` counts
+    how often.
     """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
         self._far = False
-        self.rings = 0
+        self.generation = 0
         self.further: Callable[[], None] = lambda: None  # rings the bells of other processes
 
     def notify(self, *, far: bool = True) -> None:
@@ -31,13 +32,16 @@ class ChangeNotifier:
         far, self._far = self._far, False
         if far:
             self.further()
-        self.rings += 1
+        self.generation += 1
         self._event.set()
         self._event = asyncio.Event()
 
-    async def wait(self, heard: int, seconds: float) -> None:
-        """Return once there were more than ``heard`` rings, or after ``seconds`` (others ring theirs)."""
-        if self.rings != heard:
+    async def wait(self, generation: int, seconds: float) -> None:
+        """Return once the generation is another one, or after ``seconds``.
+
+        Read ``generation`` before the rows, so that a change in between is not missed.
+        """
+        if self.generation != generation:
             return
         with contextlib.suppress(TimeoutError):
             # not wait_for: before Python 3.12 that loses a cancellation that comes together with a ring

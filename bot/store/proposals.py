@@ -27,11 +27,11 @@ from bot.domain.proposals import (
     Order,
     PreviewField,
     Proposal,
+    ProposalFilter,
     ProposalKind,
     Reread,
     Risk,
     Sibling,
-    Sought,
     State,
     Vote,
 )
@@ -218,23 +218,23 @@ def list_seen(
     states: Sequence[State],
     limit: int = 200,
     before: Mark | None = None,
-    sought: Sought = Sought(),  # noqa: B008 - frozen
+    only: ProposalFilter = ProposalFilter(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
-    """Return a page of the proposals within reach, in the order of ``sought``, after the mark ``before``.
+    """Return a page of the proposals within reach, in the order of ``only``, after the mark ``before``.
 
     Each part (a state of all, a state of one requester) is read from an index in the order of changes and no
     further than ``limit``, so a page costs the same however much there is. Other filters are not indexed and
     may scan the table, as may the order of expiry.
     """
     parts = [_TABLE.c.state == state for state in states]
-    if sought.own or not reach.everything:
+    if only.own or not reach.everything:
         also = reach.accounts | reach.named
         named = select(_DECIDERS.c.proposal_id).where(_DECIDERS.c.account.in_(also))
-        own = [_TABLE.c.requester == each for each in sorted(reach.accounts if sought.own else also)]
+        own = [_TABLE.c.requester == each for each in sorted(reach.accounts if only.own else also)]
         parts = [whose & state for whose in own for state in parts]
-        if not sought.own:
+        if not only.own:
             parts.append(_TABLE.c.id.in_(named) & _TABLE.c.state.in_(states))
-    soonest = sought.order is Order.EXPIRES
+    soonest = only.order is Order.EXPIRES
     spot = (_TABLE.c.expires_at if soonest else _TABLE.c.updated_at, _TABLE.c.id)
     order = spot if soonest else _FALLING
     further: Any = true()
@@ -243,16 +243,16 @@ def list_seen(
             further = tuple_(*spot) > tuple_(*before)
         else:
             further = tuple_(*spot) < tuple_(*before)
-    for column, value in (("tool_name", sought.tool), ("kind", sought.kind), ("level", sought.level)):
+    for column, value in (("tool_name", only.tool), ("kind", only.kind), ("level", only.level)):
         if value is not None:
             further &= _TABLE.c[column] == value
-    if sought.words:
+    if only.words:
         said = (_TABLE.c.description, _TABLE.c.tool_name, _TABLE.c.requester_name)
-        further &= or_(*(column.icontains(sought.words, autoescape=True) for column in said))
-    if sought.accounts is not None:
-        further &= _TABLE.c.requester.in_(sorted(sought.accounts))
-    if sought.channel:
-        there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == sought.channel)
+        further &= or_(*(column.icontains(only.words, autoescape=True) for column in said))
+    if only.accounts is not None:
+        further &= _TABLE.c.requester.in_(sorted(only.accounts))
+    if only.channel:
+        there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == only.channel)
         further &= _TABLE.c.conversation_id.in_(there)
     first = [
         select(select(*spot).where(part, further).order_by(*order).limit(limit).subquery()) for part in parts

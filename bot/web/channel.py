@@ -149,7 +149,7 @@ class HttpChannel:
         seen = await self.proposals.newest_change()
         far: Mapping[str, str] = {}
         while True:
-            rings = self.notifier.rings
+            generation = self.notifier.generation
             try:
                 if self.hub.alone and not await self.hub.somebody(self.pace.feed):
                     newest = await self.proposals.newest_change()
@@ -163,4 +163,4 @@ class HttpChannel:
                 changes = []
             for key, shown in changes:
                 self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(shown)))
-            await self.notifier.wait(rings, self.pace.feed)
+            await self.notifier.wait(generation, self.pace.feed)

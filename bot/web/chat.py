@@ -35,7 +35,7 @@ from bot.web.schemas.conversations import (
     Team,
 )
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
-from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, every
+from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
 from bot.web.site import Caller, SiteDep, Streaming, api_routes, event_stream
 from bot.web.streams import STILL_THERE, heard, sse
 
@@ -315,7 +315,7 @@ async def conversation_proposals(mine: Own, actor: Caller, site: SiteDep) -> Pro
 
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
     """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
-    return await every(await http.proposals.of_conversation(conversation_id, actor))
+    return await make_views(await http.proposals.of_conversation(conversation_id, actor))
 
 
 @router.get("/files", summary="The newest files of your conversations")

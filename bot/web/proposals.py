@@ -13,7 +13,7 @@ from bot.approvals.lookup.proposals import Feed, Seen, list_progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, Order, Sought, State
+from bot.domain.proposals import Level, Order, ProposalFilter, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.answers import Fault, download, existing
@@ -36,7 +36,7 @@ from bot.web.schemas.proposals import (
     ReachView,
     RungView,
     conversation_of,
-    every,
+    make_views,
 )
 from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, api_routes, event_stream
 from bot.web.streams import STILL_THERE, merge, sse
@@ -103,11 +103,18 @@ async def listed(
     if mine == "decide" and not state:
         states = [State.PROPOSED]
     accounts = None if requester is None else await http.admin.accounts_of(requester)
-    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
-    shown, further = await http.proposals.page(
-        actor, states, limit, before, sought, to_decide=mine == "decide"
+    only = ProposalFilter(
+        tool=tool,
+        kind=kind,
+        level=risk,
+        own=mine == "asked",
+        words=q.strip() or None,
+        channel=channel,
+        accounts=accounts,
+        order=order,
     )
-    return ProposalPage(proposals=await every(shown), next=cursor(further))
+    shown, further = await http.proposals.page(actor, states, limit, before, only, to_decide=mine == "decide")
+    return ProposalPage(proposals=await make_views(shown), next=cursor(further))
 
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
@@ -121,11 +128,12 @@ async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> 
 async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
     shown = existing(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    rungs = await site.lookup.ladder(proposal_id, actor, _find_address(shown, actor))
-    reaches = await site.lookup.reaches(proposal_id, actor, _find_address(shown, actor))
+    address = _find_address(shown, actor)
+    scopes = await site.lookup.ladder(proposal_id, actor, address)
+    audiences = await site.lookup.reaches(proposal_id, actor, address)
     return LadderBody(
-        ladder=[RungView(rung=rung, words=words) for rung, words in rungs],
-        reaches=[ReachView(reach=reach, words=words) for reach, words in reaches],
+        ladder=[RungView(rung=scope, words=words) for scope, words in scopes],
+        reaches=[ReachView(reach=audience, words=words) for audience, words in audiences],
         lasting=list(GrantDuration),
     )
 
@@ -187,16 +195,16 @@ async def press(
     approve. Where it was offered again with other values, a digest alone does not say that.
     """
     decision, http = body or Decide(), site.channel
-    rings = http.notifier.rings
+    generation = http.notifier.generation
     reply = await site.take_in(
         Press(
-            actor,
-            verb,
-            proposal_id,
-            decision.round,
-            decision.reason,
-            decision.arguments,
-            decision.digest,
+            actor=actor,
+            verb=verb,
+            proposal_id=proposal_id,
+            round=decision.round,
+            reason=decision.reason,
+            arguments=decision.arguments,
+            digest=decision.digest,
             address=Address(NAME, actor.key),
             rung=decision.rung,
             lasting=decision.lasting,
@@ -206,9 +214,10 @@ async def press(
         )
     )
     if reply.answer in STATUS:
-        poll = poll.at_once()
+        poll = poll.without_wait()  # refused, so there is no end to wait for
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
-        await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
+        # most runs end at the next change: a look before that would be wasted
+        await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
     # a person who may not see it may not decide it
     shown = ProposalView.seen_as(
         existing(await _wait_for_end(http, proposal_id, actor, poll), _NO_PROPOSAL_TEXT)
@@ -279,10 +288,10 @@ async def _stream_changes(
         last_seen = newest_row
         yield f"id: {last_seen}\n" + sse(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
-    quiet_seconds = 0.0
-    previous = Feed((), {}, {})
+    quiet_seconds = 0.0  # at most: a wait that ends early counts in full, so the comment only comes sooner
+    previous = Feed(rows=(), progress={}, open_questions={})
     while not http.hub.closed:
-        rings = http.notifier.rings
+        generation = http.notifier.generation
         feed = await http.proposals.feed(last_seen)
         async for block in _describe_feed(http, actor, previous, feed):
             yield block
@@ -295,7 +304,7 @@ async def _stream_changes(
             quiet_seconds = 0.0
             yield STILL_THERE
         quiet_seconds += http.pace.feed
-        await http.notifier.wait(rings, http.pace.feed)
+        await http.notifier.wait(generation, http.pace.feed)
 
 
 async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: Feed) -> AsyncIterator[str]:
@@ -306,12 +315,12 @@ async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: 
         shown = await http.proposals.find(proposal_id, actor)
         if shown is not None:
             yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
-    for proposal_id in list_progressed(previous.far, feed.far):
+    for proposal_id in list_progressed(previous.progress, feed.progress):
         shown = await http.proposals.find(proposal_id, actor)
         if shown is not None:
             yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
-    answered = [previous.asked[key] for key in previous.asked.keys() - feed.asked.keys()]
-    for proposal_id in dict.fromkeys(answered):
+    answered_keys = previous.open_questions.keys() - feed.open_questions.keys()
+    for proposal_id in dict.fromkeys(previous.open_questions[key] for key in answered_keys):
         questions = await http.proposals.questions(proposal_id, actor)
         if questions is not None:
             views = [QuestionView.model_validate(question) for question in questions]

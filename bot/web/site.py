@@ -145,10 +145,10 @@ async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str
 
     The token is checked again after each change that the notifier reports, and when nothing happens.
     """
-    rings = site.channel.notifier.rings
+    generation = site.channel.notifier.generation
     async for block in events:
-        if site.channel.notifier.rings != rings or block == STILL_THERE:
-            rings = site.channel.notifier.rings
+        if site.channel.notifier.generation != generation or block == STILL_THERE:
+            generation = site.channel.notifier.generation
             try:
                 await site.doorkeeper(request)
             except Unauthenticated:
@@ -178,16 +178,16 @@ class LongPoll:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.seconds
         while True:
-            rings = http.notifier.rings
+            generation = http.notifier.generation
             result = await look()
             if self.seconds:  # after the look: the token may have been revoked before the result
                 await self.site.doorkeeper(self.request)
             seconds_left = deadline - loop.time()
             if result is None or ended(result) or seconds_left <= 0 or http.hub.closed:
                 return result
-            await http.notifier.wait(rings, min(seconds_left, http.pace.feed))
+            await http.notifier.wait(generation, min(seconds_left, http.pace.feed))
 
-    def at_once(self) -> "LongPoll":
+    def without_wait(self) -> "LongPoll":
         """Return a poll that does not wait."""
         return replace(self, seconds=0)
 

@@ -422,10 +422,10 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
         for _, lines in listening:
             while p.id not in await anext(lines):
                 pass
-        rings = [app.notifier.rings for app in both]
+        generations = [app.notifier.generation for app in both]
         await both[0].database.write(tokens.revoke_token, "ana", ANA, both[0].clock())
         notify(both[0].database.engine)  # as `nod token revoke` does
-        await eventually(lambda: _rang(both, rings))
+        await eventually(lambda: _rang(both, generations))
         await press(both[0], p)
         for client, lines in listening:
             assert not [line async for line in lines if p.id in line]  # up to its end
@@ -433,7 +433,7 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
 
 
 async def _rang(apps: list[App], before: list[int]) -> bool:
-    return all(app.notifier.rings > rings for app, rings in zip(apps, before, strict=True))
+    return all(app.notifier.generation > generation for app, generation in zip(apps, before, strict=True))
 
 
 async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:

@@ -17,7 +17,7 @@ from bot.domain.cards import Card, card_of, list_named_on
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import AGENTS, Actor
-from bot.domain.proposals import Mark, Proposal, Sibling, Sought, State
+from bot.domain.proposals import Mark, Proposal, ProposalFilter, Sibling, State
 from bot.store import (
     agent_calls,
     conversations,
@@ -81,13 +81,13 @@ class SeenRequest:
 class Feed:
     """Changes of proposals since a position, and the work under way.
 
-    ``rows``: changes, oldest first, each its number and its proposal. ``far``: the progress of running
-    proposals, by id. ``asked``: the proposal of each question that has no answer yet, by the question's key.
+    ``rows``: changes, oldest first, each its number and its proposal. ``progress``: the progress of running
+    proposals, by id. ``open_questions``: the proposal of each question without an answer, by its key.
     """
 
     rows: Sequence[tuple[int, str]]
-    far: Mapping[str, str]
-    asked: Mapping[str, str]
+    progress: Mapping[str, str]
+    open_questions: Mapping[str, str]
 
 
 class ProposalLookup:
@@ -172,13 +172,13 @@ class ProposalLookup:
         states: Sequence[State],
         limit: int,
         before: Mark | None,
-        sought: Sought,
+        only: ProposalFilter,
         *,
         to_decide: bool = False,
     ) -> tuple[list[Seen], Mark | None]:
         """Return a page of the proposals that this person may see, and where the next page begins.
 
-        ``sought`` filters and orders them. ``to_decide``: only those they may decide. The mark is None on the
+        ``only`` filters and orders them. ``to_decide``: only those they may decide. The mark is None on the
         last page.
         """
         available = await self._registry.available()
@@ -188,19 +188,19 @@ class ProposalLookup:
             reach = rights.make_reach(session, self._policies, actor)
             kept: list[Proposal] = []
             for _ in range(_LOOKS):
-                found = proposals.list_seen(session, reach, states, limit + 1, mark, sought)
+                found = proposals.list_seen(session, reach, states, limit + 1, mark, only)
                 seen = (p for p in found if rights.visible(session, self._policies, p, actor))
                 kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
                 if len(kept) > limit:
-                    mark = Mark.of(kept[limit - 1], sought.order)
+                    mark = Mark.of(kept[limit - 1], only.order)
                     break
                 if len(found) <= limit:
                     mark = None
                     break
-                mark = Mark.of(found[-1], sought.order)
+                mark = Mark.of(found[-1], only.order)
             shown = _light(kept[:limit])
             if len(shown) < min(len(kept), limit):
-                mark = Mark.of(shown[-1], sought.order)
+                mark = Mark.of(shown[-1], only.order)
             return self._view_page(session, shown, actor, available), mark
 
         return await self._groups.read(read)

@@ -20,7 +20,16 @@ from bot.domain import kinds
 from bot.domain.chat import Address, Clock, Request, chat_of
 from bot.domain.people import NOD, Actor, Names, Role, place_called
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, Sought, State, canonical
+from bot.domain.proposals import (
+    Deciders,
+    Level,
+    PreviewField,
+    Proposal,
+    ProposalFilter,
+    Risk,
+    State,
+    canonical,
+)
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.rules import Mode, Rule, Subject, covers
@@ -175,7 +184,7 @@ def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
 def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     mine = Reach(frozenset({str(_NOD)}), everything=False)
     return proposals.list_seen(
-        session, mine, states, _KEPT, sought=Sought(kind=kinds.SUGGESTION.name, own=True)
+        session, mine, states, _KEPT, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
     )
 
 

@@ -476,8 +476,8 @@ class ChosenBody(OneBatch):
     answer: Literal[Answer.ACCEPTED, Answer.ALREADY]
 
 
-async def every(found: Sequence[Seen]) -> list[ProposalView]:
-    """Make many in a thread, so that other requests don't wait."""
+async def make_views(found: Sequence[Seen]) -> list[ProposalView]:
+    """Make the views of many proposals in a thread, so that other requests don't wait."""
     return await asyncio.to_thread(lambda: [ProposalView.seen_as(each) for each in found])
 
 

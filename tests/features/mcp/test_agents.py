@@ -58,13 +58,13 @@ async def call(client: Client, tool: str, **arguments: Any) -> Json:
 
 async def opened(nod: Served) -> Json:
     """The request that stands open, as soon as there is one."""
-    rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
+    notifier = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
     while True:
-        heard = rings.rings
+        generation = notifier.generation
         found = (await nod.client.get("/api/proposals", params={"state": "proposed"})).json()["proposals"]
         if found:
             return found[0]
-        await rings.wait(heard, 0.05)
+        await notifier.wait(generation, 0.05)
 
 
 @BOTH
@@ -189,13 +189,13 @@ async def over_older_http(nod: Served) -> AsyncIterator[Client]:
 
 async def ended(nod: Served, proposal: Json) -> Json:
     """The request, as soon as it isn't open."""
-    rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
+    notifier = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
     while True:
-        heard = rings.rings
+        generation = notifier.generation
         shown = (await nod.client.get(f"/api/proposals/{proposal['id']}")).json()["proposal"]
         if shown["state"] != "proposed":
             return shown
-        await rings.wait(heard, 0.05)
+        await notifier.wait(generation, 0.05)
 
 
 PROMPT = {"tool_name": "Bash", "input": {"command": "git push"}, "tool_use_id": "call_0"}

@@ -105,8 +105,8 @@ async def test_a_wait_ends_with_the_decision_and_not_before(serve: Serve):
     async with serve(**SETTINGS, pace=Pace(feed=30)) as nod:
         proposal = await ask(nod)
         waiting = asyncio.create_task(look(nod, proposal, wait=60))
-        rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
-        await rings.wait(rings.rings, 0.05)
+        notifier = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
+        await notifier.wait(notifier.generation, 0.05)
         assert not waiting.done()
         await press(nod, proposal, "approve")
         assert (await waiting)["end"] == "approved"
@@ -123,8 +123,8 @@ async def test_who_stops_the_server_does_not_wait_for_those_who_wait(serve: Serv
     async with serve(**SETTINGS) as nod:
         proposal = await ask(nod)
         waiting = asyncio.create_task(look(nod, proposal, wait=60))
-        rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
-        await rings.wait(rings.rings, 0.05)
+        notifier = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
+        await notifier.wait(notifier.generation, 0.05)
         nod.app.channels["http"].end_streams()  # type: ignore[attr-defined]
         assert (await waiting)["end"] == "waiting"
 

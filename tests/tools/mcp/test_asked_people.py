@@ -58,11 +58,11 @@ class Talk:
         """The first proposal of which this is so, once there is one."""
         notifier = self.app.channels["http"].notifier  # type: ignore[attr-defined]
         while True:
-            rings = notifier.rings
+            generation = notifier.generation
             found = [p for p in await self.app.database.read(proposals.in_states, list(State)) if true(p)]
             if found:
                 return found[0]
-            await notifier.wait(rings, 0.05)
+            await notifier.wait(generation, 0.05)
 
     async def question(self) -> Proposal:
         return await self.until(lambda p: p.kind.name == "question" and p.state == "proposed")
