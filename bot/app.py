@@ -311,8 +311,8 @@ def build(
         clock,
         process,
         notifier,
-        alone=cluster.others is None,
-        others=models[1:],
+        is_only_process=cluster.others is None,
+        other_models=models[1:],
     )
     kernel = core(
         ports,

@@ -46,8 +46,8 @@ from bot.tools.registry import Registry
 class Ports:
     """The dependencies of the core: database, tools, models, delivery. Channels may be added later.
 
-    ``model`` is the default one, ``others`` are those that rules may name. ``alone``: no other process works
-    on these rows.
+    ``model`` is the default one, ``other_models`` are those that rules may name. If ``is_only_process``, no
+    other one works on these rows.
     """
 
     database: Database
@@ -58,8 +58,8 @@ class Ports:
     clock: Clock = now
     process: Process = field(default_factory=Process.this)
     notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
-    alone: bool = True
-    others: Sequence[Model] = ()
+    is_only_process: bool = True
+    other_models: Sequence[Model] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def core(
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
-    site_url: Callable[[], str] = str,
+    site_url: Callable[[], str] = str,  # str() is empty: no console
     hooks: Hooks | None = None,
     commands: Sequence[Callable[[CommandParts], CommandSet]] = (),
 ) -> Core:
@@ -98,51 +98,84 @@ def core(
     ``named``: what is known of the models. ``site_url``: where people find the console. ``hooks`` and
     ``commands`` are those of features.
     """
-    database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
-    give_hooks(database, hooks := hooks or Hooks())
-    channels, dispatcher, notifier = ports.channels, ports.dispatcher, ports.notifier
+    database, clock, process = ports.database, ports.clock, ports.process.id
+    channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry
+    bounds, limits, hooks = bounds or Bounds(), limits or TurnLimits(), hooks or Hooks()
+    give_hooks(database, hooks)
     notices = Notices(channels, database, policies, clock, routes)
-    leases = Leases(database, ports.process.id)
-    cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
-    turns = Turns(channels, database, cards, clock, notices, leases, routes, hooks.watch_delivery)
-    own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
-    asking = partial(look_up, channels), partial(time_zone, channels)
-    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, *asking)
-    execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
+    leases = Leases(database, process)
+    cards = Cards(
+        channels=channels,
+        registry=registry,
+        database=database,
+        policies=policies,
+        clock=clock,
+        notifier=ports.notifier,
+        notices=notices,
+        leases=leases,
+        routes=routes,
+    )
+    turns = Turns(
+        channels=channels,
+        database=database,
+        cards=cards,
+        clock=clock,
+        notices=notices,
+        leases=leases,
+        routes=routes,
+        watchers=hooks.watch_delivery,
+    )
+    own_work = OwnWork(process if ports.is_only_process else "", bounds.turns_by_person)
+    gate = Gate(
+        registry=registry,
+        policies=policies,
+        database=database,
+        clock=clock,
+        process=process,
+        bounds=bounds,
+        look_up=partial(look_up, channels),
+        zone_of=partial(time_zone, channels),
+    )
+    execution = Execution(registry, policies, database, clock, process, own_work)
     presses = Presses(database, gate, clock, execution, takes_work=lambda: dispatcher.takes_work)
-    limits = limits or TurnLimits()
-    models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
-    attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files, hooks)
-    briefing, prices = briefing or Briefing(), prices or Prices()
-    loop = Loop(models, gate, database, clock, limits, briefing, attachments, prices, hooks)
-    boards = TeamStatusDelivery(channels, database, clock, leases)
+    loop = Loop(
+        models=Models([ports.model, *ports.other_models], named, clock, limits.history_tokens),
+        gate=gate,
+        database=database,
+        clock=clock,
+        limits=limits,
+        briefing=briefing or Briefing(),
+        attachments=AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files, hooks),
+        prices=prices or Prices(),
+        hooks=hooks,
+    )
     assistant = Assistant(
-        database,
-        gate,
-        presses,
-        execution,
-        loop,
-        turns,
-        cards,
-        boards,
-        dispatcher,
-        clock,
-        ports.process.id,
-        bounds,
-        own,
-        site_url,
-        commands,
+        database=database,
+        gate=gate,
+        presses=presses,
+        execution=execution,
+        loop=loop,
+        shown=turns,
+        cards=cards,
+        boards=TeamStatusDelivery(channels, database, clock, leases),
+        dispatcher=dispatcher,
+        clock=clock,
+        process=process,
+        bounds=bounds,
+        own=own_work,
+        site_url=site_url,
+        commands=commands,
     )
     return Core(
-        gate,
-        execution,
-        loop,
-        cards,
-        turns,
-        assistant,
-        CoreLookup(database, cards, presses, policies, notice),
-        Recovery(database, gate, execution, turns, dispatcher, ports.process.id, retention),
-        Reminders(database, policies, cards, notices, gate.groups),
+        gate=gate,
+        execution=execution,
+        loop=loop,
+        cards=cards,
+        turns=turns,
+        assistant=assistant,
+        lookup=CoreLookup(database, cards, presses, policies, notice),
+        recovery=Recovery(database, gate, execution, turns, dispatcher, process, retention),
+        reminders=Reminders(database, policies, cards, notices, gate.groups),
     )
 
 

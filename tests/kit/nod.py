@@ -162,7 +162,7 @@ class Nod:
                 self.channels,
                 self.clock,
                 self.process,
-                others=self.others,
+                other_models=self.others,
             ),
             policies,
             named=self.named,
