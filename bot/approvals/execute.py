@@ -212,7 +212,7 @@ class Execution:
         Nothing either while another process changes the resource ``name``: `Recovery` starts it again later.
         """
         try:
-            if why := await ownership.look_for_change(self.database, proposal):
+            if why := await ownership.read_connection_fault(self.database, proposal):
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
             tool = readings.as_asked(available.get(proposal.tool_name), proposal)

@@ -27,7 +27,7 @@ from bot.approvals.drafts import (
 )
 from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.kinds import find_procedure
-from bot.approvals.ownership import asks_owner
+from bot.approvals.ownership import require_owner
 from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
 from bot.approvals.tool_code import as_tool_error, describe_and_log, run_tool
@@ -251,7 +251,7 @@ class Gate:
                 if asked is None:
                     return JudgedCall(kept, read=(tool, arguments))
                 tool, verdict, reason = asked
-            verdict = asks_owner(verdict, tool.connection)
+            verdict = require_owner(verdict, tool.connection)
             if full is not None:
                 return _answer_call(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes:
@@ -398,7 +398,7 @@ class Gate:
             verdict = policy.judge(judge_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
-        return asks_owner(verdict, connection) if verdict.risk.writes else verdict
+        return require_owner(verdict, connection) if verdict.risk.writes else verdict
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
         """Run a read that the rules allow without approval, or return None if it needs approval.

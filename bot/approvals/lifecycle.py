@@ -198,7 +198,7 @@ def _claim(
         why = policy.forbidding(call)
         if why:
             raise Refused(f"This is now forbidden: {why}.")
-    if why := ownership.find_change(session, p):
+    if why := ownership.find_connection_fault(session, p):
         raise Disconnected(why)
     if _is_held(session, policy.book, p, now):
         return None

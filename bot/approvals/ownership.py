@@ -21,14 +21,13 @@ _YES = (CONSENT, Verb.APPROVE)
 _GONE = "{whose} account at {server} is no longer connected."
 _CHANGED = "{whose} account at {server} is another one since this was asked."
 _EXPIRED = "{server} no longer accepts the connection of {whose} account."
-_RESTS = "The account of this chat at {server} rests while people of another company read along here."
+_PAUSED_TEXT = "The account of this chat at {server} rests while people of another company read along here."
 _AGAIN = " Connect the same account again, then retry."
 
 
-def asks_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
+def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
     """Return the verdict on a write in a person's name: where the rules let it run, its owner is asked."""
-    personal = connection is not None and connection.is_personal
-    if connection is None or not personal or verdict.judgement is not Judgement.RUN:
+    if connection is None or not connection.is_personal or verdict.judgement is not Judgement.RUN:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
     rule = f"what runs as {connection.owner_label} asks them"
@@ -36,7 +35,10 @@ def asks_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
 
 
 def lacks_owner(session: Session, p: Proposal) -> bool:
-    """Tell if it would run in the name of a person who has not said yes to this round of it."""
+    """Tell if it would run in the name of a person who has not said yes to it.
+
+    Votes are those of the current round: a change of the contents deletes the earlier ones.
+    """
     if p.connection is None or not p.connection.is_personal:
         return False
     return not any(_is_yes_of_owner(session, p, vote) for vote in p.votes)
@@ -54,7 +56,7 @@ def find_owner(session: Session, p: Proposal) -> Person | None:
     return people.person_of(session, Actor.parse(p.connection.owner, p.connection.owner_name))
 
 
-def find_change(session: Session, p: Proposal) -> str:
+def find_connection_fault(session: Session, p: Proposal) -> str:
     """Return why it can't run in the name that people saw, in words; empty where it can."""
     if p.connection is None:
         return ""
@@ -64,7 +66,7 @@ def find_change(session: Session, p: Proposal) -> str:
     elif now.key != p.connection.key:
         why = _CHANGED
     elif now.is_resting:
-        return _RESTS.format(server=now.server)
+        return _PAUSED_TEXT.format(server=now.server)
     elif now.is_expired:
         why = _EXPIRED
     else:
@@ -73,11 +75,11 @@ def find_change(session: Session, p: Proposal) -> str:
     return why.format(whose=whose, server=p.connection.server) + _AGAIN
 
 
-async def look_for_change(database: Database, p: Proposal) -> str:
-    """Return what `find_change` does; without a connection it costs nothing."""
-    return await database.read(find_change, p) if p.connection else ""
+async def read_connection_fault(database: Database, p: Proposal) -> str:
+    """Return what `find_connection_fault` does; without a connection it costs nothing."""
+    return await database.read(find_connection_fault, p) if p.connection else ""
 
 
 def _is_yes_of_owner(session: Session, p: Proposal, vote: Vote) -> bool:
-    """Tell if a vote is the owner's own, not one in their place."""
+    """Tell if a vote is the owner's own, and not a stand-in's."""
     return vote.verb in _YES and vote.absent is None and is_owner(p, people.person_of(session, vote.actor))

@@ -301,7 +301,7 @@ class Presses:
             return replace(contents, description=await title_of(tool, arguments))
 
     async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
-        if why := await ownership.look_for_change(self.database, proposal):
+        if why := await ownership.read_connection_fault(self.database, proposal):
             raise ToolError(why)
         context = context_of(replace(proposal, requester=requester or proposal.requester))
         return await self.gate.registry.available(context)
@@ -368,7 +368,7 @@ class Presses:
         verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
-        return ownership.asks_owner(verdict, tool.connection)
+        return ownership.require_owner(verdict, tool.connection)
 
     async def _scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes that a grant for calls like this one may have, with their texts.

@@ -1,5 +1,6 @@
 """Budgets: how much models may cost in a period, or for one thing that a person asks."""
 
+import re
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -7,11 +8,17 @@ from typing import NamedTuple
 from bot.domain.prices import money
 
 WARNED_AT = 0.8  # of a budget
-_MOST = 1_000_000_000
+_MAX_AMOUNT = 1_000_000_000
+_MAX_AMOUNT_CHARS = 15
+_DAY_FORMAT = "%Y-%m-%d"
+_AMOUNT_TEXT = (
+    f"Use an amount above 0, at most {_MAX_AMOUNT:,}. To stop the model altogether, take away its key."
+)
+_AMOUNT_PATTERN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
 
 
 class Per(StrEnum):
-    """The period of a budget, as admins write it after ``a``; a turn is one, too."""
+    """The unit of a budget, as admins write it: ``a month``. It is a period of time, or one turn."""
 
     DAY = "day"
     WEEK = "week"
@@ -19,7 +26,10 @@ class Per(StrEnum):
     TURN = "turn"  # what a person asked, and all that it starts
 
     def begin(self, now: datetime) -> datetime:
-        """Return the beginning of the period that contains ``now``, in its time zone."""
+        """Return the beginning of the period that contains ``now``, in its time zone.
+
+        For a turn that is the beginning of the day.
+        """
         day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         match self:
             case Per.WEEK:
@@ -29,7 +39,7 @@ class Per(StrEnum):
         return day
 
     def next(self, now: datetime) -> datetime:
-        """Return the beginning of the next period."""
+        """Return the beginning of the next period; for a turn, of the next day."""
         begin = self.begin(now)
         match self:
             case Per.WEEK:
@@ -57,12 +67,15 @@ class Budget(NamedTuple):
         raise ValueError("Write it as 20 EUR a month; also a day, a week or a turn.")
 
     def limit(self, now: datetime) -> float:
-        return self.amount + (self.more if self.since == f"{self.per.begin(now):%Y-%m-%d}" else 0.0)
+        """Return the amount for the period of ``now``, with what was added for it."""
+        if self.since == self._format_begin(now):
+            return self.amount + self.more
+        return self.amount
 
     def extend(self, by: float, now: datetime) -> "Budget":
         """Return the budget with ``by`` more in the period of ``now``."""
         more = self.limit(now) - self.amount + by
-        return self._replace(more=more, since=f"{self.per.begin(now):%Y-%m-%d}")
+        return self._replace(more=more, since=self._format_begin(now))
 
     @property
     def words(self) -> str:
@@ -71,12 +84,14 @@ class Budget(NamedTuple):
             return f"{said}, and {money(self.more, self.currency)} more from {self.since}"
         return said
 
+    def _format_begin(self, now: datetime) -> str:
+        return f"{self.per.begin(now):{_DAY_FORMAT}}"
+
 
 def sum_of(text: str) -> float:
     """Read an amount of money; raises ValueError."""
-    whole, _, rest = text.partition(".")
-    if not (whole + rest).isascii() or not (whole + (rest or "0")).isdigit() or len(text) > 15:  # noqa: PLR2004
+    if len(text) > _MAX_AMOUNT_CHARS or not _AMOUNT_PATTERN.fullmatch(text):
         raise ValueError(f"{text[:30]!r} is not an amount. Write a number such as 20 or 2.50.")
-    if not 0 < float(text) <= _MOST:
-        raise ValueError("Use an amount above 0. To stop the model altogether, take away its key.")
+    if not 0 < float(text) <= _MAX_AMOUNT:
+        raise ValueError(_AMOUNT_TEXT)
     return float(text)

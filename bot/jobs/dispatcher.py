@@ -70,8 +70,10 @@ class EmbeddedDispatcher:
         """Run these jobs, for which there is new work; one that runs already runs once more after."""
         for job in jobs:
             ticket = self._tickets.get(job)
-            if ticket is not None and not ticket.granted.done():  # so it has not looked at the rows yet
-                ticket.move(await self.queue(job))  # a person may wait for it now
+            if ticket is not None and not ticket.granted.done():
+                # it waits for a slot and has not read its rows: it needs no second run, but perhaps another
+                # queue, since a person may wait for it now
+                ticket.move(await self.find_queue(job))
             else:
                 self.begin_or_repeat(job)
 
@@ -90,7 +92,7 @@ class EmbeddedDispatcher:
     def begin(self, job: Job, queue: Queue | None = None) -> None:
         """Start a task for the job unless it has one.
 
-        ``queue``: where it waits for a slot; without it `queue` is asked first.
+        ``queue``: where it waits for a slot; None asks `find_queue` first.
         """
         if self._handler is None or self._paused or job in self._tasks:
             return
@@ -98,7 +100,8 @@ class EmbeddedDispatcher:
             self._tickets[job] = SlotTicket(self._slots[job.work], queue)
         task = asyncio.create_task(self._run(job, self._handler), name=":".join(job))
         self._tasks[job] = task
-        task.add_done_callback(lambda done: self._forget(job, done))  # it may be cancelled before it begins
+        # `_run` forgets the task itself, unless it is cancelled before it begins
+        task.add_done_callback(lambda done: self._forget(job, done))
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Stop a turn in whichever process it runs: here that is this one."""
@@ -139,7 +142,7 @@ class EmbeddedDispatcher:
         follow_ups: tuple[Job, ...] = ()
         try:
             if job not in self._tickets:
-                self._tickets[job] = SlotTicket(self._slots[job.work], await self.queue(job))
+                self._tickets[job] = SlotTicket(self._slots[job.work], await self.find_queue(job))
             await self._tickets[job].granted
             follow_ups = await handler(job)
         except Exception as error:  # the rows still say what to do; the next tick finds it
@@ -159,7 +162,7 @@ class EmbeddedDispatcher:
             if ticket:
                 ticket.release()
 
-    async def queue(self, job: Job) -> Queue:
+    async def find_queue(self, job: Job) -> Queue:
         """Return the queue of a job."""
         if self._queue_of:
             return await self._queue_of(job)
@@ -201,9 +204,10 @@ class Slots:
 
     def release(self, ticket: "SlotTicket") -> None:
         self._free_count += 1
-        self._taken -= Counter(
-            [ticket.queue.name]
-        )  # which drops a count of zero, so that names don't pile up
+        name = ticket.queue.name
+        self._taken[name] -= 1
+        if not self._taken[name]:
+            del self._taken[name]  # or the names of all conversations pile up
         self._grant_next()
 
     def _grant_next(self) -> None:

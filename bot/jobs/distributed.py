@@ -136,7 +136,7 @@ class DistributedDispatcher:
                     await self._local.wake(job)
                 elif job.work is Work.DELIVER and Job(Work.TURN, job.key) in self.tasks:
                     self._local.begin(job)  # only the process of a turn can show what the turn asks
-                elif self._is_near(job, queue := await self._local.queue(job)):
+                elif self._is_near(job, queue := await self._local.find_queue(job)):
                     self._local.begin(job, queue)
                 else:
                     await self._defer(job, queue)
@@ -201,7 +201,7 @@ class DistributedDispatcher:
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
         with _log_outage(f"{work} {key}"):
-            queue = await self._local.queue(job)
+            queue = await self._local.find_queue(job)
             crowded = self._local.is_crowded(job.work, queue)
             if job in self.tasks:
                 await self._local.wake(job)

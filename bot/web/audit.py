@@ -130,7 +130,7 @@ class _Watch:
 
 
 async def _exporting(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
-    with site.exporting.place(str(actor)):
+    with site.exporting.hold(str(actor)):
         yield
 
 

@@ -37,7 +37,7 @@ from bot.web.schemas.conversations import (
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
 from bot.web.site import Caller, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import STILL_THERE, heard, sse
+from bot.web.streams import KEEP_ALIVE, heard, sse
 
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
@@ -208,7 +208,7 @@ async def _until_answered(
                 if has_seen or await http.conversations.is_answered(conversation_id):
                     return
         elif not await http.conversations.is_answered(conversation_id):
-            yield STILL_THERE
+            yield KEEP_ALIVE
         elif was_answered:
             answer_id = await http.conversations.last_answer(conversation_id)
             yield sse(TurnDone(conversation_id=conversation_id, message_id=answer_id, ending=Ending.DONE))
@@ -250,7 +250,7 @@ async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
 
 
 async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
-    with site.exporting.place(str(actor)):
+    with site.exporting.hold(str(actor)):
         yield
 
 
@@ -360,7 +360,7 @@ async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> 
             yield ": listening\n\n"
             async for item in heard(listener, http.pace.quiet):
                 if item is None:
-                    yield STILL_THERE
+                    yield KEEP_ALIVE
                 elif item.told:
                     yield sse(item.told)
 

@@ -39,7 +39,7 @@ from bot.web.schemas.proposals import (
     make_views,
 )
 from bot.web.site import Caller, LongPoll, SiteDep, Streaming, Waiting, api_routes, event_stream
-from bot.web.streams import STILL_THERE, merge, sse
+from bot.web.streams import KEEP_ALIVE, merge, sse
 
 router = api_routes("proposals", prefix="/api")
 
@@ -302,7 +302,7 @@ async def _stream_changes(
             continue
         if quiet_seconds >= http.pace.quiet:
             quiet_seconds = 0.0
-            yield STILL_THERE
+            yield KEEP_ALIVE
         quiet_seconds += http.pace.feed
         await http.notifier.wait(generation, http.pace.feed)
 

@@ -26,7 +26,7 @@ from bot.web.answers import Fault
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
 from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
-from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
+from bot.web.streams import EXPORTS, KEEP_ALIVE, LONG_POLLS, STREAMS, ConcurrencyLimit, EventStream, streaming
 
 T = TypeVar("T")
 
@@ -81,9 +81,9 @@ class Site:
     tools_of: Callable[[Actor], Awaitable[Sequence[Tool]]]
     features: frozenset[str] = frozenset()
     files: FileBounds = field(default_factory=FileBounds)
-    reading: Places = field(default_factory=lambda: Places(STREAMS))
-    waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))
-    exporting: Places = field(default_factory=lambda: Places(EXPORTS))
+    reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
+    waiting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
+    exporting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
     describing: asyncio.Lock = field(default_factory=asyncio.Lock)
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     up: bool = False  # between the end of the start and the beginning of the stop
@@ -136,7 +136,7 @@ async def _guard_stream(
     def stream(events: AsyncIterator[str]) -> EventStream:
         return streaming(_until_revoked(request, site, events))
 
-    with site.reading.place(str(actor)):
+    with site.reading.hold(str(actor)):
         yield stream
 
 
@@ -147,7 +147,7 @@ async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str
     """
     generation = site.channel.notifier.generation
     async for block in events:
-        if site.channel.notifier.generation != generation or block == STILL_THERE:
+        if site.channel.notifier.generation != generation or block == KEEP_ALIVE:
             generation = site.channel.notifier.generation
             try:
                 await site.doorkeeper(request)
@@ -202,7 +202,7 @@ async def _make_long_poll(
     if not wait:
         yield poll
         return
-    with site.waiting.place(str(actor)):
+    with site.waiting.hold(str(actor)):
         yield poll
 
 

@@ -12,8 +12,8 @@ from starlette.responses import StreamingResponse
 from bot.web.answers import Later
 from bot.web.broadcaster import Heard, Listener
 
-STILL_THERE = ": still there\n\n"
-
+KEEP_ALIVE = ": still there\n\n"
+"""A comment line: no client reads it as an event, and no proxy closes a stream that has one."""
 
 STREAMS = 50  # that one person may have open at the same time
 LONG_POLLS = 200  # likewise
@@ -21,33 +21,34 @@ EXPORTS = 2  # likewise, of conversations
 _TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
 
 
-class Places:
-    """A limit on open streams: at most ``most`` of each person at a time."""
+class ConcurrencyLimit:
+    """A limit on requests that stay open: at most ``most`` of each person at a time."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.taken: Counter[str] = Counter()
+        self.open_requests: Counter[str] = Counter()  # by person
 
     @contextmanager
-    def place(self, person: str) -> Iterator[None]:
-        """Hold one; raises Later."""
-        if self.taken[person] >= self._most:
+    def hold(self, person: str) -> Iterator[None]:
+        """Count a request as open while the context lasts. Raises Later where the person has too many."""
+        if self.open_requests[person] >= self._most:
             raise Later(_TOO_MANY.format(self._most))
-        self.taken[person] += 1
+        self.open_requests[person] += 1
         try:
             yield
         finally:
-            self.taken[person] -= 1
-            if not self.taken[person]:
-                del self.taken[person]
+            self.open_requests[person] -= 1
+            if not self.open_requests[person]:
+                del self.open_requests[person]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times of streams and bodies, in seconds. ``feed``: the delay of changes made by other processes.
+    """Times of streams and request bodies, in seconds.
 
-    ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it. ``body``: how long
-    one may take to arrive; ``files``: one that brings files.
+    ``feed``: how often a stream asks the database for changes that other processes made. ``quiet``: how often
+    a silent stream gets a comment line, so that no proxy closes it. ``body``: how long a request body may
+    take to arrive; ``files``: likewise, of a body with files.
     """
 
     feed: float = 2.0

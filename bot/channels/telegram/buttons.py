@@ -18,6 +18,7 @@ from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 _IN_ROW = 4  # buttons of commands
+_NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)  # what a press of a verb may take here
 _DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
     r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
@@ -70,13 +71,16 @@ def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
 
 
 class ButtonAction(StrEnum):
-    """The codes of buttons: short ones of verbs, and steps that are no verb."""
+    """The codes of buttons: short ones of verbs, and steps that are no verb.
+
+    A code never changes: cards that were posted long ago carry it.
+    """
 
     CONFIRM_APPROVE = "su"  # approve what can't be undone: the answer to the question that Approve asks
     CANCEL = "ke"  # the answer no
     CONFIRM_UNDO = "us"  # undo it: the answer to the question that Undo asks
     UNDO = "un"
-    FOR_REAL = "fr"  # run a tried call for real
+    FOR_REAL = "fr"  # run for real what was only tried
     CONFIRM_FOR_REAL = "fs"  # the answer to the question that it asks
     CONFIRM_UNDO_ALL = "uz"  # the answer to the question that Undo all asks
     APPROVE = "ap"
@@ -134,7 +138,7 @@ VERBS = {
 }
 """The verb that a button presses. Verbs without a code here carry their own name."""
 
-SURE: dict[ButtonAction | Verb, ButtonAction] = {
+CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
     ButtonAction.UNDO: ButtonAction.CONFIRM_UNDO,
     ButtonAction.RETRY: ButtonAction.CONFIRM_RETRY,
@@ -145,15 +149,17 @@ SURE: dict[ButtonAction | Verb, ButtonAction] = {
 
 _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
 _VERB_ACTIONS: dict[Verb, ButtonAction] = {
-    verb: action for action, verb in VERBS.items() if action not in SURE.values()
+    verb: action for action, verb in VERBS.items() if action not in CONFIRMATIONS.values()
 } | _OPENING_ACTIONS
 
 
 def action_of(verb: Verb) -> ButtonAction | Verb | None:
     """Return the action of a verb's button; None for a verb whose input Telegram's screens do not offer."""
-    if verb in _VERB_ACTIONS or BUTTONS[verb].needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
-        return _VERB_ACTIONS.get(verb)
-    return verb
+    if verb in _VERB_ACTIONS:
+        return _VERB_ACTIONS[verb]
+    if BUTTONS[verb].needs in _NEEDS_ON_SCREEN:
+        return verb
+    return None
 
 
 DIALOGUE_ACTIONS = frozenset(
@@ -235,7 +241,7 @@ class ButtonData:
         if match is None or action is None:
             return None
         if isinstance(action, Verb) and action_of(action) is not action:
-            return None
+            return None  # a verb that has a code never travels by its name
         index = None if match[4] is None else int(match[4])
         return cls(action, match[2], int(match[3]), index, match[5] or "")
 

@@ -12,7 +12,7 @@ from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.streamed_message import MOST_POSTS
 from bot.channels.telegram.buttons import (
-    SURE,
+    CONFIRMATIONS,
     VERBS,
     ButtonAction,
     ButtonData,
@@ -264,7 +264,7 @@ def question(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | 
     sure = card.button(verb).sure
     if sure is None:
         return None
-    yes = _make_action_button(card, SURE[action], sure.yes, KeyboardButtonStyle.DANGER)
+    yes = _make_action_button(card, CONFIRMATIONS[action], sure.yes, KeyboardButtonStyle.DANGER)
     no = _make_action_button(card, ButtonAction.CANCEL, sure.no, None)
     return InlineKeyboardMarkup([[yes, no]])
 

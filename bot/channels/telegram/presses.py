@@ -16,7 +16,14 @@ from telegram.constants import ChatType
 from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.buttons import GRANT_ACTIONS, PICK_ACTIONS, SURE, VERBS, ButtonAction, ButtonData
+from bot.channels.telegram.buttons import (
+    CONFIRMATIONS,
+    GRANT_ACTIONS,
+    PICK_ACTIONS,
+    VERBS,
+    ButtonAction,
+    ButtonData,
+)
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.inbound import actor_of, place_of
@@ -254,7 +261,7 @@ class TelegramPresses:
 
         For other verbs than Approve it is an alert, since the card does not show what they do.
         """
-        if action not in SURE:
+        if action not in CONFIRMATIONS:
             return None
         verb = action if isinstance(action, Verb) else VERBS[action]
         question = card.button(verb).sure if card.pending or verb in card.verbs else None

@@ -96,7 +96,7 @@ async def _find_insights(
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
-    with site.exporting.place(str(actor)):
+    with site.exporting.hold(str(actor)):
         found = await over.database.read(counting.find_insights, over.policies, actor, begin)
     yield found
 
@@ -194,7 +194,7 @@ async def people(
 ) -> SignsBody:
     """They are signs and no guilt. By name only with ``NOD_INSIGHTS=people``."""
     find_signs = partial(reading.find_signs, by_name=over.settings.insights == reading.BY_PEOPLE)
-    with site.exporting.place(str(actor)):
+    with site.exporting.hold(str(actor)):
         found = await over.database.read(find_signs, over.policies, actor, begin)
     return SignsBody.of(
         since=found.since,

@@ -37,7 +37,7 @@ from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
 from bot.web.schemas.proposals import ProposalView, conversation_of
 from bot.web.site import Caller, Site, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import STILL_THERE, heard, sse
+from bot.web.streams import KEEP_ALIVE, heard, sse
 
 router = api_routes("conversations")
 app = RunBodies(router)
@@ -248,7 +248,7 @@ class _Run:
                 for event in await self._tell(item):
                     yield sse(event)
                 if item is None:
-                    yield STILL_THERE
+                    yield KEEP_ALIVE
                 # a turn's rows come after its events, so within a turn they are not looked at
                 if not _is_within_turn(item) and self.listener.empty():
                     is_at_rest = await self._is_at_rest()
