@@ -6,8 +6,9 @@ from urllib.parse import unquote
 
 from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
-from bot.tools.reading.plain import decode, read_html
+from bot.tools.reading.pages import read_html
 from bot.tools.reading.report import Report, UnreadableError
+from bot.tools.reading.text.decoding import decode
 
 _MAX_CHAPTERS = 500
 _SHEET = re.compile(r"""<link\b[^>]{0,500}?\bhref\s*=\s*["']([^"'>]{1,500})["']""", re.IGNORECASE)

@@ -72,7 +72,7 @@ def _read_text(data: bytes, kind: str, package: Package | None, report: Report) 
 
         return kind, read_workbook(data, kind, package, report)
     if not package:
-        from bot.tools.reading.plain import read_plain
+        from bot.tools.reading.text.plain import read_plain
 
         return read_plain(data, report)
     if kind == DOCX:

@@ -72,6 +72,12 @@ def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = No
     return reading.as_page(root)
 
 
+def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None) -> str:
+    """Return a page's title and what people see of it. ``sheets`` as in `read_page`."""
+    page = read_page(text, report, sheets)
+    return f"# {page.title}\n{page.text}" if page.title else page.text
+
+
 def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
     sheets = StyleSheets(WANTED)
     unread = 0

@@ -1,0 +1,113 @@
+"""Text whose encoding is not known."""
+
+import codecs
+import re
+
+from bot.domain.attachments import UNKNOWN, describe_kind, strip_controls
+from bot.tools.reading.encodings import detect_encoding
+from bot.tools.reading.report import Report, UnreadableError
+
+_CHARS_PER_BAD_CHAR = 50  # text has at least as many for each that is damaged or a control character
+_RIGHT_PER_WRONG = 4  # damaged UTF-8 has at least as many characters that are not ASCII for each wrong one
+_BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_UNSAFE_CODECS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
+_SUPERSET_OF = {
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+}
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_DECLARED_ENCODING = re.compile(
+    rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
+    re.IGNORECASE,
+)
+
+
+def decode(data: bytes, report: Report) -> str:
+    """Return the text in the bytes; raises UnreadableError for other bytes.
+
+    Tried in this order: a byte-order mark, the declared encoding, UTF-8, UTF-8 with a few damaged
+    characters, and the detected encoding.
+    """
+    for mark, coding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return _decode_loosely(data[len(mark) :], coding, report)
+    declared = _DECLARED_ENCODING.search(data[:2_000])
+    coding = _find_coding(declared[1] or declared[2]) if declared else ""
+    if coding and _is_decodable(data, coding):
+        return data.decode(coding)
+    plain = strip_controls(data)
+    if plain is None:  # too many control characters for UTF-8
+        return _decode_as_detected(data, report)
+    if len(plain) < len(data):
+        report.leave_out("control character", len(data) - len(plain))
+    is_iso_2022_jp = b"\x1b$" in plain  # whose bytes are also valid UTF-8
+    if not is_iso_2022_jp and _is_decodable(plain, "utf-8"):
+        return plain.decode()
+    if _is_mostly_utf8(plain):
+        return _decode_loosely(plain, "utf-8", report)
+    return _decode_as_detected(plain, report)
+
+
+def _find_coding(name: bytes) -> str:
+    """Return the codec of a declared character set, if that is a superset of ASCII; empty for another."""
+    try:
+        found = codecs.lookup(name.decode("ascii")).name
+    except (LookupError, ValueError):
+        return ""
+    if found in _UNSAFE_CODECS or found.startswith(("utf-16", "utf-32")):
+        return ""
+    return _SUPERSET_OF.get(found, found)
+
+
+def _is_decodable(data: bytes, coding: str) -> bool:
+    try:
+        data.decode(coding)
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _is_mostly_utf8(data: bytes) -> bool:
+    """Tell if it is damaged UTF-8, not another encoding: hardly any characters are wrong."""
+    text = data.decode(errors="replace")
+    wrong = text.count("\ufffd")
+    right = sum(1 for each in text if each > "\x7f") - wrong
+    return right > 0 and wrong * _RIGHT_PER_WRONG <= right
+
+
+def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
+    text = data.decode(coding, errors="replace")
+    report.leave_out("damaged character", text.count("\ufffd") - data.count("\ufffd".encode(coding)))
+    kept = _CONTROLS.sub("", text)
+    report.leave_out("control character", len(text) - len(kept))
+    return kept
+
+
+def _decode_as_detected(data: bytes, report: Report) -> str:
+    """Detect the encoding, and say which one was taken."""
+    found = detect_encoding(data)
+    if not found:
+        raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
+    coding = codecs.lookup(found).name
+    text = data.decode(_SUPERSET_OF.get(coding, coding), errors="replace")
+    if _has_too_many_bad_chars(text):
+        raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
+    report.leave_out("damaged character", text.count("\ufffd"))
+    kept = _CONTROLS.sub("", text)
+    report.leave_out("control character", len(text) - len(kept))
+    report.remark(f"The file doesn't say its encoding. I read it as {found}.")
+    return kept.removeprefix("\ufeff")
+
+
+def _has_too_many_bad_chars(text: str) -> bool:
+    bad = text.count("\ufffd") + len(_CONTROLS.findall(text))
+    return bad * _CHARS_PER_BAD_CHAR > len(text)

@@ -1,0 +1,59 @@
+"""Rich text files (RTF)."""
+
+import re
+
+from bot.tools.reading.report import Report
+
+_MAX_BYTES_WITH_PICTURES = 3_000_000
+_PICTURE_DIGITS = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
+_GROUP = (  # a group whose leading control words include the given one, as in {\b\deleted …}; not \v0
+    rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+\\%s(?![0-9a-z])(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"
+)
+_DROPPED_GROUPS = (
+    # striprtf drops these groups. Each becomes a paragraph, or begins with a word that it doesn't know (nod),
+    # so that its text is kept.
+    (re.compile(rb"\{\\footnote(?![a-z]) ?"), rb"{\\par [Note] "),
+    (re.compile(rb"\{\\header[flr]?(?![a-z]) ?"), rb"{\\par [Header] "),
+    (re.compile(rb"\{\\footer[flr]?(?![a-z]) ?"), rb"{\\par [Footer] "),
+    (re.compile(rb"\{\\\*\\annotation(?![a-z]) ?"), rb"{\\par [Comment] "),
+    (re.compile(rb"\{(?:\\\*)?\\(?:shp|shpinst|do)(?![a-z])"), rb"{\\nod "),
+    (re.compile(rb"\{\\(?:shptxt|dptxbxtext)(?![a-z]) ?"), rb"{\\par "),
+)
+_BRIGHT_COMPONENT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")
+_COMPONENTS = 3  # of a colour: red, green and blue
+_BACKGROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
+
+
+def read_rtf(data: bytes, report: Report) -> str:
+    """Return the text of a file, without deleted and hidden text."""
+    from striprtf.striprtf import rtf_to_text
+
+    if len(data) > _MAX_BYTES_WITH_PICTURES:  # nearly all of it are the digits of its pictures
+        data = _PICTURE_DIGITS.sub(b"", data)
+    report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
+    report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
+    for kind, word in (("tracked deletion", rb"deleted"), ("piece of hidden text", rb"v")):
+        data, removed = re.subn(_GROUP % (word, word), b"", data)
+        report.leave_out(kind, removed)
+        report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
+    report.reveal("piece of white or tiny text", _count_faint_text(data))
+    for pattern, written in _DROPPED_GROUPS:
+        data = pattern.sub(written, data)
+    stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
+    coding = f"cp{stated[1].decode()}" if stated else "cp1252"
+    text = rtf_to_text(data.decode("latin-1"), encoding=coding, errors="replace")  # type: ignore[no-untyped-call]
+    return str(text)
+
+
+def _count_faint_text(data: bytes) -> int:
+    """Count the changes to white, where the text has no background, or to less than three points."""
+    table = re.search(rb"\\colortbl([^{}]*)", data)
+    colours = table[1].split(b";") if table else []
+    white = []
+    for number, colour in enumerate(colours):
+        if len(_BRIGHT_COMPONENT.findall(colour)) == _COMPONENTS:
+            white.append(b"%d" % number)
+    tiny = len(re.findall(rb"\\fs[0-5](?![0-9])", data))
+    if not white or _BACKGROUND.search(data):
+        return tiny
+    return tiny + len(re.findall(rb"\\cf(?:%s)(?![0-9])" % b"|".join(white), data))
