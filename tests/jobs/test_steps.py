@@ -233,7 +233,10 @@ async def test_a_notifier_that_is_gone_by_then_is_told_to_the_admins(nod: Nod) -
     ("words", "why"),
     [
         ("flag after 2m", "There is no flag here. Set NOD_FLAG."),
-        ("trumpet after 2m", "'trumpet' is neither a notifier nor a place. Use reminder, horn, flag"),
+        (
+            "trumpet after 2m",
+            "'trumpet' is neither a notifier nor a place. Use reminder, page, push, horn, flag",
+        ),
         ("horn", "Write the steps as"),
         ("horn in 2m", "Write the steps as"),
         ("horn after", "Write the steps as"),
