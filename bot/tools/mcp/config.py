@@ -174,6 +174,11 @@ class ServerConfig:
                 text = text.replace(secret, HIDDEN)
         return redact_text(text)
 
+    def has_learned(self, text: str) -> bool:
+        """Tell if a token of a sign-in at this server stands in a text."""
+        learned = self.launch.learned if isinstance(self.launch, Http) else frozenset()
+        return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
+
 
 def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """Read the file of servers. ``environment`` has the values of variables (`_fill_variables`).

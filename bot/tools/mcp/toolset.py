@@ -243,11 +243,14 @@ def _adopt(server: Server, adopted: _AdoptedTools, patience: float) -> None:
         try:
             if slow_schemas >= _MAX_SLOW_SCHEMAS:
                 raise ValueError("too many schemas of this server take too long to check")
+            if server.config.has_learned(theirs.model_dump_json()):
+                raise ValueError("its description has a token of the server in it")
             adopted.tools[theirs.name] = adopt(server, theirs, patience, names[theirs.name])
         except Exception as error:  # noqa: BLE001 - any fault of a server's tool; its other tools are still offered
             adopted.tools.pop(theirs.name, None)
             if isinstance(error, TooSlow):
                 slow_schemas += 1
             why = server.config.scrub(str(error))
-            server.left_out[theirs.name] = why
-            log.warning("an mcp tool is left out", server=server.config.name, tool=theirs.name, why=why)
+            name = server.config.scrub(theirs.name)
+            server.left_out[name] = why
+            log.warning("an mcp tool is left out", server=server.config.name, tool=name, why=why)

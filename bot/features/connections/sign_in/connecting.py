@@ -26,7 +26,7 @@ from bot.features.connections.sign_in.under_way import Connecting, WantedConnect
 from bot.store import people
 from bot.store.notices import POSTLESS, tell_privately
 from bot.telemetry.logs import logger
-from bot.tools.mcp.config import Http
+from bot.tools.mcp.config import Http, ServerConfig
 from bot.web.sign_in.oidc import account_of
 
 log = logger(__name__)
@@ -155,8 +155,18 @@ class ConnectFlow:
         return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
 
     async def find_link(self, code: str) -> Connecting | None:
-        """Return the sign-in of a link; nothing changes by looking."""
-        return await self._database.read(under_way.find_link, code, self._clock())
+        """Return the sign-in of a link; nothing changes by looking. None where its server has changed."""
+        made = await self._database.read(under_way.find_link, code, self._clock())
+        if made is None or self._find_server(made) is None:
+            return None
+        return made
+
+    def _find_server(self, made: Connecting) -> ServerConfig | None:
+        """Return the server that a sign-in was begun for; None where the settings have it no longer."""
+        config = self._port.servers.get(made.server)
+        if config is None or address_of(config) != made.url or config.identity != made.identity:
+            return None
+        return config
 
     async def list_scopes(self, made: Connecting) -> tuple[str, ...]:
         """Return the scopes that people are asked for, as far as the server does not name them itself."""
@@ -173,8 +183,9 @@ class ConnectFlow:
         made = await self._database.write(use, code, browser, self._clock())
         if made is None:
             raise SignInError(OVER_TEXT)
-        config = self._port.servers.get(made.server)
-        if config is None or not isinstance(config.launch, Http) or config.launch.url != made.url:
+        config = self._find_server(made)
+        if config is None or not isinstance(config.launch, Http):
+            await self._end(made)
             raise SignInError(OVER_TEXT)
         back = f"{self._port.site_url()}{BACK}/{made.server}"
         more = await self._database.read(_list_more, made)
@@ -216,8 +227,8 @@ class ConnectFlow:
         from bot.features.connections.sign_in.whoami import find_account
         from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
 
-        config = self._port.servers.get(made.server)
-        if config is None or address_of(config) != made.url:
+        config = self._find_server(made)
+        if config is None:
             raise SignInError(OVER_TEXT)
         request = AuthorizationRequest(
             page="",
@@ -307,8 +318,7 @@ class ConnectFlow:
         return self._connect(session, made, now) if made else LOST_TEXT
 
     def _connect(self, session: Session, made: Connecting, now: datetime) -> Connected | str:
-        config = self._port.servers.get(made.server)
-        if config is None or address_of(config) != made.url or config.identity != made.identity:
+        if self._find_server(made) is None:
             return OVER_TEXT
         accounts = people.person_of(session, Actor.parse(made.person)).accounts | {made.person}
         try:

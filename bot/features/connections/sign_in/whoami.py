@@ -10,6 +10,7 @@ import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
 
+from bot.domain.connections import encodings_of
 from bot.domain.text import storable
 from bot.errors import SignInError
 from bot.features.connections.sign_in.provider_entries import Provider
@@ -71,7 +72,7 @@ async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccoun
     response.raise_for_status()
     said = response.json()
     name, subject = (_look_up(said, path) for path in (question.field, question.subject or question.field))
-    if not subject:
+    if not subject or _has_token(token, name, subject):
         raise SignInError(f"{provider.name} does not say whose account this is ({question.url}).")
     return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
 
@@ -91,7 +92,7 @@ async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: s
         raise MCPError(types.INTERNAL_ERROR, "the tool failed")
     said = answer.structured_content or _read_text(answer)
     name, subject = (_look_up(said, path) for path in (whoami.field, whoami.subject or whoami.field))
-    if not subject:
+    if not subject or _has_token(token, name, subject):
         raise SignInError(f"{config.name} does not say whose account this is ({whoami.tool}).")
     return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
 
@@ -110,6 +111,8 @@ async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
     if not isinstance(subject, str) or not subject:
         raise ValueError("it names no subject")
     name = said.get("preferred_username") or said.get("email") or said.get("name") or ""
+    if _has_token(token, str(name), subject, str(said.get("email"))):
+        raise ValueError("it names the token")
     vouched = said.get("email_verified") in _TRUE
     email = str(said.get("email") or "") if vouched else ""
     return FoundAccount(
@@ -117,6 +120,11 @@ async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
         storable(subject)[:_MAX_SUBJECT_CHARS],
         storable(email)[:_MAX_NAME_CHARS],
     )
+
+
+def _has_token(token: str, *texts: str) -> bool:
+    """Tell if a server calls an account by its token: people and the audit log read names."""
+    return any(form in text for form in encodings_of([token]) for text in texts)
 
 
 def _read_text(answer: types.CallToolResult) -> Any:
