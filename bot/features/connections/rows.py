@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Text, cast, or_, update
+from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, select
 
 from bot.domain.connections import Connection, Identity
@@ -110,8 +111,19 @@ def add_connection(
     ``accounts`` are those of the person who went through the sign-in. Raises SignInError where another person
     has connected that account.
     """
+    refused = SignInError(f"Another person here has connected that account at {made.server}.")
     if find_other_owner(session, made, accounts) is not None:
-        raise SignInError(f"Another person here has connected that account at {made.server}.")
+        raise refused
+    try:
+        with session.begin_nested():
+            return _replace_connection(session, made, accounts, now)
+    except IntegrityError:  # another person connected it in this moment; what this one had stays
+        raise refused from None
+
+
+def _replace_connection(
+    session: Session, made: Connecting, accounts: Collection[str], now: datetime
+) -> Connection:
     who = people.by(session, Act.CONNECT, Actor.parse(made.person, made.person_name))
     owners = accounts if made.identity == Identity.PERSON else {made.owner}
     for row in _list_of(session, made.server, made.identity, owners):

@@ -354,6 +354,15 @@ async def race_two_numbers(there: Scene) -> None:
         assert there.tracker.people.revoked == []
 
 
+async def race_for_one_account(there: Scene) -> None:
+    """Two people sign in as one account, and send their numbers in one moment: one of them has it."""
+    hers, his = await there.digits(ANA, "octocat"), await there.digits(BEN, "octocat")
+    said = await asyncio.gather(there.say(f"confirm {his}", BEN), there.say(f"confirm {hers}"))
+    assert sorted(each.text.partition(" ")[0] for each in said) == ["Another", "Connected:"]
+    assert len(there.rows()) == 1
+    await there.say("end tracker", BEN)  # he may be the first, and says that it is his
+
+
 async def type_it_as_an_account_that_was_unlinked(there: Scene) -> None:
     """The second account of hers is someone else's by the time that the number is sent."""
     phone = Actor("telegram", "991", "Ana")
@@ -581,6 +590,7 @@ ATTACKS = [
     Attack(call_ones_account_as_hers, "issuer and subject count, not the name"),
     Attack(return_after_disconnecting_everywhere, "what is under way ends as well"),
     Attack(race_two_numbers, "a number is used once, and a wrong one ends the sign-in"),
+    Attack(race_for_one_account, "one account (issuer and subject) is of one person, whoever is first"),
     Attack(type_it_as_an_account_that_was_unlinked, "a number counts from its person as they are now"),
     Attack(connect_as_an_account_that_was_unlinked, "a number counts from its person as they are now"),
     Attack(read_her_number_aloud_in_a_group, "a number counts from its person alone"),

@@ -234,11 +234,11 @@ def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
 
 
 def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
-    if found := _connecting(session, row):
+    """Delete it, and have its tokens revoked; where another has taken it, they are in use."""
+    if found := _take_away(session, row):
         revocations.add_revocation(
             session, found.server, found.url, found.client, found.tokens, found.found, now
         )
-    session.delete(row)
 
 
 def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
