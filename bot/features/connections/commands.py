@@ -10,7 +10,7 @@ from bot.errors import SignInError
 from bot.features.connections import ending
 from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
-from bot.features.connections.sign_in.connecting import ConnectFlow
+from bot.features.connections.sign_in.connecting import ConnectFlow, find_chat
 
 _SHORT_ID = 8
 _EVERYWHERE = "everywhere"
@@ -70,6 +70,11 @@ class ConnectionCommands:
                 await self._database.write(ending.end_everywhere, command.actor, now)
             )
         ended = await self._database.write(ending.end_at, which, command.actor, now)
+        chat = find_chat(command.address)
+        if not ended and chat is not None:
+            ended = await self._database.write(
+                ending.end_of_chat, self._policies, which, chat, command.actor, now
+            )
         if not ended:
             one = await self._database.write(ending.end_one, self._policies, which, command.actor, now)
             ended = [one] if one is not None else []

@@ -11,7 +11,7 @@ from bot.approvals import rights
 from bot.domain.chat import Address
 from bot.domain.connections import Connection, Identity
 from bot.domain.jobs import Job
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Role
 from bot.domain.record import Act
 from bot.domain.text import as_written
 from bot.features.connections import rows
@@ -67,6 +67,17 @@ def end_one(
 def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
     """End what a person has connected at a server."""
     return _end(session, _is_of(session, actor) & (col(ConnectionRow.server) == server), actor, now)
+
+
+def end_of_chat(
+    session: Session, policies: Policies, server: str, chat: Address, actor: Actor, now: datetime
+) -> list[Connection]:
+    """End the connection of a chat at a server, for an admin there; nothing for anyone else."""
+    where, person = str(chat), people.person_of(session, actor)
+    if Role.ADMIN not in policies.load(session).roles_of(person, where):
+        return []
+    of_chat = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == where)
+    return _end(session, of_chat & (col(ConnectionRow.server) == server), actor, now)
 
 
 def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:

@@ -10,6 +10,7 @@ from bot.domain.chat import Address, Message
 from bot.domain.connections import Connection, Identity, Whose
 from bot.errors import ChannelError
 from tests.features.connections.conftest import (
+    ANA,
     BEN,
     Connect,
     Connectable,
@@ -144,3 +145,12 @@ async def test_the_model_is_told_that_it_rests(there: Connectable, slack: Shared
     await there.nod.app.core.assistant.handle(said)
     await there.nod.app.dispatcher.idle()
     assert "The account of this chat at tracker rests" in str(there.nod.model.seen[-1][0])
+
+
+async def test_an_admin_ends_the_account_of_a_chat_by_its_name_there_alone(there: Connectable):
+    await connect(there)
+    for actor, at in ((ANA, "T1/C1"), (BEN, "T1/C2")):
+        assert (await there.say("end tracker", actor, at=at)).text == "You have no connection tracker."
+    assert len(there.rows()) == 1
+    assert (await there.say("end tracker", BEN, at="T1/C1/17.1")).text.startswith("Disconnected: tracker")
+    assert there.rows() == []

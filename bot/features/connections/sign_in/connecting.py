@@ -134,7 +134,7 @@ class ConnectFlow:
         self, session: Session, server: str, actor: Actor, place: Address | None
     ) -> tuple[str, str]:
         """Return the address and the name of the chat to connect for. Raises SignInError."""
-        chat = _find_chat(place)
+        chat = find_chat(place)
         if chat is None or chat.channel in POSTLESS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
         where, person = str(chat), people.person_of(session, actor)
@@ -350,7 +350,7 @@ def _list_more(session: Session, made: Connecting) -> list[str]:
     return list(dict.fromkeys((*granted, *wanted)))
 
 
-def _find_chat(place: Address | None) -> Address | None:
+def find_chat(place: Address | None) -> Address | None:
     """Return the chat of a place: threads and topics belong to theirs."""
     chat = chat_of(place)
     if chat is None or not _TOPIC.fullmatch(chat.key):
