@@ -37,6 +37,7 @@ from bot.features.connections import rows as connections
 from bot.features.connections.sign_in.under_way import Connecting
 from bot.features.memory import rows as memory
 from bot.features.memory.facts import About, Fact
+from bot.features.mutes import rows as mutes
 from bot.features.people import rows as absences
 from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import Schedule
@@ -68,6 +69,12 @@ NOT_COVERED = {
     "push_again": "cards to show again, until the next look",
     "push_notification": "what devices show, until it is over",
     "push_quiet": "when a person's devices are quiet",
+    "page": "pages to send; when a step came is in the proposal",
+    "held": "who is told of a card later; the hold and the release are in the proposal",
+    "reached": "how many cards reached a person in the last hour",
+    "shown_copy": "since when a card shows what it shows, for insights",
+    "opened_card": "who opened all of a card, for insights",
+    "read_decision": "how much was shown before a decision, for insights; the decision is in the proposal",
     "trial_token": "what a trial would apply: its proposal has the hash, which is checked before",
     "agent_call": "what tools told agents, purged by retention; how each call ended is its proposal's",
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
@@ -167,6 +174,8 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
         "github", "https://github.test", "person", str(ANA), "Ana", str(ANA), "Ana", subject="7", tokens="{}"
     )
     database.write_now(connections.add_connection, made, {str(ANA)}, clock())
+    for tool in ("paint", "smash"):
+        database.write_now(mutes.set_mute, ANA, ana, tool, clock() + mutes.HOURS, clock())
     assert faults(database) == []
     return database
 
