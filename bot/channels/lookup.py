@@ -24,6 +24,9 @@ from bot.store import conversations, people, posted_cards, proposals
 from bot.store.database import Database
 from bot.store.hooks import hooks_in, hooks_of
 from bot.store.rules import Policies
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
 
 _MAX_RECENT = 20
 
@@ -106,8 +109,12 @@ class CoreLookup:
         return context.format_lines(lines)
 
     async def note_opened(self, proposal_id: str, actor: Actor) -> None:
-        if hooks_in(self.database).note_opened:
+        if not hooks_in(self.database).note_opened:
+            return
+        try:
             await self.database.write(self._note_opened, proposal_id, actor)
+        except Exception as error:  # what was shown stays shown: no press fails for a note
+            log.error("what was opened is not noted", proposal=proposal_id, exc_info=error)
 
     def _note_opened(self, session: Session, proposal_id: str, actor: Actor) -> None:
         proposal = proposals.get(session, proposal_id)

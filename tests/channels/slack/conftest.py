@@ -109,6 +109,7 @@ class FakeCore:
     reply: Reply = field(default_factory=lambda: Reply(Answer.ACCEPTED, ""))
     seen: set[str] = field(default_factory=set)
     broken: int = 0
+    opened: list[tuple[str, Actor]] = field(default_factory=list)  # whose *View all* was opened, by whom
 
     async def inbox(self, incoming: Incoming) -> Reply:
         if self.broken:
@@ -141,6 +142,9 @@ class FakeCore:
     ) -> Mapping[str, Any] | None:
         may = await self.may_press(proposal_id, actor, address)
         return self.cards[proposal_id].arguments if may else None
+
+    async def note_opened(self, proposal_id: str, actor: Actor) -> None:
+        self.opened.append((proposal_id, actor))
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None

@@ -358,6 +358,7 @@ async def test_a_long_change_is_approved_from_view_all_only(running: Running, ca
     assert running.core.got == []
     await running.slack.submit("U7")
     assert _press(running).verb is Verb.APPROVE
+    assert [str(actor) for _, actor in running.core.opened] == ["slack:T1/U7"]
 
 
 async def test_a_forged_approve_on_a_cut_card_opens_view_all_instead(

@@ -110,6 +110,7 @@ class FakeCore:
         self.reply = Reply(Answer.ACCEPTED, "")
         self.hold: asyncio.Event | None = None
         self.fault: Exception | None = None
+        self.opened: list[tuple[str, Actor]] = []  # whose *View all* was opened, and by whom
         self._changed = asyncio.Condition()
         self._database = database
         self._clock = clock
@@ -182,6 +183,9 @@ class FakeCore:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
         return self.cards[proposal_id].arguments if self.may else None
+
+    async def note_opened(self, proposal_id: str, actor: Actor) -> None:
+        self.opened.append((proposal_id, actor))
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None

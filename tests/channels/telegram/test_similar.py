@@ -191,6 +191,7 @@ async def test_a_cut_card_has_to_be_viewed_first(channel, telegram: FakeTelegram
     whole = (await telegram.until(lambda: [m for m in telegram.shown(ANA) if "Approve similar" in m.labels]))[
         0
     ]
+    assert [(opened, str(actor)) for opened, actor in core.opened] == [(PROPOSAL, f"telegram:{ANA}")]
     await telegram.press(ANA, whole, "Approve similar")
     await telegram.see(ANA, "Approve similar")
 
