@@ -46,6 +46,9 @@ class HeldAccess:
     def note_scope(self, scope: str) -> None:
         self.scopes.append(scope)
 
+    async def find_lacking_scope(self) -> str:
+        return ""
+
 
 class Accounts:
     """Implements `Connections`."""

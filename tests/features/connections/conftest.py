@@ -114,11 +114,11 @@ class Connectable:
         return (await self.say(f"confirm {await self.digits(actor, user, server)}", actor)).text
 
     def told(self, actor: Actor = ANA) -> list[str]:
-        """What waits to be posted to a person in private, oldest first."""
+        """What waits to be posted to a person in private, with the address of its button, oldest first."""
 
         def read(session: Session) -> list[str]:
-            theirs = select(NoticeRow.text).where(col(NoticeRow.key) == actor.key)
-            return list(session.exec(theirs.order_by(col(NoticeRow.id))))
+            theirs = select(NoticeRow).where(col(NoticeRow.key) == actor.key).order_by(col(NoticeRow.id))
+            return [f"{row.text} {row.link.url}" if row.link else row.text for row in session.exec(theirs)]
 
         return self.nod.app.database.read_now(read)
 
