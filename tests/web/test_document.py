@@ -106,6 +106,7 @@ LISTS = (
     "insights/people",
     "memory",
     "connections",
+    "mutes",
     "push",
     "mcp",
 )
@@ -166,6 +167,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("POST", "commands", {"name": "nod", "text": "status"}),
             ("POST", "rules/try", {"rule": "never"}),
             ("PUT", "rules/paused", {"paused": True}),
+            ("POST", "insights/opened", {"proposal": asked["id"], "part": "all"}),
         ):
             await chief.request(method, f"/api/{path}", json=body)
         rule = await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
@@ -196,6 +198,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("DELETE", "/api/push/devices/none", None),
             ("PUT", "/api/push/quiet", {"begins": "22:00", "ends": "07:00", "zone": "Mars/Phobos"}),
             ("DELETE", "/api/push/quiet", None),
+            ("DELETE", "/api/mutes/1", None),
+            ("POST", "/api/insights/opened", {"proposal": "none", "part": "none"}),
             ("GET", "/api/audit", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),
