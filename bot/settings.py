@@ -60,6 +60,7 @@ _ACCOUNTS = (
     "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
 )
 EXAMPLE_SECRET_KEY = "an-example-that-anyone-can-read-so-never-us="  # noqa: S105 - in .env.example, so no secret
+EXAMPLE_PUSH_KEY = EXAMPLE_SECRET_KEY.removesuffix("=")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
@@ -309,11 +310,11 @@ class ModelSettings(BaseModel):
         """Return every model that answers people, the default one first; raises SettingsError."""
         found = self.list_models()
         if any(each.audio and each.name == self.model for each in found):
-            raise SettingsError(f"NOD_MODEL: {self.model} hears recordings; name a model that answers")
+            raise SettingsError(f"NOD_MODEL: {self.model} transcribes recordings; name a model that answers")
         return [each for each in found if not each.audio]
 
     def hearing_models(self) -> list[NamedModel]:
-        """Return every model that hears recordings; raises SettingsError."""
+        """Return every model that transcribes recordings; raises SettingsError."""
         return [each for each in self.list_models() if each.audio]
 
     def list_models(self) -> list[NamedModel]:

@@ -41,8 +41,8 @@ class NamedModel:
 
     Without ``base_url`` it is at the server of the settings, with their key; else ``key`` names the variable
     that holds the key, and ``secret`` is that key. ``price`` is of a million tokens, as in the price
-    file, ``minute_price`` of a minute of recordings. ``audio``: it hears recordings, and answers no one.
-    ``options`` go into each request as they are.
+    file, ``minute_price`` of a minute of recordings. ``audio``: it transcribes recordings, and answers
+    no one. ``options`` go into each request as they are.
     """
 
     name: str

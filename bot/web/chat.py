@@ -46,7 +46,7 @@ _EXPORT_BATCH = 500  # messages or proposals that an export reads at a time
 _RECORDINGS = "recordings"  # the field of files that were spoken
 _FILE_FIELDS = ("files", _RECORDINGS)
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
-_RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model hears them"
+_RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model transcribes them"
 _FORM_SCHEMA = {
     "type": "object",
     "properties": {

@@ -38,7 +38,7 @@ def test_a_parked_proposal_survives_kill_9_and_the_conversation_continues_after_
             "ok": True, "name": "you", "model": "offline demo model", "demo": True, "admin": True,
             "account": "http:local", "accounts": ["http:local"], "roles": ["admin"],
             "session": False, "notice": "", "paused": None,
-            "insights": True, "voice": False, "connections": False,
+            "insights": True, "voice": False, "connections": False, "push": False,
         }  # fmt: skip
         events = said(client, "close #2")
         proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")

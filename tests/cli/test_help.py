@@ -60,7 +60,7 @@ SECTIONS = {
     "Decide": "approve answer decline similar edit ask revise cancel extend stop retry undo",
     "Rules and people": "approvals away back connections schedules memory link unlink",
     "Tools and agents": "tools token mcp",
-    "Set up": "backup db secrets slack",
+    "Set up": "backup db push secrets slack",
 }
 
 

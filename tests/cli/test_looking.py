@@ -52,6 +52,7 @@ LIST_NOTHING = set(
     nod db backup
     nod db upgrade
     nod db copy
+    nod push keys
     nod secrets new
     nod secrets rotate
     nod slack manifest

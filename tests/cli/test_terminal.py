@@ -105,7 +105,7 @@ LONG = {
     "backup": (["backup", "copy.db"], r"Copying the database, in pages .* (\d+)/\1 0:00:\d\d"),
     "upgrade": (["db", "upgrade"], r"Upgrading the schema "),
     "copy": (["db", "copy", "nod.db", "other.db"], r"Copying rows .* (\d+)/\1 0:00:\d\d"),
-    "doctor": (["doctor"], r"Checking .* \d/4 0:00:\d\d"),
+    "doctor": (["doctor"], r"Checking .* \d/5 0:00:\d\d"),
 }
 
 

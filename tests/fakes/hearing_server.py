@@ -1,9 +1,9 @@
-"""A server on loopback that hears recordings as OpenAI's does: real HTTP, scripted answers, its refusals.
+"""A server on loopback that transcribes recordings as OpenAI's does: real HTTP, scripted answers, refusals.
 
 In a test::
 
     async with HearingServer() as server:
-        server.hears("create an issue")
+        server.will_hear("create an issue")
         ... AsyncOpenAI(base_url=server.url, api_key=server.key)
 
 ``server.heard`` holds each request that it took: the model, the file's name, its kind, its bytes.
@@ -55,7 +55,7 @@ class HearingServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def hears(self, text: str, **more: Any) -> None:
+    def will_hear(self, text: str, **more: Any) -> None:
         """The next recording is this text; ``more`` stands next to it, as ``usage`` does."""
         self.answers.append(Answer({"text": text, **more}))
 

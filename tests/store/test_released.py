@@ -95,6 +95,7 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
                 "0019",
                 "0020",
                 "0021",
+                "0022",
             )
         ),
     ],

@@ -249,7 +249,7 @@ class ShownCards:
         for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
             form = Dialogue.from_state(state)
             if form.proposal_id != card.proposal_id or form.is_current_for(card) or form.awaits_text:
-                continue  # a form that waits for text is told so when the text comes
+                continue  # a form that waits for text is told when the text comes
             await self._database.write(keep_state, NAME, key, None, self._clock())
             if form.prompt is not None:
                 person = int(key.rpartition("/")[2]) if form.prompt < 0 else None

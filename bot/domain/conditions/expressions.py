@@ -49,7 +49,7 @@ class ArgumentPath:
 
     @property
     def last_field_name(self) -> str:
-        """The last step that is the name of a field, not an index; empty if there is none."""
+        """The last step that is the name of a field, not an index; empty without such a step."""
         names = [step for step in self.path if not step.isdecimal()]
         return names[-1] if names else ""
 

@@ -26,7 +26,7 @@ def list_tokens(session: Session, now: datetime) -> Sequence[ActiveLine]:
 
 
 async def examine_agents(parts: FeatureParts) -> Sequence[Finding]:
-    """Return a finding on the tokens of agents; none where there are none."""
+    """Return a finding on the tokens of agents; nothing where no agent has a token."""
     now = parts.clock()
     found = await parts.database.read(tokens.list_agents, None, now)
     if not found:

@@ -41,7 +41,7 @@ def open_page(session: Session, proposal: Proposal, more: int, now: datetime) ->
 
 
 def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
-    """End the page of a card on which no proposal waits any more. It is not sent where no page arrived.
+    """End the page of a card on which no proposal is left waiting. It is not sent where no page arrived.
 
     What is being sent now may arrive later than its end would, so the end waits for that.
     """

@@ -25,7 +25,7 @@ from bot.features.push.rows import Subscription
 from bot.features.push.tables import DeviceRow, NotificationRow
 from bot.features.push.vapid import PushKey
 from bot.jobs.pinned_post import PinnedClient, PostAnswer
-from bot.settings import Settings
+from bot.settings import EXAMPLE_PUSH_KEY, Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.secrets import decrypt_in
@@ -92,7 +92,10 @@ def make_post(settings: Settings) -> Post | None:
     """Return what sends letters with the key of ``NOD_PUSH_KEY``; None without one."""
     if settings.push_key is None:
         return None
-    key = PushKey(settings.push_key.get_secret_value(), _find_contact(settings))
+    private = settings.push_key.get_secret_value()
+    if private.removesuffix("=") == EXAMPLE_PUSH_KEY:
+        raise SettingsError("NOD_PUSH_KEY: this is the example that anyone can read. Run: nod push keys")
+    key = PushKey(private, _find_contact(settings))
     try:
         key.check()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Voice: recordings become text where the file of models has one that hears; else nothing of it is there."""
+"""Voice: recordings become text where one model of the file transcribes; else nothing of it is there."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ _PART = "Voice"
 
 
 def _find_model(settings: Settings) -> NamedModel | None:
-    """Return the model that hears: the first of the file with ``audio = true``."""
+    """Return the model that transcribes: the first of the file with ``audio = true``."""
     return next(iter(settings.hearing_models()), None)
 
 
@@ -33,7 +33,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
 
 
 def _list_model(model: NamedModel, _: Session, __: datetime) -> Sequence[ActiveLine]:
-    return (ActiveLine(_PART, f"{model.name} hears recordings, at {model.host}", "NOD_MODELS"),)
+    return (ActiveLine(_PART, f"{model.name} transcribes recordings, at {model.host}", "NOD_MODELS"),)
 
 
 async def _examine(parts: FeatureParts) -> Sequence[Finding]:
@@ -42,8 +42,8 @@ async def _examine(parts: FeatureParts) -> Sequence[Finding]:
         return ()
     first, *others = (each.name for each in hearing)
     if others:
-        return (warn("voice", f"{first} hears recordings; {', '.join(others)} is never asked"),)
-    return (ok("voice", f"{first} hears recordings"),)
+        return (warn("voice", f"{first} transcribes recordings; {', '.join(others)} is never asked"),)
+    return (ok("voice", f"{first} transcribes recordings"),)
 
 
 VOICE = Feature(

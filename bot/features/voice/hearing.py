@@ -46,8 +46,8 @@ _ENDINGS = {
 }  # fmt: skip
 _TOO_LONG_TEXT = f"it is longer than {MAX_SECONDS // 60} minutes"
 _SILENT_TEXT = "no words are heard in it"
-_AWAY_TEXT = "the model that hears recordings ({}) gives no answer now"
-_STRANGE_TEXT = "the model that hears recordings ({}) answered with something else than text"
+_AWAY_TEXT = "the model that transcribes recordings ({}) gives no answer now"
+_STRANGE_TEXT = "the model that transcribes recordings ({}) answered with something else than text"
 _CUT_TEXT = "… (The rest of the recording is left out.)"
 _BUDGET_TEXT = "the budget for models is used up"
 _EARLIER_TEXT = "it is a recording that was not sent to me"
@@ -55,7 +55,7 @@ _EARLIER_TEXT = "it is a recording that was not sent to me"
 
 @dataclass(frozen=True, slots=True)
 class Transcription:
-    """The text of a recording, or the reason why there is none; and what it cost."""
+    """The text of a recording, or the reason why it has none; and what it cost."""
 
     text: str = ""
     fault: str = ""

@@ -156,7 +156,7 @@ class Keys:
         return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send; None if there is none, or none but the one that was ``refused``."""
+        """Return a token to send; None without one, or with only the one that was ``refused``."""
         async with self._lock:
             self._sign_in = sign_in = await self.look()
             if sign_in is None or not sign_in.tokens:

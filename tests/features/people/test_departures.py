@@ -117,7 +117,7 @@ async def test_an_account_that_is_gone_is_unlinked_so_that_the_other_signs_in_ag
 
 
 class Stubborn:
-    """A hook that raises after a write of its own, until it is told to take what it hears."""
+    """A hook that raises after a write of its own, until it is told to take what it is given."""
 
     def __init__(self) -> None:
         self.takes = False

@@ -217,7 +217,7 @@ async def test_a_host_that_is_internal_by_now_is_sent_nothing(serve: Serve, serv
     [{"p256dh": "AAAA", "auth": "AAAA"}, {"p256dh": "!", "auth": "!"}, {"auth": "AAAAAAAAAAAAAAAAAAAA"},
      {"p256dh": "B" + "A" * 86}],
 )  # fmt: skip
-async def test_keys_that_are_none_are_refused(serve: Serve, service: FakePushService, keys: dict[str, str]):
+async def test_invalid_keys_are_refused(serve: Serve, service: FakePushService, keys: dict[str, str]):
     async with serve(**PUSHING) as nod:
         browser = service.subscribe(KEY.public)
         body = browser.subscription() | {"keys": browser.keys | keys}
@@ -299,7 +299,7 @@ async def test_quiet_hours_are_those_of_the_persons_clock(serve: Serve, service:
     [{"begins": "7", "ends": "8"}, {"begins": "25:00", "ends": "07:00"}, {"begins": "07:00", "ends": "07:00"},
      {"zone": "Mars/Phobos"}, {"zone": "../../etc/passwd"}],
 )  # fmt: skip
-async def test_hours_that_are_none_are_refused(serve: Serve, quiet: dict[str, str]):
+async def test_invalid_hours_are_refused(serve: Serve, quiet: dict[str, str]):
     async with serve(**PUSHING) as nod:
         body = {"begins": "22:00", "ends": "07:00", "zone": "UTC"} | quiet
         assert (await nod.client.put("/api/push/quiet", json=body)).status_code == 422

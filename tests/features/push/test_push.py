@@ -13,7 +13,7 @@ from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.features.push import notifications
 from bot.features.push.feature import PUSH
-from bot.settings import Settings
+from bot.settings import EXAMPLE_PUSH_KEY, Settings
 from bot.store import proposals
 from tests.fakes.push_service import FakePushService
 from tests.features.push.conftest import KEY, PUSHING, add, list_devices, propose, push
@@ -149,9 +149,15 @@ async def test_what_is_beyond_twenty_is_told_once(serve: Serve, service: FakePus
 
 
 @pytest.mark.parametrize("key", ["short", "A" * 43, "ZL5OVp3FyGqDhxYCqfWrNrBt9eZAXqPYGpFRv0JfhB9"])
-async def test_a_key_that_is_none_stops_the_start_with_what_to_do(key: str):
+async def test_an_invalid_key_stops_the_start_with_what_to_do(key: str):
     with pytest.raises(SettingsError, match=r"NOD_PUSH_KEY: .*nod push keys"):
         build(Settings.load(NOD_PUSH_KEY=key))
+
+
+@pytest.mark.parametrize("ending", ["", "="])
+async def test_the_example_of_the_settings_is_no_key(ending: str):
+    with pytest.raises(SettingsError, match="NOD_PUSH_KEY: this is the example that anyone can read"):
+        build(Settings.load(NOD_PUSH_KEY=EXAMPLE_PUSH_KEY + ending))
 
 
 async def test_without_a_key_nothing_is_stored_and_nothing_runs(serve: Serve, service: FakePushService):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def hearing() -> Iterator[HearingServer]:
-    """A server that hears, in a thread of its own."""
+    """A server that transcribes, in a thread of its own."""
     server, ready = HearingServer(), threading.Event()
     over = asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
@@ -50,7 +50,7 @@ def models(hearing: HearingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_recording_is_made_by_keyboard_sent_and_answered_with_what_was_heard(
     serve: Serve, new_page: NewPage, hearing: HearingServer, models: Path
 ) -> None:
-    hearing.hears("Show open issues")
+    hearing.will_hear("Show open issues")
     with serve(model=DemoModel(0.002), NOD_MODELS=str(models)) as nod:
         page = new_page(nod.url)
         button = page.locator("#record")
@@ -72,7 +72,7 @@ def test_a_recording_is_made_by_keyboard_sent_and_answered_with_what_was_heard(
         assert measure_seconds("video/webm", heard.data) is not None
 
 
-def test_without_a_model_that_hears_there_is_no_button(serve: Serve, new_page: NewPage) -> None:
+def test_without_a_model_that_transcribes_there_is_no_button(serve: Serve, new_page: NewPage) -> None:
     with serve() as nod:
         page = new_page(nod.url)
         expect(page.locator("#attach")).to_be_visible()

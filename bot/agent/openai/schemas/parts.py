@@ -146,5 +146,5 @@ def _make_either(first: Any, second: Any) -> Any:
 
 
 def add_description(written: Json, description: str) -> Json:
-    """Return a part that is to be sent with this description, or as it is if there is none."""
+    """Return a part that is to be sent with this description, or as it is without one."""
     return {**written, "description": description} if description else written

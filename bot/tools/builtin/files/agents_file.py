@@ -34,7 +34,7 @@ class AgentsFile:
         return text
 
     def _read_text(self) -> tuple[str, str]:
-        """Return the text, and why there is none although there is a file."""
+        """Return the text, and why it is missing although there is a file."""
         try:
             if self._confined.look((_NAME,)) is None:
                 return "", ""
