@@ -11,10 +11,10 @@ from bot.app import App
 from bot.store.database import Database
 from bot.store.tables.row import Row
 
-FEW = {"book", "chain_end", "hold", "process", "rule", "tool_version"}
+FEW = {"book", "chain_end", "hold", "mute", "process", "rule", "tool_version"}
 """Tables whose rows do not become more with what waits."""
 MANY = {table.name for table in Row.metadata.sorted_tables} - FEW
-OF_MANY = {"proposal_of_chat", "proposal_shared_by"}
+OF_MANY = {"held_recorded", "proposal_of_chat", "proposal_shared_by"}
 """Indexes of some rows alone that become more with what waits."""
 OF_FEW = {
     index.name

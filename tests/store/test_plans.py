@@ -24,6 +24,8 @@ SCANS = {
     r"FROM grant_given\s+WHERE .*revoked_at IS NULL": "the list of grants, each given by a press",
     r"FROM memory\s+WHERE .* LIMIT": "a page of what people had Nod remember",
     r"FROM sign_in\s+WHERE sign_in.code IS 0": "once an hour, each browser that is signed in",
+    r"FROM push_device\s+WHERE .* ORDER BY push_device.created_at DESC\s+LIMIT 500": "the list of devices "
+    "that admins see, each added by a person",
     r"FROM account ORDER BY": "the list of linked accounts, each linked by a person",
 }
 """The statements that read a table or index from end to end, as patterns, and why they may."""

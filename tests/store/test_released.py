@@ -96,6 +96,7 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
                 "0020",
                 "0021",
                 "0022",
+                "0023",
             )
         ),
     ],

@@ -99,26 +99,26 @@ def release_all(session: Session, account: str, now: datetime) -> tuple[Sequence
 
 
 def list_unrecorded(session: Session, most: int) -> Sequence[str]:
-    """Return cards that were released for everyone, and whose history does not say so."""
+    """Return cards that were released, and whose history does not say so, the longest ago first."""
     found = (
         select(_HELD.c.proposal_id)
-        .where(_HELD.c.recorded.is_(False), _HELD.c.released_at.is_not(None))
-        .distinct()
+        .where(~_HELD.c.recorded, _HELD.c.released_at.is_not(None))
+        .order_by(_HELD.c.released_at)
         .limit(most)
     )
-    return list(session.connection().execute(found).scalars())
+    return list(dict.fromkeys(session.connection().execute(found).scalars()))
 
 
 def mark_recorded(session: Session, proposal_id: str) -> bool:
     """Mark what was released of a card as recorded. Returns False where another process was faster."""
     released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
-    marked = update(_HELD).where(*released, _HELD.c.recorded.is_(False)).values(recorded=True)
+    marked = update(_HELD).where(*released, ~_HELD.c.recorded).values(recorded=True)
     return bool(count_changed(session.connection().execute(marked)))
 
 
 def is_empty(session: Session) -> bool:
     """Return whether nothing is held, and no release has to be recorded."""
-    held = select(_HELD.c.account).where(_HELD.c.recorded.is_(False)).limit(1)
+    held = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
     return session.connection().execute(held).first() is None
 
 

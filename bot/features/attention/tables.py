@@ -33,6 +33,7 @@ class HeldRow(Row, table=True):
         Index("held_of_card", "proposal_id"),
         partial("held_now", "account", "until", where="released_at IS NULL"),
         partial("held_unrecorded", "released_at", where="recorded = 0", postgresql="NOT recorded"),
+        partial("held_recorded", "released_at", where="recorded = 1", postgresql="recorded"),
     )
 
     account: str = Field(primary_key=True)
