@@ -76,11 +76,17 @@ class ContextLine:
         return 1 + sum(text.width(run.shown) for run in self.runs)
 
 
-def plain(content: str, limit: int) -> Block:
-    shown, _ = text.cut(content, limit)
+def cut_shown(content: str, limit: int) -> tuple[str, bool]:
+    """Cut a text so that it fits ``limit`` units with the marks of its direction. True if it was cut."""
+    shown, is_cut = text.cut(content, limit)
     marks = text.width(set_apart(shown)) - text.width(shown)
     if marks:
-        shown = set_apart(text.cut(content, max(limit - marks, 1))[0])
+        return text.cut(content, max(limit - marks, 1))
+    return shown, is_cut
+
+
+def plain(content: str, limit: int) -> Block:
+    shown = set_apart(cut_shown(content, limit)[0])
     return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bot.channels.card_text import row_sign
 from bot.channels.slack import text
-from bot.channels.slack.blocks import BLANK, ContextLine, Run
+from bot.channels.slack.blocks import BLANK, ContextLine, Run, cut_shown
 from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.plans import PlanLine
@@ -125,7 +125,7 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
         return Excerpt([ContextLine((label, *_write_inline(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
     if difference is not None:
-        shown, is_difference_cut = text.cut(difference, 2 * room)
+        shown, is_difference_cut = cut_shown(difference, 2 * room)
         lines = [ContextLine((label,)), ContextLine((Run(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
     if old is None:

@@ -111,6 +111,12 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
     check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
 
 
+def test_a_difference_of_many_lines_from_right_to_left_fits_its_block(card_factory: Factory) -> None:
+    old = "\n".join("שלום" for _ in range(400))
+    field = PreviewField("body", old, old.replace("שלום", "להתראות"))
+    check_blocks(render(card_factory(preview=(field,))).blocks)
+
+
 def _words(card: Card) -> str:
     return "\n".join(shown_text(render(card).blocks))
 
