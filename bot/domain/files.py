@@ -15,7 +15,7 @@ RESULT_SHOWN = 1000
 """UTF-16 code units of a result that a card shows; what is longer is a file too."""
 
 MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
-"""How many files a program is given with the answer of one call, and how large they may be together."""
+"""The number of files that a program gets with the answer of one call, and their bytes together."""
 
 _LONGEST_NAME = 80
 _MOST_FIELDS = 60

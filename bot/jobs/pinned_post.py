@@ -4,8 +4,11 @@ No redirect is followed, and nothing that the server does keeps it for longer th
 """
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import httpcore2
 
@@ -14,6 +17,8 @@ from bot.tools.builtin.fetch import PinnedBackend
 from bot.tools.target import Resolve, addresses, by_system, target
 
 SECONDS = 10.0
+_TRANSIENT = frozenset({408, 425, 429})
+_SERVER_FAULT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,26 @@ class PostAnswer:
     status: int | None
     fault: str
     retry_after: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        """True if another try would get the same refusal."""
+        if not self.fault or self.status is None:
+            return False
+        return self.status not in _TRANSIENT and self.status < _SERVER_FAULT
+
+    def read_pause(self, now: datetime, longest: timedelta) -> timedelta | None:
+        """Return the time in ``Retry-After``, at most ``longest``; None for what is no number and no date."""
+        text = self.retry_after
+        pause: timedelta | None = None
+        if text.isascii() and text.isdigit():
+            pause = timedelta(seconds=min(int(text[:9]), longest.total_seconds()))
+        else:
+            with contextlib.suppress(ValueError, TypeError):  # of a date without a zone, too
+                pause = parsedate_to_datetime(text) - now
+        if pause is None:
+            return None
+        return min(max(pause, timedelta()), longest)
 
 
 class PinnedClient:

@@ -41,7 +41,7 @@ _KEEP = "It proves later that the audit log up to now was not changed: `nod audi
 _LISTED = 50  # in a digest, which is one post to read
 _MAX_PRIVATE_CARDS = 10  # in the chats of a group's people, when a card is escalated to it
 _LOUD = (Act.WARN, Act.ESCALATE)
-"""What comes in quiet hours, too."""
+"""The acts that quiet hours do not hold back."""
 
 
 class _Taken(NamedTuple):

@@ -143,7 +143,7 @@ class NotifyStep(Body):
 
 
 class NotifyRule(_CallRule):
-    """Who is told while no one decides, one step after another."""
+    """The steps by which people are told while no one decides, one after another."""
 
     subject: Literal["notify"]
     steps: Annotated[list[NotifyStep], Field(min_length=1, max_length=MAX_STEPS)]
@@ -216,7 +216,7 @@ class OpinionRule(_CallRule):
 
 
 class AttentionRule(_Rule):
-    """How many cards an hour reach a person; ``place`` may be an account or a user group.
+    """The most cards an hour that reach a person; ``place`` may be an account or a user group.
 
     What is beyond that and not urgent comes together at the next half hour.
     """

@@ -25,7 +25,7 @@ _ROOM = "untold-changes"
 
 @dataclass(frozen=True, slots=True)
 class ToldChange:
-    """What came of telling features: whether all of them took it, and the work to start."""
+    """The outcome of telling features: whether all of them took it, and the work to start."""
 
     is_told: bool
     jobs: tuple[Job, ...]

@@ -1,4 +1,4 @@
-"""What reached people in the last hour, and what is held back from them, as rows."""
+"""The tables of cards that reached people in the last hour, and of those that are held back from them."""
 
 from datetime import datetime
 

@@ -165,7 +165,7 @@ class SignsBody(DoneBody):
 
 
 class OpenedBody(Body):
-    """What was opened of a proposal's card: ``all`` of it, or the trial's ``diff``."""
+    """The part of a proposal's card that was opened: ``all`` of it, or the trial's ``diff``."""
 
     proposal: Annotated[str, Field(min_length=1, max_length=64)]
     part: CardPart
@@ -206,7 +206,7 @@ async def people(
 
 
 @router.post("/insights/opened", summary="Say that you opened a part of a card")
-async def opened(body: OpenedBody, actor: Caller, site: SiteDep, over: Over) -> KeptBody:
+async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, over: Over) -> KeptBody:
     """The console says it. Nothing is stored unless it is kept how people read (``kept``)."""
     note_opened = partial(_note_opened, over.policies, actor, body, site.channel.clock())
     is_kept = bool(hooks_in(over.database).note_opened)

@@ -1,4 +1,4 @@
-"""What is kept of how people read what they decide, where insights go by people."""
+"""The tables of how people read what they decide, kept where insights go by people."""
 
 from datetime import datetime
 

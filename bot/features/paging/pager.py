@@ -39,12 +39,11 @@ _MAX_PAUSE = timedelta(hours=1)  # whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
 _BATCH = 20
 _GRACE_SECONDS = 5.0  # beyond the time that one attempt takes
-_MAY_PASS = frozenset({408, 425, 429})  # of the answers from 400 to 499
 
 
 @dataclass(frozen=True, slots=True)
 class PagingService:
-    """Where pages go: PagerDuty or another address, with the key of an integration or a webhook's secret."""
+    """The service that pages go to: PagerDuty or another address, with an integration's key or a secret."""
 
     url: str
     key: str
@@ -111,10 +110,9 @@ class Pager:
         if not answer.fault:
             await self._database.write(rows.mark_sent, claimed)
             return
-        again = None if _is_final(answer) or claimed.attempts >= len(PAUSES) else now + pause
-        if again is not None and answer.retry_after.isascii() and answer.retry_after.isdigit():
-            asked = timedelta(seconds=min(int(answer.retry_after[:6]), _MAX_PAUSE.total_seconds()))
-            again = max(again, now + asked)
+        again = None if answer.is_final or claimed.attempts >= len(PAUSES) else now + pause
+        if again is not None:
+            again = max(again, now + (answer.read_pause(now, _MAX_PAUSE) or timedelta()))
         log.warning("page not delivered", proposal=page.proposal_id, why=answer.fault, given_up=again is None)
         await self._database.write(partial(self._store_fault, due, claimed, answer.fault, again), now)
 
@@ -146,12 +144,6 @@ class Pager:
         text = f"{what} about {due.about} did not arrive: {fault.rstrip('.')}. {fate}"
         for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
             notices.store_notice(session, Address.parse(admin), text, now)
-
-
-def _is_final(answer: PostAnswer) -> bool:
-    """Return whether another try would get the same answer."""
-    status = answer.status
-    return status is not None and 300 <= status < 500 and status not in _MAY_PASS  # noqa: PLR2004 - classes of HTTP
 
 
 def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_url: str) -> dict[str, Any]:

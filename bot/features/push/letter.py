@@ -22,7 +22,7 @@ from bot.store import conversations, people, proposals
 from bot.store.rules import Policies
 
 MAX_SHOWN = 20
-"""Of the cards that one device shows; of further ones it is told once in `_CROWDED_PAUSE`."""
+"""The most cards that one device shows; of further ones it is told once in `_CROWDED_PAUSE`."""
 CROWDED = "more"
 """The tag of the notification that more cards wait than are shown."""
 _CROWDED_PAUSE = timedelta(minutes=10)

@@ -29,7 +29,7 @@ LEASE = timedelta(seconds=45)
 """For how long a device is one process's, which sends at most `MAX_SENT` messages of 10 s each to it."""
 MAX_SENT = 3
 MAX_TRIES = 12
-"""Of the end of a notification: after those it stays on the device until someone taps it."""
+"""The tries to close a notification; after those it stays on the device until someone taps it."""
 NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # in one transaction

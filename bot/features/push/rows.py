@@ -24,7 +24,7 @@ from bot.store.tables.people import SignInRow
 from bot.store.tables.row import count_changed
 
 MAX_DEVICES = 20
-"""Of one person, all accounts together."""
+"""The most devices of one person, all accounts together."""
 MAX_LISTED = 500
 TEST_PAUSE = timedelta(seconds=10)
 _ID_CHARS = 32

@@ -5,12 +5,10 @@ followed, and a device whose service fails rests for longer each time.
 """
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -38,13 +36,11 @@ SECONDS = 1
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The rest of a device after each fault in a row; the last one from then on."""
 LONGEST_WAIT = timedelta(hours=6)
-"""Of the time that a service may ask for in ``Retry-After``."""
+"""The most of the time that a service asks for in ``Retry-After``."""
 _AT_A_TIME = 50
 _LONGEST_LOOK_SECONDS = 2.0  # of one sweep: a service that hangs keeps no other device waiting
 _CLEAN_PAUSE = timedelta(minutes=1)
 _GONE = frozenset({404, 410})
-_TRY_AGAIN = frozenset({408, 425, 429})
-_SERVER_FAULT = 500
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 
@@ -116,26 +112,11 @@ def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
     status = answer.status
     if not answer.fault:
         return Outcome()
-    if status is None:
-        return Outcome(answer.fault)
     if status in _GONE:
         return Outcome(answer.fault, is_gone=True)
-    if status in _TRY_AGAIN or status >= _SERVER_FAULT:
-        return Outcome(answer.fault, pause=_read_pause(answer.retry_after, now))
-    return Outcome(answer.fault, is_final=True)
-
-
-def _read_pause(text: str, now: datetime) -> timedelta | None:
-    """Return the time in ``Retry-After``, at most `LONGEST_WAIT`; None for what is no number and no date."""
-    pause: timedelta | None = None
-    if text.isascii() and text.isdigit():
-        pause = timedelta(seconds=min(int(text[:9]), LONGEST_WAIT.total_seconds()))
-    else:
-        with contextlib.suppress(ValueError, TypeError):  # of a date without a zone, too
-            pause = parsedate_to_datetime(text) - now
-    if pause is None:
-        return None
-    return min(max(pause, timedelta()), LONGEST_WAIT)
+    if answer.is_final:
+        return Outcome(answer.fault, is_final=True)
+    return Outcome(answer.fault, pause=answer.read_pause(now, LONGEST_WAIT))
 
 
 def open_subscription(session: Session, device: DeviceRow) -> Subscription:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from bot.domain.text import hash_text
 
 MAX_BYTES = 3_000
-"""Of a message before it is encrypted: every service takes 4,096 bytes with what encryption adds."""
+"""The size of a message before it is encrypted: every service takes 4,096 bytes with what encryption adds."""
 _SIGNED_FOR = timedelta(hours=12)  # a service takes at most 24 h
 _PUBLIC_KEY_BYTES = 65
 _SECRET_BYTES = 16

@@ -34,7 +34,7 @@ log = logger(__name__)
 MAX_SECONDS = 600
 """The longest recording that is heard."""
 MAX_ANSWER_BYTES = 1_000_000
-"""Of a transcription; what is longer is no transcription of ten minutes."""
+"""The length of a transcription; what is longer is no transcription of ten minutes."""
 _AT_A_TIME = 4  # recordings that are heard at the same time
 _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 16_384

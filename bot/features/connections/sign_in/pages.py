@@ -23,7 +23,7 @@ _ELSEWHERE = {
     "discord": "Send this number in Discord, with <code>/nod connections confirm</code>:",
     SHELL: "Give this number to the command <code>nod connections confirm</code>:",
 }
-"""What to do with the number, by the channel in which the link was asked for."""
+"""The sentence that says what to do with the number, by the channel in which the link was asked for."""
 
 
 def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
