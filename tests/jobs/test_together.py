@@ -99,7 +99,8 @@ async def nods() -> AsyncIterator[Processes]:
 async def test_a_process_ends_though_the_database_does_not_take_it_off_its_list(nods: Processes) -> None:
     async with contextlib.AsyncExitStack() as stack, asyncio.timeout(60):
         app = await Processes(nods.url, stack).start()
-        app.database.write_now(lambda s: s.execute(text("ALTER TABLE procrastinate_workers RENAME TO lost")))
+        rename = text("ALTER TABLE procrastinate_workers RENAME TO lost")
+        await app.database.write(lambda s: s.execute(rename))
 
 
 async def test_a_process_whose_work_cannot_be_taken_up_is_not_ready(nods: Processes) -> None:
@@ -119,10 +120,11 @@ async def test_a_process_whose_work_cannot_be_taken_up_is_not_ready(nods: Proces
         return (await readiness()).status_code == HTTPStatus.OK
 
     assert await ready()
-    app.database.write_now(lambda s: s.execute(text(rename.format("attempts", "tries"))))
-    app.database.write_now(lambda s: s.execute(text(job)))
+    # not in the loop itself: it would wait for a lock that a coroutine of this loop holds
+    await app.database.write(lambda s: s.execute(text(rename.format("attempts", "tries"))))
+    await app.database.write(lambda s: s.execute(text(job)))
     assert (await eventually(not_ready)).startswith("work can't be taken up, see the log: ")
-    app.database.write_now(lambda s: s.execute(text(rename.format("tries", "attempts"))))
+    await app.database.write(lambda s: s.execute(text(rename.format("tries", "attempts"))))
     assert await eventually(ready)
 
 
