@@ -1,7 +1,7 @@
 """``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part.
 
-``--database URL`` names a PostgreSQL for the parts `costs`, `grown`, `postgres` and `size`; they make schemas
-there, and drop them.
+``--database URL`` names a PostgreSQL for the parts `costs`, `grown`, `postgres`, `record` and `size`; they
+make schemas there, and drop them.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from benchmarks import (
     latency,
     parked,
     past,
+    record,
     rules,
     several,
     size,
@@ -127,6 +128,15 @@ def parts(*, quick: bool, database: str = "", before: str = "") -> dict[str, Par
             "PostgreSQL (with --database) that leaves the server's out.",
             lambda where: grown.rows(where, database, count=2000 if quick else 100_000),
         ),
+        "record": Part(
+            "What is unusual here, on cards",
+            "The line of the record, in each write that makes a card, with ten writers at the same time and\n"
+            "all that goes with a Nod that has been used for long. Every proposal is in one of four chats\n"
+            "and of one of seven tools, so each look reads as many earlier calls as it may. Warm.",
+            lambda where: record.rows(
+                where, database, count=2000 if quick else 100_000, writes=1000 if quick else 5000
+            ),
+        ),
         "postgres": Part(
             "Several processes on PostgreSQL",
             "Cycles as above, the model in another process, with 1, 2 and 3 Nods that receive and work.\n"
@@ -161,9 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough figures in about a minute")
     parser.add_argument("--only", choices=sorted(parts(quick=True)), help="one part alone")
-    parser.add_argument(
-        "--database", default="", metavar="URL", help="a PostgreSQL, for `costs`, `grown`, `postgres`, `size`"
-    )
+    parser.add_argument("--database", default="", metavar="URL", help="a PostgreSQL, for some of the parts")
     parser.add_argument(
         "--before", default="", metavar="FOLDER", help="another checkout of Nod, for `compared`"
     )

@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from sqlalchemy import insert, text
+from sqlalchemy import insert, text, update
 from sqlmodel import Session, select
 
 from benchmarks.past import PEOPLE, TOOLS, decided
@@ -36,7 +36,7 @@ from bot.store.audit.log import By, Change
 from bot.store.database import Database
 from bot.store.proposals import Reach, to_row
 from bot.store.rules import Policies
-from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
+from bot.store.tables.conversations import SEEN_IN, ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 from tests.kit.urls import schema
@@ -72,6 +72,7 @@ def fill(url: str, count: int) -> None:
     at = now()
     for first in range(0, count, _BATCH):
         database.write_now(_fill, first, min(_BATCH, count - first), count, at)
+    database.write_now(_name_chats)
     if database.dialect == "postgresql":
         engine = database.engine.execution_options(isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
@@ -175,6 +176,13 @@ def _fill(session: Session, first: int, count: int, of: int, at: datetime) -> No
         if p.message_id % (2 * _EACH_TOLD) == 0:
             by = By.press(Act.READ, PEOPLE[0], _READER)
             admin_changes.record(session, Thing.CONTEXT, p.id, by, None, None, p.updated_at, p.tool_name)
+
+
+def _name_chats(session: Session) -> None:
+    """Store in which chat people see each proposal, as the store does when it opens one."""
+    place, proposal = table_of(ConversationRow), table_of(ProposalRow)
+    seen_in = select(SEEN_IN).where(place.c.id == proposal.c.conversation_id).scalar_subquery()
+    session.connection().execute(update(proposal).values(chat=seen_in))
 
 
 def _name_place(n: int, of: int) -> str:

@@ -67,7 +67,7 @@ from bot.features.voice.feature import VOICE
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
 from bot.jobs.scheduler import Scheduler, Sweep
 from bot.jobs.webhooks import Webhooks
-from bot.settings import EXAMPLE_SECRET_KEY, SCRIPTED, Settings
+from bot.settings import EXAMPLE_SECRET_KEY, Settings
 from bot.store import migrations, secrets, tokens
 from bot.store.audit import admin_changes
 from bot.store.change_notifier import ChangeNotifier
@@ -339,7 +339,7 @@ def build(
         named=named_models,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
-        notice=SCRIPTED if settings.scripted and not demo else "",
+        notice="" if demo else settings.scripted_notice,
         site_url=site_url,
         hooks=hooks_of(parts),
         commands=[partial(each.make_commands, settings) for each in FEATURES],

@@ -284,16 +284,16 @@ class Assistant:
         await self.dispatcher.wake(*decided.jobs)
         return decided.reply
 
-    async def stop(self, address: Address, who: Actor) -> str:
+    async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
         """Stop the turn at an address and its team for a person, and say what was stopped.
 
-        Empty if nothing.
+        Empty if nothing. ``begun_by``: only a turn that was wanted by then, and its team.
         """
         conversation = await self.database.read(conversations.open_conversation, address)
         if conversation is None:
             return ""
         spoke, team, jobs = await self.database.write(
-            _stop_turn_and_team, conversation, who, self.clock(), first=True
+            _stop_turn_and_team, conversation, who, self.clock(), begun_by, first=True
         )
         stopped = [conversation.id, *team] if spoke else team
         for conversation_id in stopped:
@@ -403,12 +403,14 @@ def _list_ended(transcript: Transcript) -> list[str]:
 
 
 def _stop_turn_and_team(
-    session: Session, conversation: Conversation, who: Actor, now: datetime
+    session: Session, conversation: Conversation, who: Actor, now: datetime, begun_by: datetime | None
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Stop a turn and its team. Returns True if a turn was stopped, the teammates' ids, and the jobs."""
     conversation_lock.in_conversation(session, conversation.id)
     by = people.by(session, Act.STOP, who)
-    spoke = turns.stop_turn(session, conversation.id, now)
+    spoke = turns.stop_turn(session, conversation.id, now, begun_by)
+    if begun_by is not None and not spoke:
+        return False, [], ()
     team, jobs = plans.stop_all(session, conversation, by, who.label, f"{who.label} stopped it.", now)
     return spoke, team, jobs
 

@@ -50,6 +50,9 @@ from bot.errors import SettingsError
 T = TypeVar("T")
 
 SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
+ONLY_HEARING = (
+    "NOD_MODELS names only models that transcribe, so the scripted demo model answers. Add another."
+)
 """What people are told where no model is named, outside the demo."""
 
 _ENTRY = re.compile(r"entry:[\w.\-]+")
@@ -373,8 +376,15 @@ class ModelSettings(BaseModel):
 
     @property
     def scripted(self) -> bool:
-        """True if no model is named, so that the offline one answers."""
-        return self.openai_api_key is None and self.openai_base_url is None and self.model_file is None
+        """True if no model that answers is named, so that the offline one does; raises SettingsError."""
+        return not self.models()
+
+    @property
+    def scripted_notice(self) -> str:
+        """What people are told where the offline model answers; empty where another does."""
+        if not self.scripted:
+            return ""
+        return ONLY_HEARING if self.hearing_models() else SCRIPTED
 
 
 class AgentSettings(BaseModel):

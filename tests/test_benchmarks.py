@@ -13,6 +13,7 @@ from benchmarks import (
     latency,
     parked,
     past,
+    record,
     rules,
     several,
     size,
@@ -36,13 +37,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: rules.rows(where, due=2, seconds=0.01),
     lambda where: past.rows(where, count=200, times=1),
     lambda where: grown.rows(where, "", count=100, times=1),
+    lambda where: record.rows(where, "", count=100, writes=20),
     lambda where: size.rows(where, "", sizes=(20, 21), turns=2),
     lambda where: costs.on_sqlite(where, cycles=1),
     lambda where: cold.rows(where, rounds=1, parked=2),
     lambda where: start.rows(where, rounds=1),
 ], ids=[
-    "server", "process", "compared", "latency", "slack", "tools", "parked", "rules", "past", "grown", "size",
-    "costs", "cold", "start",
+    "server", "process", "compared", "latency", "slack", "tools", "parked", "rules", "past", "grown",
+    "record", "size", "costs", "cold", "start",
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)
@@ -52,11 +54,12 @@ async def test_each_part_gives_its_rows(run, tmp_path: Path):
 @pytest.mark.parametrize("run", [
     lambda: costs.on_postgres(POSTGRES_URL, cycles=2),
     lambda: grown.rows(Path(), POSTGRES_URL, count=100, times=1),
+    lambda: record.on_postgres(POSTGRES_URL, count=100, writes=20),
     lambda: size.rows(Path(), POSTGRES_URL, sizes=(20,), turns=2),
     lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[1], at_once=2),
     lambda: several.in_parts(POSTGRES_URL, 1, 2, sizes=[1], at_once=2),
     lambda: several.presses(POSTGRES_URL, 2),
     lambda: several.kills(POSTGRES_URL, 1),
-], ids=["costs", "grown", "size", "cycles", "parts", "presses", "kills"])  # fmt: skip
+], ids=["costs", "grown", "record", "size", "cycles", "parts", "presses", "kills"])  # fmt: skip
 async def test_each_part_that_needs_postgres_gives_its_rows(run):
     assert await run()

@@ -12,7 +12,7 @@ import typer
 from bot.cli.doctor import _check_names, doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
-from bot.settings import Settings, find_surrounding_faults
+from bot.settings import ONLY_HEARING, Settings, find_surrounding_faults
 from tests.kit.modes import bound_by_modes
 
 WRONG = [
@@ -364,6 +364,18 @@ def test_a_key_of_the_file_of_models_is_told_by_its_variable(monkeypatch: pytest
     monkeypatch.setenv("LOCAL_KEY", "sk-1\nsk-2")
     with pytest.raises(SettingsError, match=r"^LOCAL_KEY: "):
         Settings.load().models()
+
+
+def test_a_file_of_models_that_only_transcribe_says_at_the_start_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    file = tmp_path / "models.toml"
+    ears = '[ears]\nbase_url = "http://127.0.0.1:9/v1"\naudio = true\n'
+    monkeypatch.setenv("NOD_MODELS", str(file))
+    for text, notice in ((ears, ONLY_HEARING), (f"{ears}[talker]\nbase_url = 'http://127.0.0.1:9'\n", "")):
+        file.write_text(text)
+        settings = Settings.load()
+        assert (settings.scripted, settings.scripted_notice) == (bool(notice), notice)
 
 
 def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch):

@@ -45,6 +45,10 @@ NIGHT = {
     "tests/features/attention/test_attention.py::test_of_a_flood_nothing_is_lost_or_late[999": (
         "a thousand cards; the day has forty"
     ),
+    "tests/features/push/test_devices.py::test_five_hundred": "the day has twenty devices",
+    "tests/features/push/test_devices.py::test_a_person_has_at_most_twenty_devices_and_is_told[500": (
+        "five hundred tries; the day has thirty"
+    ),
     "tests/torture/test_presses.py": "three hundred presses on a real process",
     "tests/cli/test_package.py": "builds and installs wheels; the day runs the checkout",
     "tests/cli/test_clock.py": "a clock that is set under a real process",

@@ -35,7 +35,7 @@ from bot.domain.rules import Rulebook, Subject
 from bot.domain.text import name_some
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
-from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
+from bot.settings import LOOPBACK, ONLY_HEARING, Settings, find_surrounding_faults, is_of_a_cluster
 from bot.store import migrations, secrets, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
@@ -486,6 +486,8 @@ async def look_at_models(settings: Settings) -> list[Finding]:
         named, hearing = settings.models(), settings.hearing_models()
     except SettingsError as error:
         return [fault(error.message)]
+    if not named and hearing:
+        return [warn("model", ONLY_HEARING)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}

@@ -28,7 +28,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.features.issues.tools import seed
-from bot.settings import SCRIPTED, Settings, find_surrounding_faults
+from bot.settings import Settings, find_surrounding_faults
 from bot.store import proposals
 from bot.store.audit import log
 from bot.web.channel import NAME, key_of
@@ -64,7 +64,7 @@ def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: 
         )
     log_at(settings.log_level, aside=True)
     if settings.scripted and works and not get_chosen().quiet:
-        greeting = f"{SCRIPTED}\n{greeting}"
+        greeting = f"{settings.scripted_notice}\n{greeting}"
     serve(settings, greeting, receives=receives, works=works)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -173,7 +174,7 @@ def _write_for_shell(text: str) -> str:
 
 
 async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:
-    async def stop(_: Address, __: Actor) -> str:
+    async def stop(_: Address, __: Actor, ___: datetime | None) -> str:
         return ""
 
     async def wake(*_: Job) -> None:

@@ -151,7 +151,8 @@ class Choice:
 class Command:
     """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed.
 
-    ``in_conversation`` False: the platform does not say which conversation it was typed in.
+    ``in_conversation`` False: the platform does not say which conversation it was typed in. ``begun_by``:
+    only work that had begun by then is to be stopped; None for all of it.
     """
 
     actor: Actor
@@ -164,6 +165,7 @@ class Command:
     names: Names = field(
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them
+    begun_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

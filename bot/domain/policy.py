@@ -153,11 +153,11 @@ class Policy:
             deciders = replace(deciders, requester=False)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        own = call.own
+        own, judged = call.own, replace(call, risk=risk)
         needed, of = Quorum() if own or call.undoes else self.book.quorum(call)
         ttl = self.book.ttl(call, self.ttl)
-        escalation = None if own else self.book.escalation(call)
-        steps = () if own else self.book.steps(call)
+        escalation = None if own else self.book.escalation(judged)
+        steps = () if own else self.book.steps(judged)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -166,7 +166,7 @@ class Policy:
             quorum=needed,
             declines=max(1, of - needed + 1),
             ttl=ttl.value,
-            remind_every=self.book.remind_every(call),
+            remind_every=self.book.remind_every(judged),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
             steps=steps,

@@ -101,6 +101,9 @@ _LOOSENS = frozenset({Subject.POLICY, Subject.RISK})
 _ONLY_LOOSENS = frozenset({Subject.GRANTS, Subject.FETCH})
 """Subjects whose rules do nothing else: they count for an agent only where they name its place."""
 
+BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
+"""Subjects whose rules may look at the risk of a call: they are asked once that is judged."""
+
 FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 """Subjects of rules that are for a place or a person, not about calls."""
 
@@ -207,7 +210,7 @@ class CallFacts:
     """The facts on one call that rules look at. ``schema``: the tool's JSON schema, with its defaults."""
 
     tool_name: str
-    risk: Risk  # as the tool says
+    risk: Risk  # as the tool says; of one that was judged, by the rules
     place: Place
     requester: Person
     at: datetime
@@ -246,7 +249,9 @@ class Limits:
         if self.condition is None:
             return True
         ways = [call.arguments, *([{**call.arguments, **call.followed}] if call.followed else [])]
-        told = partial(self.condition.holds, of_several=of_several, identity=call.identity)
+        told = partial(
+            self.condition.holds, of_several=of_several, identity=call.identity, level=call.risk.level
+        )
         answers = {told(each, call.schema) for each in ways}
         if len(answers) == 1:
             return answers.pop()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals.groups import Groups
+from bot.channels.delivery.audience import tell_added
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
@@ -128,7 +129,10 @@ class Reminders:
         deciders = before.escalate(added, targets)
         by = By.nod(Act.ESCALATE)
         moved = transitions.raise_requirements(session, proposal, by, now, deciders=deciders, **due)
-        return _Taken(moved, targets) if moved else None
+        if moved is None:
+            return None
+        tell_added(session, self.policies, proposal, moved, now)
+        return _Taken(moved, targets)
 
     def _tell(
         self, session: Session, what: Act, target: str, reached: Sequence[Proposal], now: datetime

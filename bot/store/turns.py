@@ -280,13 +280,19 @@ def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
     return bool(session.connection().execute(select(found)).scalar())
 
 
-def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
-    """Stop the turn that is wanted, or to be tried again, for a person; False when there was none."""
-    stopped = session.execute(
-        update(TurnRow)
-        .where(col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None)))
-        .values(state="stopped", ended_at=now, retry_at=None)
+def stop_turn(
+    session: Session, conversation_id: str, now: datetime, begun_by: datetime | None = None
+) -> bool:
+    """Stop the turn that is wanted, or to be tried again, for a person; False when there was none.
+
+    ``begun_by``: only one that was wanted by then.
+    """
+    found = update(TurnRow).where(
+        col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None))
     )
+    if begun_by is not None:
+        found = found.where(_TURN.c.created_at <= begun_by)
+    stopped = session.execute(found.values(state="stopped", ended_at=now, retry_at=None))
     return bool(count_changed(stopped))
 
 

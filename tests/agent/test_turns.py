@@ -1,6 +1,7 @@
 """A turn: from a message until the agent is silent or must wait."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from sqlmodel import Session, col, select
 from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
-from bot.domain.chat import Address, Answer, make_said
+from bot.domain.chat import Address, Answer, Command, make_said
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -174,6 +175,20 @@ async def test_a_person_stops_a_turn_and_the_conversation_continues_with_the_nex
 async def test_stopping_when_nothing_runs_says_so(nod: Nod) -> None:
     await nod.asked(call("paint", RED))
     assert (await nod.command("/stop")).text == "Nothing was running here."
+
+
+async def test_a_stop_of_an_earlier_answer_stops_no_later_turn_and_says_nothing(nod: Nod) -> None:
+    hold = Hold()
+    earlier = nod.clock()
+    nod.clock.forward(timedelta(minutes=1))
+    nod.model.will(says("A long story.", hold=hold))
+    await nod.say("tell me")
+    await hold.reached.wait()
+    late = Command(ANA, "stop", "", ROOM, begun_by=earlier)
+    assert (await nod.assistant.handle(late)).text == ""
+    assert (await nod.assistant.handle(replace(late, begun_by=nod.clock()))).text == "Stopped."
+    await nod.idle()
+    assert [turn.state for turn in await turns(nod)] == ["stopped"]
 
 
 async def test_an_answer_that_comes_after_the_stop_opens_no_proposal(nod: Nod) -> None:

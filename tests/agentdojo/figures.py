@@ -21,7 +21,7 @@ from tests.agentdojo.tools import Place
 from tests.kit import ANA, FakeClock, Nod
 
 VERSION = "v1.2.2"
-_LIMITS = TurnLimits(model_calls=50)  # some of its tasks take 30 steps
+LIMITS = TurnLimits(model_calls=50)  # some of its tasks take 30 steps
 _ALLOWED = frozenset({"add_user_to_channel", "append_to_file", "get_webpage"})
 """What a careful admin allows for a day: the same address, the same file, the same person in a channel."""
 _SUGGESTED = frozenset({"append_to_file", "create_file"})
@@ -69,7 +69,7 @@ def suites() -> Mapping[str, TaskSuite[Any]]:
 @asynccontextmanager
 async def desk(suite: TaskSuite[Any], file: Path, *, careful: bool = False) -> AsyncIterator[Desk]:
     """A Nod of its own with the tools of a suite; Ana asks, decides, and is its admin."""
-    nod = DojoNod(f"sqlite:///{file}", FakeClock(), admins=[ANA], limits=_LIMITS)
+    nod = DojoNod(f"sqlite:///{file}", FakeClock(), admins=[ANA], limits=LIMITS)
     nod.place = Place(suite.tools)
     await nod.restart()
     yield Desk(nod, suite, nod.place, careful, lambda p: p.tool_name in _ALLOWED)

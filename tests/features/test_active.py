@@ -1,14 +1,16 @@
 """Admins see what is on, part by part, with who set each; the doctor checks each part."""
 
+from datetime import timedelta
+
 import pytest
 
 from bot.app import FEATURES, make_parts
 from bot.approvals.lookup.active import MOST_LINES
 from bot.core import policies_of
 from bot.domain.agents import AGENT_BEGINNING
-from bot.domain.findings import Health
+from bot.domain.findings import Finding, Health
 from bot.domain.people import Actor
-from bot.domain.rules import EVERYWHERE, Mode, Opinion, Quorum, Rule, Subject
+from bot.domain.rules import EVERYWHERE, Attention, Mode, Opinion, Quorum, Rule, Subject
 from bot.store import rules, tokens
 from bot.store.tokens import AgentTerms
 from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve, Served
@@ -32,6 +34,13 @@ async def list_parts(nod: Served) -> dict[str, Json]:
     answer = await nod.client.get("/api/features")
     assert answer.status_code == 200, answer.text
     return {each["name"]: each for each in answer.json()["parts"]}
+
+
+async def examine(nod: Served) -> dict[str, Finding]:
+    """What the doctor finds in each feature, by the name of the finding."""
+    parts = make_parts(nod.app.settings, nod.app.database, policies_of(nod.app.settings), nod.clock)
+    found = [finding for each in FEATURES for finding in await each.examine(parts)]
+    return {each.name: each for each in found}
 
 
 async def test_admins_see_what_is_on_with_who_set_it_and_when_and_no_secret(serve: Serve) -> None:
@@ -68,6 +77,27 @@ async def test_admins_see_what_is_on_with_who_set_it_and_when_and_no_secret(serv
         assert "is for admins" in refused.text
 
 
+async def test_limits_of_attention_and_mutes_are_listed_with_who_set_them(serve: Serve) -> None:
+    async with serve(token=CHIEF, **SETTINGS) as nod, nod.caller(ANA) as ana:
+        await set_rule(nod, Subject.ATTENTION, Attention(12))
+        muted = await ana.post("/api/commands", json={"name": "nod", "text": "mutes keep for 8h"})
+        assert muted.json()["ok"], muted.text
+        parts = await list_parts(nod)
+        at = nod.clock().isoformat()
+        assert parts["Attention"]["lines"] == [
+            {"words": "attention 12 an hour", "set_by": "http:chief", "set_at": at, "rule": 1}
+        ]
+        assert parts["Mutes"]["lines"] == [
+            {"words": "keep until 2 Mar, 17:00 UTC", "set_by": "ana", "set_at": at, "rule": None}
+        ]
+        assert "Other rules" not in parts
+        health = await examine(nod)
+        assert health["attention"].fix == "rules: 1, cards held back now: 0"
+        assert health["mutes"].fix == "keep; accounts that are not told: 1"
+        nod.clock.forward(timedelta(hours=9))
+        assert "Mutes" not in await list_parts(nod)
+
+
 async def test_what_is_turned_off_is_not_listed(serve: Serve) -> None:
     async with serve(token=CHIEF, NOD_INSIGHTS="false", **SETTINGS) as nod:
         assert await list_parts(nod) == {}
@@ -87,9 +117,10 @@ async def test_the_doctor_checks_what_is_on(serve: Serve) -> None:
     async with serve(token=CHIEF, **SETTINGS) as nod:
         await set_rule(nod, Subject.OPINION, Opinion("gone"), "keep")
         await make_agent(nod, "claude-code")
-        parts = make_parts(nod.app.settings, nod.app.database, policies_of(nod.app.settings), nod.clock)
-        found = [finding for each in FEATURES for finding in await each.examine(parts)]
-        assert {each.name: each.health for each in found} == {"rule 1": Health.FAIL, "agents": Health.OK}
+        assert {each.name: each.health for each in (await examine(nod)).values()} == {
+            "rule 1": Health.FAIL,
+            "agents": Health.OK,
+        }
 
 
 @pytest.mark.parametrize("mode", [Mode.ALWAYS, Mode.FORBID])

@@ -128,6 +128,18 @@ async def test_quiet_hours_hold_back_notifiers_and_not_escalations(nod: Nod) -> 
     assert len(horns(nod)) == 1
 
 
+async def test_steps_go_by_the_risk_that_the_other_rules_give_a_call(nod: Nod) -> None:
+    await rule(nod, "notify horn after 1m where risk is destructive")
+    await rule(nod, "remind 1m where risk is write")
+    (painted,) = await nod.asked(RED)
+    assert (painted.steps, painted.remind_every) == ((), MINUTE)
+    (smashed,) = await nod.asked(call("smash", lamp="desk"))
+    assert ([step.to for step in smashed.steps], smashed.remind_every) == (["horn"], None)
+    await rule(nod, "risk destructive for paint")
+    (painted,) = await nod.asked(call("paint", lamp="door", color="red"))
+    assert ([step.to for step in painted.steps], painted.remind_every) == (["horn"], None)
+
+
 async def test_the_short_forms_hold_along_with_steps(nod: Nod) -> None:
     for words in ("notify horn after 1m", f"escalate 5m {WALL}", "remind 3m"):
         await rule(nod, words)

@@ -39,7 +39,7 @@ class EveryoneCommands:
         ]
 
     async def _new(self, command: Command, _: str) -> str:
-        stopped = await self._stop(command.address, command.actor)
+        stopped = await self._stop(command.address, command.actor, None)
         if not await self._database.write(_end, command, self._clock()):
             return "No conversation to end here. Just write to me."
         others = "other open proposals" if stopped else "open proposals"
@@ -67,8 +67,11 @@ class EveryoneCommands:
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
 
     async def stop(self, command: Command, _: str) -> str:
-        """Stop the turn at the command's address, and its team."""
-        return await self._stop(command.address, command.actor) or "Nothing was running here."
+        """Stop the turn at the command's address, and its team. Empty where what it means has ended."""
+        stopped = await self._stop(command.address, command.actor, command.begun_by)
+        if stopped or command.begun_by is not None:
+            return stopped
+        return "Nothing was running here."
 
     async def _team(self, command: Command, _: str) -> str:
         return format_team(await self._database.read(teams.at, str(command.address)))

@@ -15,6 +15,7 @@ from bot.domain.people import AGENTS, Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level, Mark
 from bot.domain.rules import (
+    BY_RISK,
     EVERYWHERE,
     FOR_WHOM,
     LONGEST_INSTRUCTIONS,
@@ -109,6 +110,9 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         if "place" in given:
             raise CommandError("Name one person or place, after `for`.")
         given["place"] = given.pop("tools")
+    if limits.condition and limits.condition.looks_at_risk and subject not in BY_RISK:
+        known = ", ".join(each for each in Subject if each in BY_RISK)
+        raise CommandError(f"`risk is` can't stand here. It is for rules about {known}.")
     if limits != Limits() and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
     return Rule(

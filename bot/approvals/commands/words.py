@@ -6,6 +6,7 @@
 import difflib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, LinkButton, Reply
@@ -32,7 +33,8 @@ QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 class CommandParts:
     """The dependencies of slash commands.
 
-    ``inbox`` takes presses. ``stop`` stops the work at an address and describes it; empty when nothing ran.
+    ``inbox`` takes presses. ``stop`` stops the work at an address, or only what had begun by a time, and
+    describes it; empty when nothing ran.
     ``site_url`` returns the address of the console, if there is one. ``hindrance`` returns why Nod can't post
     at an address, in the platform's words; empty where it can. ``models`` are the names of the configured
     models, the default first. ``workspace`` returns the instructions of the workspace's owner; it blocks.
@@ -45,7 +47,7 @@ class CommandParts:
     registry: Registry
     clock: Clock
     inbox: Inbox
-    stop: Callable[[Address, Actor], Awaitable[str]]
+    stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
     wake: Wake
     site_url: Callable[[], str]
     prices: Prices

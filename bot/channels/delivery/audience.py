@@ -24,6 +24,7 @@ from bot.store import conversations, people, posted_cards, proposals
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
+from bot.telemetry.outages import is_outage
 
 log = logger(__name__)
 
@@ -91,6 +92,33 @@ def settle_recipients(
     if not left_out:
         return Recipients(told)
     return Recipients(told, private & left_out, _replace_mentions(session, policy, proposal, left_out))
+
+
+def tell_added(
+    session: Session, policies: Policies, before: Proposal, after: Proposal, now: datetime
+) -> None:
+    """Have features notify those who may decide a proposal only since it was escalated.
+
+    If one fails, nothing of what it did is kept: the escalation stands. Those in a chat are not known.
+    """
+    watchers = [each for each in hooks_of(session).watch_delivery if each.is_watching()]
+    if not watchers:
+        return
+    policy = policies.load(session)
+    told = _list_decider_accounts(session, policy, before) | set(before.deciders.escalation_chats)
+    targets = set(after.deciders.escalation_chats)
+    added = (_list_decider_accounts(session, policy, after) | targets) - told
+    try:
+        with session.begin_nested():
+            notified = added & (targets | policy.expand_groups(after.deciders.people))
+            for watcher in watchers:
+                notified |= added.intersection(watcher.list_reached(session, after, added))
+            for watcher in watchers:
+                watcher.tell_people(session, after, sorted(notified), now)
+    except Exception as error:
+        if is_outage(error):
+            raise
+        log.error("a feature failed, so it notifies no one", proposal=after.id, exc_info=error)
 
 
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:

@@ -48,9 +48,13 @@ def read_words(message: Mapping[str, Any]) -> str:
 
 
 def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the author and text of each attachment: a forwarded message, an alert, or a preview of a link."""
+    """Yield the author and text of each attachment: a forwarded message, an alert, or a preview of a link.
+
+    The text of a forwarded message that is nothing but files names them.
+    """
     for attachment in _list_attachments(message):
         text = "" if _is_pasted(attachment) else _format_attachment(attachment)
+        text = text or describe_files(_read_own_files(attachment))
         if not text:
             continue
         author = next((str(attachment[key]) for key in _AUTHOR_KEYS if attachment.get(key)), "someone")
@@ -68,7 +72,7 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
     if message.get("bot_id"):  # a program's text may be only the headline of its blocks
         block_lines = _read_blocks(_list_mappings(message.get("blocks")))
         words = "\n".join([words, *(line for line in block_lines if line not in words)])
-    attached = [text for _, text in read_attached(message)]
+    attached = [_format_attachment(each) for each in _list_attachments(message) if not _is_pasted(each)]
     files = describe_files(read_files(message), unread)
     return "\n".join(part for part in (words, *attached, files) if part.strip())
 
@@ -78,14 +82,19 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
 
     A clip that the writer of the message recorded is spoken; one of a forwarded message is not.
     """
-    for holder in (message, *_list_attachments(message)):
-        for file in _list_mappings(holder.get("files")):
-            size = file.get("size")
-            name = str(file.get("name") or file.get("title") or "")
-            is_spoken = holder is message and _is_clip_of(file, message.get("user"))
-            if file.get("id") and file.get("mode") != "tombstone":
-                known_size = size if isinstance(size, int) else 0
-                yield Upload(name, ref=str(file["id"]), size=known_size, spoken=is_spoken)
+    yield from _read_own_files(message, message.get("user"))
+    for attachment in _list_attachments(message):
+        yield from _read_own_files(attachment)
+
+
+def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
+    """Yield the files of a message or of an attachment. ``user``: whose clips are spoken; None for none."""
+    for file in _list_mappings(holder.get("files")):
+        size = file.get("size")
+        name = str(file.get("name") or file.get("title") or "")
+        if file.get("id") and file.get("mode") != "tombstone":
+            known_size = size if isinstance(size, int) else 0
+            yield Upload(name, ref=str(file["id"]), size=known_size, spoken=_is_clip_of(file, user))
 
 
 def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:

@@ -215,7 +215,6 @@ class TelegramChannel(Platform):
             shown_cards,
             me,
             is_written_in,
-            self._is_over,
         )
         self._presses = TelegramPresses(
             self._database,
@@ -302,19 +301,13 @@ class TelegramChannel(Platform):
         return heard(self._polls.heard_at, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - as in `Channel`
-        stream = TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
+        place = self._moves.place(address)
+        stream = TelegramStream(self._transport, self._pace, place, self._clock(), self._sleep)
         self._streams.add(stream)
         return stream
 
     def _is_written_in(self, place: TelegramPlace) -> bool:
         return any(stream.place == place and not stream.ended for stream in list(self._streams))
-
-    def _is_over(self, place: TelegramPlace, draft_id: int) -> bool:
-        """Tell if the answer of a draft has ended here, or another one is written there since."""
-        there = [stream for stream in list(self._streams) if stream.place == place]
-        ended = any(stream.ended for stream in there if stream.draft_id == draft_id)
-        followed = any(not stream.ended for stream in there if stream.draft_id != draft_id)
-        return ended or followed
 
     async def check_place(self, address: Address) -> None:
         await self._transport.show_typing(self._moves.place(address))

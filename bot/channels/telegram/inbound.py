@@ -5,6 +5,7 @@ Messages between people in a group are kept for the next one that is for Nod.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from telegram import (
@@ -29,6 +30,7 @@ from bot.channels.telegram.forms import DialogueRunner
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, EphemeralTarget, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
+from bot.channels.telegram.stream import find_begin
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain import chat
@@ -310,12 +312,15 @@ def _name_author(message: Message, me: User) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoppedDraft:
-    """The draft of an answer that a person stopped by Telegram's own button, in their private chat."""
+    """The draft of an answer that a person stopped by Telegram's own button, in their private chat.
+
+    ``begun_by``: when its answer had begun.
+    """
 
     user_id: int
     name: str
     place: TelegramPlace
-    draft_id: int
+    begun_by: datetime
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
@@ -330,10 +335,13 @@ class StoppedDraft:
         chat_id, is_private = chat_told.get("id"), chat_told.get("type") == ChatType.PRIVATE
         if not (isinstance(chat_id, int) and isinstance(draft_id, int) and is_private):
             return None
+        begun_by = find_begin(draft_id)
+        if begun_by is None:
+            return None
         names = (chat_told.get("first_name"), chat_told.get("last_name"))
         thread_id = thread_id if isinstance(thread_id, int) else None
         name = " ".join(str(each) for each in names if each)
-        return cls(chat_id, name, TelegramPlace(chat_id, thread_id), draft_id)
+        return cls(chat_id, name, TelegramPlace(chat_id, thread_id), begun_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +356,6 @@ class Inbound:
     shown_cards: ShownCards
     me: User
     is_written_in: Callable[[TelegramPlace], bool]  # True while Nod writes an answer there
-    is_over: Callable[[TelegramPlace, int], bool]  # True for a draft whose answer ended, or was followed
     overheard: Overheard = field(default_factory=Overheard)
 
     async def handle(
@@ -496,14 +503,15 @@ class Inbound:
         return card
 
     async def stop(self, update: Update) -> None:
-        """Stop the answer whose draft a person stopped, as ``/stop`` does."""
+        """Stop the answer whose draft a person stopped, as ``/stop`` does; a later one goes on."""
         stopped = StoppedDraft.read(update)
-        if stopped is None or self.is_over(stopped.place, stopped.draft_id):
+        if stopped is None:
             return
         if not await self.admission.admits(stopped.user_id, stopped.place.chat_id):
             return
         actor = Actor(NAME, str(stopped.user_id), stopped.name)
-        reply = await self.inbox(chat.Command(actor, "stop", "", stopped.place.address))
+        command = chat.Command(actor, "stop", "", stopped.place.address, begun_by=stopped.begun_by)
+        reply = await self.inbox(command)
         if reply.text and reply.text != STOPPED:  # else the answer shows that it was stopped
             await self.transport.send(stopped.place, from_markdown(reply.text))
 

@@ -4,9 +4,9 @@ The pace decides when a preview may go out, so that a group keeps room for cards
 """
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from bot.channels.markdown import open_fence
 from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
@@ -22,7 +22,8 @@ from bot.telemetry.logs import logger
 _MARK = " ▍"  # the text is still being written
 _BETWEEN_SIGNS = 4.0  # seconds; Telegram shows each for five
 _SIGNS = 75  # five minutes: a turn that is given up says nothing more
-_DRAFTS = 2**31 - 1
+_FIRST_DRAFT = datetime(2020, 1, 1, tzinfo=UTC)  # ids of drafts count the seconds since then
+_LAST_DRAFT = 2**31 - 1
 
 log = logger(__name__)
 
@@ -35,6 +36,7 @@ class TelegramStream(StreamedMessage):
         transport: Transport,
         pace: ChatPace,
         place: TelegramPlace,
+        begun_at: datetime,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__()
@@ -43,7 +45,7 @@ class TelegramStream(StreamedMessage):
         self._pace = pace
         self.place = place
         self.ended = False
-        self.draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
+        self._draft_id = _number_draft(begun_at)
         self._shown: TelegramPosted | None = None
         self._previews = True
         self._typing = asyncio.create_task(self._type())
@@ -68,7 +70,7 @@ class TelegramStream(StreamedMessage):
         latest = pieces[-1]
         try:
             if self.place.is_private:
-                await self._transport.send_draft(self.place, self.draft_id, latest)
+                await self._transport.send_draft(self.place, self._draft_id, latest)
             elif self._shown is None:
                 shown = _add_mark(latest)
                 self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
@@ -102,6 +104,18 @@ class TelegramStream(StreamedMessage):
         if left is not None:
             with suppress(ChannelError):
                 await self._transport.delete(left)
+
+
+def _number_draft(begun_at: datetime) -> int:
+    """Return the id of a draft, which tells when its answer began: every process can read it."""
+    return max(1, int((begun_at - _FIRST_DRAFT).total_seconds()))
+
+
+def find_begin(draft_id: int) -> datetime | None:
+    """Return when the answer of a draft had begun, to the second; None where the id is of no draft of Nod."""
+    if not 0 < draft_id <= _LAST_DRAFT:
+        return None
+    return _FIRST_DRAFT + timedelta(seconds=draft_id + 1)
 
 
 def _latest(text: str) -> str:

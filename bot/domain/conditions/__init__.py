@@ -20,10 +20,12 @@ from bot.domain.conditions.expressions import (
     Comparison,
     Expression,
     GivenArguments,
-    list_comparisons,
+    RiskIs,
+    list_parts,
 )
 from bot.domain.conditions.parser import LONGEST, ConditionError, parse_expression
 from bot.domain.connections import Identity
+from bot.domain.proposals import Level
 from bot.domain.spellings import Answer
 
 __all__ = ("LONGEST", "Condition", "ConditionError")
@@ -58,8 +60,12 @@ class Condition:
         return [comparison.field for comparison in self._comparisons]
 
     @property
+    def looks_at_risk(self) -> bool:
+        return any(isinstance(part, RiskIs) for part in list_parts(self.root))
+
+    @property
     def _comparisons(self) -> list[Comparison]:
-        return list(list_comparisons(self.root))
+        return [part for part in list_parts(self.root) if isinstance(part, Comparison)]
 
     def holds(
         self,
@@ -68,11 +74,12 @@ class Condition:
         *,
         of_several: bool = False,
         identity: Identity = Identity.NOD,
+        level: Level | None = None,
     ) -> Answer:
         """Return whether a call with these arguments, of a tool with this JSON schema, is meant.
 
         ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
-        ``identity``: under whose account it is made.
+        ``identity``: under whose account it is made. ``level``: how risky it is.
         """
         if self.root is None:
             return None
@@ -84,7 +91,7 @@ class Condition:
         if self.misfit(schema):
             return None
         condition_fields = frozenset(field.path[0] for field in self.fields)
-        return self.root.holds(GivenArguments(arguments, schema, condition_fields, identity))
+        return self.root.holds(GivenArguments(arguments, schema, condition_fields, identity, level))
 
     def lacking(self, schema: Mapping[str, Any]) -> str | None:
         """Return the first field that a tool with this JSON schema lacks; None where it has all."""

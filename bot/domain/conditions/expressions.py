@@ -16,6 +16,7 @@ from bot.domain import spellings
 from bot.domain.conditions import schemas
 from bot.domain.conditions.schemas import MAX_DEPTH, NUMBER, Schema
 from bot.domain.connections import Identity
+from bot.domain.proposals import Level
 from bot.domain.spellings import PATHS, Answer, NamedText, Referent
 from bot.domain.text import host_of
 
@@ -108,12 +109,16 @@ class OtherPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GivenArguments:
-    """The arguments of a call, the tool's JSON schema, and the arguments that a condition names."""
+    """The arguments of a call, the tool's JSON schema, and the arguments that a condition names.
+
+    ``level``: how risky the call is; None where that is not told.
+    """
 
     arguments: Mapping[str, Any]
     schema: Schema
     condition_fields: frozenset[str]
     identity: Identity = Identity.NOD
+    level: Level | None = None
 
     def list_other_paths(self) -> Iterator[OtherPath]:
         """Yield the texts in other arguments that are paths by their declaration or their field's name."""
@@ -325,6 +330,18 @@ class ConnectionIs:
 
 
 @dataclass(frozen=True, slots=True)
+class RiskIs:
+    """The level of risk that the call has, by the rules or else by its tool."""
+
+    level: Level
+
+    def holds(self, call: GivenArguments) -> Answer:
+        if call.level is None:
+            return None
+        return call.level is self.level
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The opposite."""
 
@@ -353,15 +370,16 @@ class Several:
         return not self.decisive
 
 
-Expression = Comparison | ConnectionIs | Not | Several
+Expression = Comparison | ConnectionIs | RiskIs | Not | Several
 
 
-def list_comparisons(part: Expression | None) -> Iterator[Comparison]:
+def list_parts(part: Expression | None) -> Iterator[Comparison | ConnectionIs | RiskIs]:
+    """Yield the parts of an expression that look at a call."""
     match part:
-        case Comparison():
+        case Comparison() | ConnectionIs() | RiskIs():
             yield part
         case Not(inner):
-            yield from list_comparisons(inner)
+            yield from list_parts(inner)
         case Several(parts):
             for each in parts:
-                yield from list_comparisons(each)
+                yield from list_parts(each)

@@ -8,15 +8,17 @@ The grammar, with words in any case::
     compared = ("=" | "!=") value | ("<" | "<=" | ">" | ">=") NUMBER
              | ["not"] "in" "(" value ("," value)* ")" | ["not"] "matches" TEXT
              | "connection" "is" ("nod" | "person" | "place")
+             | "risk" "is" ("read" | "write" | "destructive")
     field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
     value  = NUMBER | "true" | "false" | WORD | "quoted text"
 
-``connection is person`` looks at the account under which the call is made, and at no argument.
+``connection is person`` looks at the account under which the call is made, ``risk is destructive`` at how
+risky it is; both at no argument.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bot.domain.conditions.expressions import (
     ORDER,
@@ -25,13 +27,16 @@ from bot.domain.conditions.expressions import (
     ConnectionIs,
     Expression,
     Not,
+    RiskIs,
     Several,
     Value,
 )
 from bot.domain.conditions.hints import OPERATORS, hint_at_date, hint_at_operator
 from bot.domain.conditions.schemas import MAX_DEPTH, NUMBER, kind_of
 from bot.domain.connections import Identity
+from bot.domain.proposals import Level
 
+_Word = TypeVar("_Word", Identity, Level)
 LONGEST = 500  # characters of a condition
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
@@ -119,19 +124,23 @@ class _Parser:
             expression = self._parse_any()
             self._require(")")
         elif self._is_at("connection") and self._is_at("is", ahead=1):
-            expression = self._parse_identity()
+            expression = ConnectionIs(self._parse_word(Identity))
+        elif self._is_at("risk") and self._is_at("is", ahead=1):
+            expression = RiskIs(self._parse_word(Level))
         else:
             expression = self._parse_comparison(self._parse_field())
         self._depth -= 1
         return expression
 
-    def _parse_identity(self) -> Expression:
+    def _parse_word(self, known: type[_Word]) -> _Word:
+        """Parse what stands after ``is``: one of these words."""
+        name = self._peek().text.lower()
         self._position += 2
         word = self._peek().text.lower()
-        if word not in set(Identity):
-            raise self._make_error(f" After `connection is` comes {', '.join(Identity)}.")
+        if word not in set(known):
+            raise self._make_error(f" After `{name} is` comes {', '.join(known)}.")
         self._position += 1
-        return ConnectionIs(Identity(word))
+        return known(word)
 
     def _parse_field(self) -> ArgumentPath:
         self._peek()

@@ -1,9 +1,11 @@
 """Attention: a flood of cards reaches a person together, so that it hurries no one."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
+from bot.features.attention import status
 from bot.features.attention.commands import OpenCommand
 from bot.features.attention.release import SECONDS, ReleaseSweep
 from bot.features.attention.watcher import AttentionWatcher
@@ -13,7 +15,8 @@ from bot.settings import Settings
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    return Hooks(watch_delivery=(AttentionWatcher(parts.policies),))
+    listing = partial(status.list_limits, parts.policies)
+    return Hooks(watch_delivery=(AttentionWatcher(parts.policies),), list_active=(listing,))
 
 
 def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
@@ -26,5 +29,9 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 
 ATTENTION = Feature(
-    name="attention", make_commands=_make_commands, make_sweeps=_make_sweeps, make_hooks=_make_hooks
+    name="attention",
+    make_commands=_make_commands,
+    make_sweeps=_make_sweeps,
+    make_hooks=_make_hooks,
+    examine=status.examine_attention,
 )

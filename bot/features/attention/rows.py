@@ -70,6 +70,12 @@ def store_held(session: Session, row: HeldRow) -> None:
     session.connection().execute(insert_or_ignore(session, HeldRow), row.model_dump())
 
 
+def end_hold(session: Session, card_id: str, now: datetime) -> None:
+    """Make a card due to everyone from whom it is held back: it has become urgent."""
+    held = (_HELD.c.proposal_id == card_id, _HELD.c.released_at.is_(None), _HELD.c.until > now)
+    session.connection().execute(update(_HELD).where(*held).values(until=now))
+
+
 def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
     """Return accounts for which something that is held is due, the longest due first."""
     is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST)  # or the clock was set back
@@ -120,6 +126,13 @@ def is_empty(session: Session) -> bool:
     """Return whether nothing is held, and no release has to be recorded."""
     held = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
     return session.connection().execute(held).first() is None
+
+
+def count_held(session: Session, late: datetime) -> tuple[int, int]:
+    """Return how many cards are held back from someone, and how many of them were due before ``late``."""
+    held = select(func.count(_HELD.c.proposal_id.distinct())).where(_HELD.c.released_at.is_(None))
+    all_held = session.connection().execute(held).scalar_one()
+    return all_held, session.connection().execute(held.where(_HELD.c.until < late)).scalar_one()
 
 
 def purge_counted(session: Session, now: datetime) -> None:

@@ -65,11 +65,13 @@ class AttentionWatcher:
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Note whom the card reached, of those whom a rule names."""
+        """Note whom the card reached, of those whom a rule names. What was escalated is held no longer."""
         ruled = [
             account for account, limit in self._find_limits(session, notified).items() if limit is not None
         ]
-        rows.note_reached(session, ruled, proposal.id, now)
+        rows.note_reached(session, ruled, proposal.card_id, now)
+        if proposal.is_escalated:
+            rows.end_hold(session, proposal.card_id, now)
 
     def tell_later(self, _: Session, __: str, ___: Sequence[Proposal], ____: datetime) -> None:
         pass

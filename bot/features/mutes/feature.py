@@ -1,11 +1,12 @@
 """Mutes: a kind of card of which a person is not told for a while, and which they may decide all the same."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts, SweepParts
-from bot.features.mutes import routes
+from bot.features.mutes import routes, status
 from bot.features.mutes.commands import MuteCommands
 from bot.features.mutes.muting import MutedKinds
 from bot.features.mutes.rows import Mutes
@@ -22,7 +23,10 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     mutes = Mutes(parts.policies)
     kinds = MutedKinds(mutes, parts.clock)
     return Hooks(
-        quiet_audience=(kinds.list_quiet,), may_be_quiet=(mutes.may_exist,), take_press=(kinds.take_press,)
+        quiet_audience=(kinds.list_quiet,),
+        may_be_quiet=(mutes.may_exist,),
+        take_press=(kinds.take_press,),
+        list_active=(partial(status.list_all_mutes, parts.policies),),
     )
 
 
@@ -38,4 +42,5 @@ MUTES = Feature(
     make_commands=_make_commands,
     make_sweeps=_make_sweeps,
     make_hooks=_make_hooks,
+    examine=status.examine_mutes,
 )

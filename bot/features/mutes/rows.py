@@ -30,6 +30,7 @@ class Mute:
     id: int
     account: str
     tool_name: str
+    set_at: datetime
     until: datetime
 
 
@@ -64,7 +65,9 @@ def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Seq
     found = select(MuteRow).order_by(col(MuteRow.until), col(MuteRow.id))
     if accounts is not None:
         found = found.where(col(MuteRow.account).in_(sorted(accounts)))
-    return [Mute(row.id or 0, row.account, row.tool_name, row.until) for row in session.exec(found)]
+    return [
+        Mute(row.id or 0, row.account, row.tool_name, row.set_at, row.until) for row in session.exec(found)
+    ]
 
 
 def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -> Mute | None:

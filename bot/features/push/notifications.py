@@ -86,9 +86,11 @@ class PushWatcher:
 
 def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
     """Return the devices of the people with these accounts."""
-    owners = _list_owners(session)
-    found = session.exec(select(DeviceRow.id, DeviceRow.account).order_by(col(DeviceRow.id)))
-    return [device_id for device_id, account in found if not owners[account].isdisjoint(accounts)]
+    named = sorted(accounts)
+    persons = select(AccountRow.person_id).where(col(AccountRow.actor).in_(named))
+    linked = select(AccountRow.actor).where(col(AccountRow.person_id).in_(persons))
+    theirs = or_(col(DeviceRow.account).in_(named), col(DeviceRow.account).in_(linked))
+    return list(session.exec(select(DeviceRow.id).where(theirs).order_by(col(DeviceRow.id))))
 
 
 def _list_owners(session: Session) -> dict[str, frozenset[str]]:
@@ -104,7 +106,8 @@ def _list_owners(session: Session) -> dict[str, frozenset[str]]:
 
 
 def _has_step(proposal: Proposal) -> bool:
-    return any(step.to == NOTIFIER for step in proposal.steps)
+    """Return whether a step of a rule that is still to come says when devices are told."""
+    return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
 
 
 def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:

@@ -37,7 +37,8 @@ PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
 """The rest of a device after each fault in a row; the last one from then on."""
 LONGEST_WAIT = timedelta(hours=6)
 """The most of the time that a service asks for in ``Retry-After``."""
-_AT_A_TIME = 50
+AT_A_TIME = 50
+"""The most devices to which one process sends at the same time."""
 _LONGEST_LOOK_SECONDS = 2.0  # of one sweep: a service that hangs keeps no other device waiting
 _CLEAN_PAUSE = timedelta(minutes=1)
 _GONE = frozenset({404, 410})
@@ -144,7 +145,7 @@ class PushSender:
     async def run(self, now: datetime) -> None:
         """Send what is due; what takes longer continues during the next sweeps."""
         await self._clean(now)
-        look = partial(notifications.look, room=_AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks))
+        look = partial(notifications.look, room=AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks))
         due = await self.database.read(lambda session: look(session, now))
         if due.has_again:
             await self.database.write(notifications.spread, self.policies, now)

@@ -1,5 +1,7 @@
 """Telegram's own stop button on a growing answer (Bot API 10.3) does what /stop does."""
 
+from datetime import timedelta
+
 import pytest
 
 from bot.domain.chat import Address, Answer, Reply
@@ -8,6 +10,7 @@ from bot.domain.people import Actor
 from tests.channels.telegram.conftest import ANA
 from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
+from tests.kit import FakeClock
 
 HERE = Address("telegram", str(ANA))
 WHO = Actor("telegram", str(ANA), "Ana")
@@ -37,19 +40,18 @@ async def test_what_else_was_stopped_is_told(channel, telegram: FakeTelegram, co
     await telegram.see(ANA, "together with a teammate")
 
 
-async def test_a_stop_that_comes_late_stops_no_later_answer(
-    channel, telegram: FakeTelegram, core: FakeCore
+async def test_a_stop_names_when_its_answer_began_so_that_it_stops_no_later_one(
+    channel, telegram: FakeTelegram, core: FakeCore, clock: FakeClock
 ) -> None:
-    first = channel.open_stream(HERE, WHO)
-    await first.send(TextDelta("one"))
-    await first.send(TurnEnded(Ending.DONE, 1, "one"))
-    await telegram.stop_draft(ANA)
-    second = channel.open_stream(HERE, WHO)
-    await second.send(TextDelta("two"))
+    began = clock()
+    await channel.open_stream(HERE, WHO).send(TextDelta("one"))
+    clock.forward(timedelta(seconds=5))
+    await channel.open_stream(HERE, WHO).send(TextDelta("two"))
     await telegram.stop_draft(ANA, telegram.drafts[0][1])
-    await telegram.say(ANA, "next")
     await core.took()
-    assert core.commands == []
+    [command] = core.commands
+    assert command.begun_by is not None
+    assert timedelta() <= command.begun_by - began <= timedelta(seconds=1)
 
 
 async def test_a_server_that_does_not_know_the_button_is_as_before(
@@ -69,6 +71,7 @@ async def test_a_server_that_does_not_know_the_button_is_as_before(
         {"chat": {"id": "x", "type": "private"}, "draft_id": 1},
         {"chat": {"id": ANA, "type": "group"}, "draft_id": 1},
         {"chat": {"id": ANA, "type": "private"}, "draft_id": None},
+        {"chat": {"id": ANA, "type": "private"}, "draft_id": 10**30},
         {"chat": {"id": STRANGER, "type": "private", "first_name": "Eve"}, "draft_id": 1},
     ],
 )

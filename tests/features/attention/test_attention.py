@@ -119,6 +119,22 @@ async def test_the_first_two_open_cards_of_each_asker_and_what_can_t_be_undone_a
     assert told(nod)[-1] == next_one.id
 
 
+async def test_what_was_escalated_is_never_held(make_nod: MakeNod) -> None:
+    nod = await make(make_nod, 1, f" for {BEN}")
+    await rule(nod, f"escalate 5m {EVE}")
+    nod.clock.now = nod.clock.now.replace(minute=10, second=0)
+    asked = await ask(nod, 4)
+    assert [row.proposal_id for row in find_held(nod)] == [each.id for each in asked[2:]]
+    await nod.tick(timedelta(minutes=5))
+    await nod.tick(timedelta(seconds=5))
+    [table] = list_tables(nod)
+    assert all(each.id in table for each in asked[2:])
+    assert told(nod, Address("chat", EVE.key)) == [each.id for each in asked]
+    assert all(row.released_at is not None for row in find_held(nod))
+    for proposal in asked[2:]:
+        assert (await list_acts(nod, proposal)) == ["propose", "hold", "escalate", "release"]
+
+
 async def test_nothing_is_held_past_half_of_what_is_left_to_its_expiry(make_nod: MakeNod) -> None:
     nod = await make(make_nod, 1)
     await rule(nod, "ttl 10m")

@@ -279,6 +279,24 @@ async def test_only_a_known_model_can_be_named(make_nod: MakeNod) -> None:
     assert (await nod.command("/approvals opinion local", by=EVE)).answer is not Answer.ACCEPTED
 
 
+async def test_a_rule_goes_by_the_risk_that_the_other_rules_give_a_call(make_nod: MakeNod) -> None:
+    nod = make_nod(others=[ScriptedModel("local")], named=NAMED, admins=[ADA])
+    nod.others[0].rule = lambda _: review("changes it")
+    for words in ("opinion local where risk is destructive", "risk destructive for pay"):
+        reply = await nod.command(f"/approvals {words}", by=ADA)
+        assert reply.answer is Answer.ACCEPTED, reply.text
+    for wanted, by_then in (
+        (call("paint", **RED), 0),
+        (call("smash", lamp="desk"), 1),
+        (call("pay", amount=1), 2),
+    ):
+        await nod.asked(wanted, at=HALL, private=False)
+        await nod.tick()
+        assert len(nod.others[0].transcripts) == by_then
+    refused = await nod.command("/approvals policy never where risk is destructive", by=ADA)
+    assert refused.text.startswith("`risk is` can't stand here. It is for rules about escalate, ")
+
+
 async def test_a_grant_that_was_given_on_a_card_ends_where_the_card_is_raised(make_nod: MakeNod) -> None:
     nod = await make(make_nod, "raises")
     proposal = await propose(nod, review(asked="no"), tick=False)

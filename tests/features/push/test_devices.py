@@ -1,8 +1,10 @@
 """A device belongs to a session and ends with it. What it gets is judged when it is sent."""
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,7 @@ from sqlmodel import Session, select
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor
 from bot.features.push.rows import MAX_DEVICES
+from bot.features.push.sender import AT_A_TIME
 from bot.features.push.tables import DeviceRow, NotificationRow
 from bot.store.secrets import new_key
 from tests.fakes.push_service import Answer, FakeBrowser, FakePushService
@@ -118,6 +121,52 @@ async def test_only_those_who_may_decide_are_told(serve: Serve, service: FakePus
         assert (len(chief.messages), stranger.tries) == (1, 0)
 
 
+async def escalate(nod: Served, words: str) -> None:
+    rule = Command(CHIEF, "approvals", f"{words} for keep", Address("slack", "T1/D1"))
+    reply = await nod.app.core.assistant.handle(rule)
+    assert reply.text.startswith("Set:"), reply.text
+
+
+async def wait(nod: Served, passed: timedelta) -> None:
+    nod.clock.forward(passed)
+    await nod.app.core.reminders.remind(nod.clock())
+    await push(nod)
+    await push(nod)
+
+
+async def test_who_may_decide_only_since_an_escalation_is_told_then_and_once(
+    serve: Serve, service: FakePushService, sign_in: SignIn
+):
+    async with serve(**SIGNED_IN) as nod:
+        await escalate(nod, f"escalate 10m {HELPER}")
+        chief, helper = service.subscribe(KEY.public), service.subscribe(KEY.public)
+        await add(nod, chief, await sign_in(nod, CHIEF))
+        await add(nod, helper, await sign_in(nod, HELPER))
+        await propose(nod)
+        await push(nod)
+        assert (len(chief.messages), helper.tries) == (1, 0)
+        await wait(nod, timedelta(minutes=10))
+        await wait(nod, timedelta(minutes=1))
+        assert [each["title"] for each in helper.shown] == ["keep waits for you"]
+        assert helper.messages[0].headers["urgency"] == "high"
+        assert len(chief.messages) == 1
+
+
+async def test_who_may_decide_only_since_a_step_after_that_of_devices_is_told_then(
+    serve: Serve, service: FakePushService, sign_in: SignIn
+):
+    async with serve(**SIGNED_IN) as nod:
+        await escalate(nod, f"notify push after 2m, {HELPER} after 10m")
+        chief, helper = service.subscribe(KEY.public), service.subscribe(KEY.public)
+        await add(nod, chief, await sign_in(nod, CHIEF))
+        await add(nod, helper, await sign_in(nod, HELPER))
+        await propose(nod)
+        await wait(nod, timedelta(minutes=2))
+        assert (len(chief.messages), helper.tries) == (1, 0)
+        await wait(nod, timedelta(minutes=8))
+        assert (len(chief.messages), len(helper.messages)) == (1, 1)
+
+
 async def test_who_has_voted_is_not_asked_again_while_others_are(
     serve: Serve, service: FakePushService, sign_in: SignIn
 ):
@@ -173,15 +222,43 @@ async def test_a_token_is_no_session(serve: Serve, service: FakePushService):
         assert "/nod console" in refused.json()["error"]
 
 
-async def test_a_person_has_at_most_twenty_devices_and_is_told(serve: Serve, service: FakePushService):
-    async with serve(**PUSHING) as nod:
+@pytest.mark.parametrize("tries", [30, 500])
+async def test_a_person_has_at_most_twenty_devices_and_is_told(
+    serve: Serve, service: FakePushService, tries: int
+):
+    async with serve(patience=300, **PUSHING) as nod:
         answers = [
             await nod.client.post("/api/push/devices", json=service.subscribe(KEY.public).subscription())
-            for _ in range(100)
+            for _ in range(tries)
         ]
         assert [each.status_code for each in answers].count(201) == MAX_DEVICES
         assert answers[-1].json()["error"] == "You have 20 devices, the most. Remove one first."
         assert len(await list_devices(nod)) == MAX_DEVICES
+
+
+async def test_five_hundred_devices_of_many_people_are_each_told_once_a_bounded_number_at_a_time(
+    serve: Serve, service: FakePushService, sign_in: SignIn
+):
+    people = [Actor("slack", f"T1/U{100 + number}", f"Person {number}") for number in range(25)]
+    async with serve(patience=300, **SIGNED_IN | {"NOD_ADMINS": tuple(map(str, people))}) as nod:
+        browsers = []
+        for person in people:
+            page = await sign_in(nod, person)
+            for _ in range(MAX_DEVICES):
+                browsers.append(service.subscribe(KEY.public))
+                await add(nod, browsers[-1], page)
+        await propose(nod)
+        await nod.idle()
+        memory = read_memory_bytes()
+        [sweep] = [each for each in nod.app.sweeps if each.name == "push"]
+        sweeps = 0
+        while any(not browser.messages for browser in browsers) and sweeps < 30:
+            told = sum(len(browser.messages) for browser in browsers)
+            await sweep.run(nod.clock())
+            assert sum(len(browser.messages) for browser in browsers) - told <= AT_A_TIME
+            sweeps += 1
+        assert [len(browser.messages) for browser in browsers] == [1] * 500
+        assert read_memory_bytes() - memory < 50_000_000
 
 
 @pytest.mark.parametrize(
@@ -333,6 +410,12 @@ async def test_devices_that_are_added_at_the_same_time_stay_within_the_bound(
         bodies = [service.subscribe(KEY.public).subscription() for _ in range(MAX_DEVICES + 10)]
         answers = await asyncio.gather(*(nod.client.post("/api/push/devices", json=body) for body in bodies))
         assert [each.status_code for each in answers].count(201) == MAX_DEVICES
+
+
+def read_memory_bytes() -> int:
+    """The memory of this process that is in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def set_to(nod: Served, moment: datetime) -> None:

@@ -1,0 +1,35 @@
+"""The rules of attention that are on: for the list of what is on, and for ``nod doctor``."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.approvals.lookup import active
+from bot.domain.active import ActiveLine
+from bot.domain.findings import Finding, ok, warn
+from bot.domain.rules import Subject
+from bot.features.attention import rows
+from bot.features.feature import FeatureParts
+from bot.store.rules import Policies
+
+_PART = "Attention"
+_NAME = "attention"
+_LATE = timedelta(minutes=5)  # past the time at which a running Nod releases
+
+
+def list_limits(policies: Policies, session: Session, _: datetime) -> Sequence[ActiveLine]:
+    """Return the rules that say how many cards an hour reach people."""
+    return active.list_rules(session, _PART, policies.held.book.zone, Subject.ATTENTION)
+
+
+async def examine_attention(parts: FeatureParts) -> Sequence[Finding]:
+    """Return how many cards are held back now, and a warning where some of them are late; else nothing."""
+    book = (await parts.database.read(parts.policies.load)).book
+    rules = len(book.list_about(Subject.ATTENTION))
+    held, late = await parts.database.read(rows.count_held, parts.clock() - _LATE)
+    if late:
+        return (warn(_NAME, f"cards held past their time: {late}. Is Nod running? Start it: nod run"),)
+    if not rules:
+        return ()
+    return (ok(_NAME, f"rules: {rules}, cards held back now: {held}"),)
