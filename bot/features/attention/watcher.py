@@ -106,13 +106,20 @@ class AttentionWatcher:
         self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
     ) -> None:
         """Say on the card who is told later, in the one guarded move."""
-        names = people.find_known_names(session, sorted(held))
-        named = name_some(list(dict.fromkeys(names.get(each) or each for each in sorted(held))), _NAMED)
+        named = _name_people(people.find_known_names(session, sorted(held)), held)
         zone = self.policies.load(session).book.zone
         text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."
         lines = bound_annotations([Annotation(LINE_NAME, text)], late=True)
         by = By.nod(Act.HOLD, text)
         transitions.move(session, proposal, by, now, annotations=(*without_line(proposal), *lines))
+
+
+def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
+    """Return the names of people, or how many they are where not all are known."""
+    known = list(dict.fromkeys(names[each] for each in sorted(held) if names.get(each)))
+    if all(names.get(each) for each in held):
+        return name_some(known, _NAMED)
+    return "1 person" if len(held) == 1 else f"{len(held)} people"
 
 
 def without_line(proposal: Proposal) -> tuple[Annotation, ...]:

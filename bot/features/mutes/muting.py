@@ -10,7 +10,7 @@ from bot.channels.delivery.audience import is_urgent
 from bot.domain.chat import Clock, Press
 from bot.domain.people import Person
 from bot.domain.proposals import Proposal
-from bot.domain.times import format_length
+from bot.domain.times import format_span
 from bot.domain.verbs import Verb
 from bot.features.mutes import rows
 from bot.features.mutes.rows import HOURS, MAX_MUTES, WEEK, Mutes
@@ -52,7 +52,7 @@ class MutedKinds:
         length = WEEK if before else HOURS
         if not rows.set_mute(session, press.actor, person, tool_name, now + length, now):
             return _TOO_MANY_TEXT
-        said = f"You are not told of {tool_name} for {format_length(length.total_seconds())}."
+        said = f"You are not told of {tool_name} for {format_span(length)}."
         more = "Press again for a week. " if not before else ""
         return f"{said} You may still decide. {more}/nod mutes ends it."
 

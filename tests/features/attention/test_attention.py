@@ -70,7 +70,7 @@ async def test_what_is_beyond_the_number_waits_in_one_table_and_who_asked_is_tol
     asked = await ask(nod, LIMIT + 2)
     assert told(nod) == [each.id for each in asked[:LIMIT]]
     [line] = (await nod.now(asked[-1])).annotations
-    assert line.words.startswith(f"Attention: {BEN} will be told at ")
+    assert line.words.startswith("Attention: 1 person will be told at ")
     assert ":30." in line.words
     assert nod.chat.card_of(asked[-1]).annotations == (line,)
     await nod.tick(timedelta(minutes=19))

@@ -55,7 +55,7 @@ async def test_who_muted_a_kind_is_not_told_of_it_and_may_decide_it(make_nod: Ma
     assert Verb.MUTE in nod.chat.card_of(first).verbs
     reply = await nod.press(Verb.MUTE, first, by=BEN)
     assert reply.text == (
-        "You are not told of paint for 8h. You may still decide. Press again for a week. /nod mutes ends it."
+        "You are not told of paint for 8 h. You may still decide. Press again for a week. /nod mutes ends it."
     )
     assert (await nod.now(first)).version == first.version  # nothing of it changed
     second = await propose(nod, "two")
@@ -74,7 +74,7 @@ async def test_a_second_press_mutes_for_a_week_and_each_ends_by_itself(make_nod:
     again = await propose(nod, "two")
     assert told(nod, again) == {BENS, EVES}
     await mute(nod, again, BEN)
-    assert "for 7d" in (await nod.press(Verb.MUTE, again, by=BEN)).text
+    assert "for 7 d" in (await nod.press(Verb.MUTE, again, by=BEN)).text
     await nod.tick(timedelta(days=6))
     assert told(nod, await propose(nod, "three")) == {EVES}
     await nod.tick(timedelta(days=1, minutes=1))
