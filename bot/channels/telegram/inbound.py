@@ -503,7 +503,7 @@ class Inbound:
         return card
 
     async def stop(self, update: Update) -> None:
-        """Stop the answer whose draft a person stopped, as ``/stop`` does; a later one goes on."""
+        """Stop the answer whose draft a person stopped, as ``/stop`` does, and no later one."""
         stopped = StoppedDraft.read(update)
         if stopped is None:
             return
