@@ -30,6 +30,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -260,6 +261,18 @@ class _Environment(EnvSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
+
+    def prepare_field_value(
+        self,
+        field_name: str,
+        field: FieldInfo,
+        value: Any,
+        value_is_complex: bool,  # noqa: FBT001 - as the library calls it
+    ) -> Any:
+        """Return the value, or None for what is not set: no setting is made of several variables."""
+        if value is None:
+            return None
+        return super().prepare_field_value(field_name, field, value, value_is_complex)
 
 
 def _is_unset(name: str, value: object) -> bool:

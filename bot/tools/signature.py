@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializati
 from bot.domain.forms import describe_bound, is_same
 from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
-from bot.tools.schema import Schema, make_offered
+from bot.tools.schema import Schema, fits_strict, make_offered
 
 _BOUNDS = {
     "string_too_short": ("minLength", "min_length"),
@@ -64,10 +64,13 @@ class Signature:
     them: neither null nor a Python object that is no JSON data. ``unchecked`` are those of them that the
     parameter's own type refuses, such as 0 for "no limit" where a limit is at least 1. ``own`` are
     the parameters that take no argument but what the caller has, by name, each with its type.
+    ``description`` is the first paragraph of the docstring. ``strict``: strict mode takes the schema.
     """
 
+    description: str
     model: type[BaseModel]
     schema: Schema
+    strict: bool
     defaults: Mapping[str, Any]
     filled: Mapping[str, Any]
     unchecked: Mapping[str, Any]
@@ -77,7 +80,7 @@ class Signature:
     def of(cls, function: Callable[..., Any], *own_types: type) -> "Signature":
         """Read the signature. Raises TypeError if a parameter has no type or can't be passed by name."""
         hints = get_type_hints(function, include_extras=True)
-        _, documented = docstring(function)
+        description, documented = docstring(function)
         fields: dict[str, Any] = {}
         defaults: dict[str, Any] = {}
         plain: dict[str, tuple[Any, Any]] = {}  # with the type of each
@@ -102,7 +105,9 @@ class Signature:
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
         filled, unchecked = _settle_defaults(plain, config)
-        return cls(model, make_offered(model.model_json_schema()), defaults, filled, unchecked, own)
+        schema = make_offered(model.model_json_schema())
+        strict = fits_strict(schema)
+        return cls(description, model, schema, strict, defaults, filled, unchecked, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
         """Return canonical JSON arguments with defaults filled in. Raises BadArguments.

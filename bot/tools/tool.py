@@ -35,8 +35,7 @@ from bot.domain.text import storable
 from bot.domain.trials import TriedFile
 from bot.domain.value_text import summarize_arguments, summarize_value
 from bot.errors import BadArguments, ToolError
-from bot.tools.schema import fits_strict
-from bot.tools.signature import Signature, docstring, find_parameter
+from bot.tools.signature import Signature, find_parameter
 
 Arguments = Mapping[str, Any]
 
@@ -583,8 +582,7 @@ def tool(
             raise TypeError(f"tool {name} must be an async function")
         if Session in signature.own.values() and not effects:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
-        parameters = signature.schema
-        description, _ = docstring(function)
+        description, parameters = signature.description, signature.schema
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
             if effects:
@@ -603,7 +601,7 @@ def tool(
             name=name,
             description=description or name.replace("_", " "),
             parameters=parameters,
-            strict=fits_strict(parameters),
+            strict=signature.strict,
             version=hashlib.sha256(shape.encode()).hexdigest()[:16],
             group=group,
             reads=not (writes or destructive or classify),
