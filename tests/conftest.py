@@ -18,7 +18,7 @@ from hypothesis import Phase, settings
 
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
-from tests.kit.urls import POSTGRES_URL, Urls, urls
+from tests.kit.urls import EMPTIED, POSTGRES_URL, Urls, drop_emptied, urls
 from tests.tiers import LINT, LONGEST, MORE, is_file_left_out, is_for_the_night
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
@@ -113,6 +113,11 @@ def _is_left_out(path: Path) -> bool:
         return bool(tests) and all(map(_is_left_out, tests))
     is_test = path.match("test_*.py")
     return is_test and (_is_over_http(path) or bool(_LEFT_OUT.search(path.read_text())))
+
+
+def pytest_unconfigure() -> None:
+    if EMPTIED:
+        drop_emptied()
 
 
 def pytest_collection_finish() -> None:

@@ -11,7 +11,8 @@ from sqlalchemy.util import LRUCache
 from bot.tools.signature import Signature
 
 _COMPILED: LRUCache[Any, Any] = LRUCache(5000)
-_SIGNATURES: dict[Any, Signature] = {}
+_SIGNATURES: dict[Any, list[tuple[Any, Signature]]] = {}
+"""By the code of their functions, each with what else makes it."""
 _read = Signature.of
 
 
@@ -30,8 +31,11 @@ def _use(connection: Connection) -> None:
 
 def _known(function: Callable[..., Any], *own_types: type) -> Signature:
     """A tool's function is a new one in each test, but its code, its words and its types are the same."""
-    words = (function.__name__, function.__doc__, str(function.__annotations__), function.__defaults__)
-    key = (function.__code__, str(words), str(vars(function).get("__signature__")), own_types)
-    if key not in _SIGNATURES:
-        _SIGNATURES[key] = _read(function, *own_types)
-    return _SIGNATURES[key]
+    words = (function.__name__, function.__doc__, function.__annotations__, function.__defaults__)
+    made_of = (words, vars(function).get("__signature__"), own_types)
+    known = _SIGNATURES.setdefault(function.__code__, [])
+    for each, signature in known:
+        if each == made_of:
+            return signature
+    known.append((made_of, _read(function, *own_types)))
+    return known[-1][1]

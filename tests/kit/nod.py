@@ -9,7 +9,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import count, pairwise
 from typing import Any, TypeVar
 
@@ -59,6 +59,9 @@ from tests.kit.urls import Urls
 from tests.kit.world import World, lamp_tools
 
 AnyNod = TypeVar("AnyNod", bound="Nod")
+
+
+_load_settings = cache(Settings.load)  # what no test changes is read once
 
 
 @contextlib.asynccontextmanager
@@ -151,7 +154,7 @@ class Nod:
         ]
         brought = FixedToolset("Nod", tuple(tool for each in always for tool in each.fixed))
         registry = Registry([self.tools(), brought])
-        settings = Settings.load().model_copy(update=self.changed_settings)
+        settings = _load_settings().model_copy(update=self.changed_settings)
         parts = FeatureParts(settings=settings, database=self.database, policies=policies, clock=self.clock)
         made = core(
             Ports(

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -23,9 +24,38 @@ def plain(url: str) -> str:
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
+EMPTIED: dict[str, tuple[str, str]] = {}
+"""Schemas that tests of this process left → what makes all their tables empty again, and their shape."""
+
+FILLED: dict[str, tuple[str, str]] = {}
+"""The same of schemas that a test has now."""
+
+_SHAPE = """
+SELECT md5(string_agg(each, ',' ORDER BY each)) FROM (
+    SELECT concat_ws(' ', oid, relname, relkind, relpages, reltuples) FROM pg_class WHERE relnamespace = :of
+    UNION ALL SELECT concat_ws(' ', attrelid, attname, attnum, atttypid, attnotnull, atthasdef)
+        FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE c.relnamespace = :of
+    UNION ALL SELECT concat_ws(' ', oid, conname) FROM pg_constraint WHERE connamespace = :of
+    UNION ALL SELECT concat_ws(' ', t.oid, tgname, tgenabled)
+        FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = :of
+    UNION ALL SELECT concat_ws(' ', oid, proname) FROM pg_proc WHERE pronamespace = :of
+    UNION ALL SELECT concat_ws(' ', oid, typname) FROM pg_type WHERE typnamespace = :of
+) AS parts (each)
+""".replace(":of", "current_schema()::regnamespace")
+
+
+def read_shape(connection: psycopg.Connection[Any]) -> str:
+    """The current schema's tables and all that belongs to them, as one number: also what a planner knows."""
+    [shape] = connection.execute(_SHAPE.encode()).fetchone() or ("",)
+    return str(shape)
+
+
 @contextmanager
 def schema(server: str = POSTGRES_URL) -> Iterator[str]:
-    """The URL of a new schema on this PostgreSQL, which is dropped at the end."""
+    """The URL of a new schema on this PostgreSQL, which is dropped at the end.
+
+    One with all tables is emptied and kept for the next test of this process, unless its tables were changed.
+    """
     name = f"nod_test_{uuid4().hex[:12]}"
     with psycopg.connect(plain(server), autocommit=True) as admin:
         admin.execute(f"CREATE SCHEMA {name}".encode())
@@ -37,7 +67,21 @@ def schema(server: str = POSTGRES_URL) -> Iterator[str]:
         yield url.render_as_string(hide_password=False)
     finally:
         with psycopg.connect(plain(server), autocommit=True) as admin:
+            admin.execute(f"SET search_path TO {name}".encode())
+            emptying, shape = FILLED.pop(name, ("", ""))
+            if shape and shape == read_shape(admin):
+                admin.execute(emptying.encode())
+                EMPTIED[name] = emptying, shape
+            else:
+                admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+def drop_emptied() -> None:
+    """Drop what was kept for a next test."""
+    with psycopg.connect(plain(POSTGRES_URL), autocommit=True) as admin:
+        for name in EMPTIED:
             admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+    EMPTIED.clear()
 
 
 @contextmanager
