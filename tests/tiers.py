@@ -16,10 +16,12 @@ LINT = (
     "tests/test_architecture.py",
     "tests/test_front_doors.py",
     "tests/test_habits.py",
+    "tests/test_kinds.py::test_few_places_ask_which_kind_a_proposal_is",
     "tests/test_language.py",
     "tests/test_names.py",
     "tests/test_staircase.py",
     "tests/test_tiers.py",
+    "tests/test_words.py",
 )
 """Tests that read the source tree alone: part of `make lint`."""
 
@@ -38,6 +40,11 @@ LONGEST = (
 _TAKE_TURNS = ("tests/contracts/test_telegram.py", "tests/contracts/test_discord.py")
 
 _AGENTS = "tests/features/mcp/test_agents.py"
+_TWO_CHANNELS = "tests/features/connections/test_two_channels.py"
+_ADOPTION = "tests/store/test_adoption.py"
+_AUDIT = "tests/store/audit"
+_CONSOLE = "tests/web/console"
+_MCP = "tests/tools/mcp"
 NIGHT = {
     "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
     "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
@@ -186,13 +193,91 @@ NIGHT = {
     "tests/web/test_tracing.py::test_without_an_endpoint_the_library_is_not_loaded": (
         "two processes that load everything"
     ),
+    **dict.fromkeys(
+        (
+            f"{_AUDIT}/test_chain.py::test_every_cell_of_every_table_that_carries_truth_is_watched[postgres",
+            f"{_AUDIT}/test_chain.py::test_every_row_that_is_deleted_or_slipped_in_is_seen[postgres",
+            f"{_AUDIT}/test_chain.py::test_what_was_once_changed_unseen_is_named[postgres",
+            f"{_AUDIT}/test_chain.py::test_what_is_removed_together_is_seen[postgres",
+            f"{_AUDIT}/test_audit.py::test_a_row_changed_removed_or_slipped_in_is_named[postgres",
+        ),
+        "rows are hashed and verified alike on both; SQLite is in the day",
+    ),
+    "tests/store/test_proposals.py::test_a_move_that_is_not_in_the_table_is_refused[postgres": (
+        "refused before a statement is made; SQLite is in the day"
+    ),
+    f"{_ADOPTION}::test_several_processes_that_start_at_the_same_time_adopt_it_once[schema_0004.sql": (
+        "three processes; PostgreSQL, which several processes share, is in the day"
+    ),
+    **dict.fromkeys(
+        (
+            f"{_MCP}/{each}[legacy"
+            for each in (
+                "test_servers.py::test_a_server_killed_in_a_write_leaves_the_outcome_unknown_and_comes_back",
+                "test_servers.py::test_a_tool_that_comes_while_the_server_runs_is_picked_up",
+                "test_questions.py::test_while_a_person_is_asked_the_calls_time_is_stopped",
+                "test_asked_people.py::test_a_person_fills_in_what_a_server_asks_and_the_waiting_call_continues_with_it",
+            )
+        ),
+        "a process that speaks the older protocol; its start, a call and a question of it are in the day",
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[mistral": (
+        "two others stay in the day"
+    ),
+    "tests/cli/test_ending.py::test_a_log_that_no_one_reads_stops_nothing_and_a_signal_ends_in_order[1]": (
+        "a process; the signal that service managers send is in the day"
+    ),
+    **dict.fromkeys(
+        (
+            f"{_CONSOLE}/{each}[dark"
+            for each in (
+                "test_connections.py::test_axe_finds_nothing_on_the_way_to_a_connection_and_back",
+                "test_agents.py::test_axe_finds_nothing_on_the_page_and_its_forms",
+                "test_notifications.py::test_the_part_about_devices_is_open_to_everyone",
+            )
+        ),
+        "light is in the day",
+    ),
+    **dict.fromkeys(
+        (
+            f"{_CONSOLE}/test_proxies.py::{each}"
+            for each in (
+                "test_a_stream_that_a_proxy_answered_is_opened_again[basic auth",
+                "test_a_stream_that_a_proxy_answered_is_opened_again[forbidden",
+                "test_a_message_that_a_proxy_kept_is_sent_again_by_a_press[redirect",
+                "test_a_message_that_a_proxy_kept_is_sent_again_by_a_press[sign-in page",
+                "test_a_message_that_a_proxy_kept_is_sent_again_by_a_press[too large",
+            )
+        ),
+        "two other answers are in the day",
+    ),
+    f"{_CONSOLE}/test_inbox.py::test_no_label_is_broken_in_a_word_and_an_empty_value_says_so[1024": (
+        "the narrower one is in the day"
+    ),
+    **dict.fromkeys(
+        (
+            f"{_TWO_CHANNELS}::test_{each}[telegram"
+            for each in (
+                "a_connection_made_by_command_takes_the_turns_up_again_that_waited_for_it",
+                "a_grant_of_one_holds_for_their_own_account_alone",
+                "a_read_where_both_are_asks_its_owner_in_private",
+                "a_schedule_reads_and_changes_as_its_owner_who_is_asked",
+                "a_scope_is_asked_for_at_the_first_write_that_lacks_it",
+                "a_teammate_reads_and_changes_as_who_asked_the_lead",
+                "a_wrong_number_typed_so_ends_it_and_other_messages_go_to_the_agent",
+                "an_edit_by_the_other_asks_the_owner_as_it_stands",
+                "the_tokens_of_both_are_renewed_and_stand_nowhere",
+            )
+        ),
+        "connections are the same in each channel; Slack's are in the day, and how Telegram connects",
+    ),
     "tests/tools/mcp/test_public_servers.py": "servers of other people; ours are in the day",
 }
 """How node IDs begin → why these are for the night."""
 
 
 FEWER = {
-    "tests/tools/test_reading.py::test_a_file_is_read": (5, "each file is read by a process of its own"),
+    "tests/tools/test_reading.py::test_a_file_is_read": (9, "each file is read by a process of its own"),
 }
 """How node IDs begin → of how many cases one is for the day, drawn by its name, and why not all."""
 

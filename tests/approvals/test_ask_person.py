@@ -15,6 +15,7 @@ from bot.domain.verbs import Verb
 from bot.store import people
 from bot.store.audit import log
 from tests.kit import ANA, BEN, EVE, MakeNod, Nod, call, says
+from tests.tiers import thin
 
 
 def ask(question: str = "Which color?", **more: object) -> ToolCall:
@@ -178,7 +179,7 @@ async def test_a_question_is_no_part_of_what_is_approved_together(nod: Nod) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after_commit", [False, True])
+@pytest.mark.parametrize("after_commit", thin([False, True]))
 async def test_a_crash_at_any_write_loses_no_answer_and_asks_nothing_twice(
     make_nod: MakeNod, *, after_commit: bool
 ) -> None:

@@ -21,6 +21,7 @@ from bot.domain.verbs import Verb
 from bot.store import posted_cards
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
+from tests.tiers import thin
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +133,7 @@ def may_have_run(nod: Nod, proposal: Proposal, pressed: dict[str, set[Verb]]) ->
     return bool(yes) or (proposal.grant_id is not None and proposal.tool_name == "paint")
 
 
-@pytest.mark.parametrize("seed", range(STORIES))
+@pytest.mark.parametrize("seed", thin(range(STORIES)))
 async def test_whatever_hooks_answer_or_raise_nothing_runs_that_no_one_allowed(
     make_nod: MakeNod, seed: int
 ) -> None:

@@ -25,6 +25,7 @@ from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
+from tests.tiers import thin
 
 pytestmark = pytest.mark.slow
 
@@ -611,7 +612,7 @@ async def test_nothing_is_undone_that_is_open_or_failed(nod: Workshop) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after_commit", [False, True])
+@pytest.mark.parametrize("after_commit", thin([False, True]))
 @pytest.mark.parametrize("fuse", range(1, 9))
 async def test_a_crash_at_any_write_of_an_undo_undoes_once_or_not_at_all(
     nod: Workshop, fuse: int, after_commit: bool

@@ -94,7 +94,7 @@ def _made(function: Callable[[str], str | Iterable[str]], text: str) -> tuple[fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pumps", [_PUMPS[::3], pytest.param(_PUMPS, marks=MORE)], ids=["a third", "all"])
+@pytest.mark.parametrize("pumps", [_PUMPS[::6], pytest.param(_PUMPS, marks=MORE)], ids=["a sixth", "all"])
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_a_text_twice_as_long_takes_and_makes_at_most_two_and_a_half_times_as_much(
     name: str, pumps: tuple[str, ...]

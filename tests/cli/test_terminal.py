@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 from tests.cli.test_commands import asked, parked, tamper  # noqa: F401
+from tests.tiers import thin
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +110,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", thin(LONG))
 def test_what_takes_long_shows_how_far_it_is_to_who_looks_and_no_one_else(
     shell: Shell,
     parked: list[str],  # noqa: F811
@@ -121,11 +122,15 @@ def test_what_takes_long_shows_how_far_it_is_to_who_looks_and_no_one_else(
     assert "\x1b" not in printed
     for file in ("copy.db", "other.db"):
         (shell.folder / file).unlink(missing_ok=True)
-    piped = shell.process(*words, NOD_PORT="0")
+    piped = shell.nod(*words, NOD_PORT="0")
     assert (piped.stdout, piped.stderr) == (printed, "")
 
 
-def test_a_program_that_reads_json_sees_no_bar(shell: Shell, parked: list[str]) -> None:  # noqa: F811
-    for words in (("audit", "verify", "--json"), ("doctor", "--json"), ("audit", "verify", "-q")):
-        _, seen = told_beside(shell, *words, NOD_PORT="0")
-        assert seen == ""
+@pytest.mark.parametrize("words", thin(["audit verify --json", "doctor --json", "audit verify -q"]))
+def test_a_program_that_reads_json_sees_no_bar(
+    shell: Shell,
+    parked: list[str],  # noqa: F811
+    words: str,
+) -> None:
+    _, seen = told_beside(shell, *words.split(), NOD_PORT="0")
+    assert seen == ""

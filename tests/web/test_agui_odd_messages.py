@@ -12,6 +12,7 @@ import httpx
 import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 
+from tests.tiers import thin
 from tests.web.conftest import Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
 from tests.web.test_agui import MILK, Page, events_of, interrupts, kinds, resolved, text_of
@@ -112,7 +113,7 @@ async def test_an_odd_message_is_answered_in_words_and_the_thread_continues_with
         assert (text_of(answered), nod.notes.kept) == ("Kept.", ["milk"])
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", thin(ODD))
 async def test_an_odd_message_is_passed_over_where_a_front_end_kept_no_answer_to_it(serve: Serve, name: str):
     odd, words = ODD[name]
     async with serve(model=ScriptedModel(say("Good morning."), ask(MILK), say("Kept."))) as nod:

@@ -19,6 +19,7 @@ from bot.store import outputs
 from bot.tools.tool import Tool, ToolOutput, tool
 from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, files, says
 from tests.kit.sql import sql
+from tests.tiers import thin
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +160,7 @@ async def test_files_that_tools_make_are_posted_and_the_model_does_not_see_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after_commit", [False, True])
+@pytest.mark.parametrize("after_commit", thin([False, True]))
 async def test_a_crash_at_any_write_sends_the_file_later_rather_than_never(
     printing: Make, *, after_commit: bool
 ) -> None:

@@ -22,6 +22,7 @@ from bot.domain.people import Actor
 from bot.errors import ChannelError, NotDeliverable
 from tests.channels.slack.conftest import FakeCore, Running
 from tests.kit import FakeClock
+from tests.tiers import thin
 
 ANA = Actor("slack", "T1/U7", "Ana")
 DM = Address("slack", "T1/D7/1700.1")
@@ -347,7 +348,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("refusal", thin(REFUSALS))
 @pytest.mark.parametrize(
     "method", ["agents.sessions.setStatus", "chat.startStream", "chat.appendStream", "chat.stopStream"]
 )

@@ -24,6 +24,7 @@ from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
 from tests.kit import ROOM as CHAT
 from tests.kit.urls import Urls
+from tests.tiers import thin
 
 pytestmark = pytest.mark.slow
 
@@ -378,7 +379,7 @@ async def test_who_asks_about_a_card_in_another_ones_chat_brings_none_of_their_o
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after_commit", [False, True])
+@pytest.mark.parametrize("after_commit", thin([False, True]))
 @pytest.mark.parametrize("fuse", range(1, 12))
 async def test_a_crash_at_any_write_remembers_once_or_not_at_all(
     nod: Remembering, fuse: int, *, after_commit: bool
