@@ -129,6 +129,13 @@ def test_where_a_tool_does_not_declare_a_path_another_spelling_of_it_can_not_be_
     assert holds('path matches "infra/**"', path="infra/main.tf") is True
 
 
+def test_an_item_of_a_list_of_paths_is_found_under_the_name_of_another_tool() -> None:
+    rule = Condition.parse('paths.0 matches "infra/**"')
+    other = {"properties": {"path": {"type": "string"}}}
+    assert rule.holds({"path": "infra/main.tf"}, other, of_several=True) is None
+    assert rule.holds({"path": "docs/a.md"}, other, of_several=True) is False
+
+
 def test_what_runs_by_default_counts_as_given() -> None:
     assert Condition.parse("note = none").holds({"amount": 1, "note": None}, TRANSFER) is True
 

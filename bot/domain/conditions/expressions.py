@@ -223,7 +223,7 @@ class Comparison:
         if (
             self.field.host
             or self.verb in ORDER
-            or spellings.guess_referent(self.field.path[-1]) not in PATHS
+            or spellings.guess_referent(self.field.last_field_name) not in PATHS
         ):
             return False
         return any(answer is not False for answer in self._compare_other_paths(call))
