@@ -378,6 +378,7 @@ def build(
             lambda name: database.read(tokens.works, name),
             signed_in.may,
             organised=settings.organised,
+            has_naming_proxy=bool(settings.user_header),
         ),
         callbacks=callbacks,
         logins=mcp.sign_ins(database, clock, lambda: site_url() + BACK),

@@ -16,7 +16,8 @@ from bot.web.sign_in.proxies import find_named_person, is_proxied
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-_BY_ORGANISATION = ("sso.", "sso-id.")
+_NAMED_BY_PROXY = "sso."
+_BY_ORGANISATION = (_NAMED_BY_PROXY, "sso-id.")
 COOKIE = "nod_session"
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -41,6 +42,7 @@ class Authenticator:
     """The check of who calls. Without ``tokens``, loopback alone is let in, as ``http:local``.
 
     ``organised``: people sign in with their organisation's accounts, so no one is let in without.
+    ``has_naming_proxy``: a proxy says who has signed in, so it alone knows who may.
     """
 
     tokens: Mapping[str, str]  # token to name
@@ -49,6 +51,7 @@ class Authenticator:
     named: Callable[[str], Awaitable[bool]]  # whether a token of that name works
     may: Callable[[Actor], bool]  # whether the organisation lets someone in
     organised: bool = False
+    has_naming_proxy: bool = False
 
     async def __call__(self, request: HTTPConnection) -> Actor:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
@@ -94,6 +97,8 @@ class Authenticator:
         """Return whether an account may still come in."""
         if actor == LOCAL:
             return not (self.tokens or self.organised)
+        if self.has_naming_proxy and actor.key.startswith(_NAMED_BY_PROXY):
+            return True
         if actor.key.startswith(_BY_ORGANISATION):
             return self.organised and self.may(actor)
         return actor.key in self.tokens.values() or await self.named(actor.key)

@@ -147,6 +147,20 @@ async def test_a_token_ends_with_its_persons_right_to_come_in(serve: Serve):
         assert (answer.status_code, "may not come in any longer" in answer.json()["error"]) == (403, True)
 
 
+async def test_the_token_of_someone_whom_a_proxy_signs_in_works(serve: Serve):
+    """A proxy alone knows who may come in: no list of Nod's names them."""
+    proxy = {"NOD_HTTP_TRUSTED_PROXIES": "127.0.0.1", "NOD_HTTP_USER_HEADER": "X-Forwarded-Email"}
+    kim = Actor("http", "sso.kim@example.com", "kim@example.com")
+    async with serve(**proxy) as nod:
+        named = {"X-Forwarded-Email": "kim@example.com"}
+        assert (await nod.client.get("/api/me", headers=named)).json()["account"] == str(kim)
+        async with agent_of(nod, person=kim) as agent:
+            assert (await agent.get("/api/tools")).status_code == 200
+        by_id = Actor("http", "sso-id.4711", "Kim")  # whom no proxy can name
+        async with agent_of(nod, "other", person=by_id) as agent:
+            assert (await agent.get("/api/tools")).status_code == 403
+
+
 async def test_people_see_and_end_their_own_agents_and_admins_everyones(serve: Serve):
     async with serve(**SETTINGS) as nod:
         await make_agent(nod)
