@@ -13,9 +13,12 @@ from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments, secrets_in
 from bot.domain.rules import Rulebook
 from bot.domain.text import storable
-from bot.errors import SettingsError, UnknownTool
+from bot.errors import UnknownTool
 from bot.store import proposals
+from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, Tool, Toolset, ToolSource
+
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +112,27 @@ class Registry:
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._sources = tuple(ToolSource(toolset) for toolset in toolsets)
+        self._told: set[tuple[str, str]] = set()  # names and toolsets that the log knows to be left out
 
     async def available(self, context: CallContext | None = None) -> AvailableTools:
         """Return the tools there are, for whom and where ``context`` says, if that is known.
 
-        Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable.
+        Where two toolsets bring the same name, it is the first one's: a call is bound to its tool's version,
+        so that it never reaches the other. The log says which one to rename.
         """
         found: dict[str, Tool] = {}
         for source in self._sources:
             for each in await source.list_tools(context):
                 if each.name in found:
-                    raise SettingsError(
-                        f"Two tools are called {each.name!r}; rename the one in {source.toolset.name}."
-                    )
-                found[each.name] = each
+                    self._note_duplicate(each.name, source.toolset.name)
+                else:
+                    found[each.name] = each
         return AvailableTools(found, context=context)
+
+    def _note_duplicate(self, tool_name: str, toolset: str) -> None:
+        if (tool_name, toolset) not in self._told:
+            self._told.add((tool_name, toolset))
+            log.error("two tools have one name; rename the one left out", tool=tool_name, left_out_of=toolset)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
         """Return the rules whose condition does not fit an available tool, by number, with the reasons."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -9,10 +10,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 from sqlmodel import Session
+from structlog.testing import capture_logs
 
 from bot.approvals.drafts import summary_of
 from bot.domain.proposals import Level, PreviewField
-from bot.errors import BadArguments, SettingsError, UnknownTool
+from bot.errors import BadArguments, UnknownTool
 from bot.tools.custom import OwnTools, Source
 from bot.tools.registry import Registry
 from bot.tools.signature import find_parameter
@@ -441,10 +443,13 @@ async def test_a_shelf_names_what_there_is_when_a_tool_is_unknown():
         available.get("unpack")
 
 
-async def test_two_tools_of_one_name_are_refused_naming_where_to_rename():
-    registry = Registry([shelf_of(pack), shelf_of(pack, name="theirs")])
-    with pytest.raises(SettingsError, match=r"'pack'.*theirs"):
-        await registry.available()
+async def test_of_two_tools_of_one_name_the_first_is_there_and_the_log_says_which_to_rename():
+    registry = Registry([shelf_of(pack), shelf_of(replace(pack, version="2"), name="theirs")])
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert list(await registry.available()) == [pack]
+    [line] = logs
+    assert (line["tool"], line["left_out_of"], "rename" in line["event"]) == ("pack", "theirs", True)
 
 
 async def test_only_callables_that_take_a_context_are_given_one():

@@ -51,6 +51,7 @@ _PING_SECONDS = 20.0  # between pings of a server over HTTP
 _RENEWAL_SECONDS = 20.0  # that a call waits for a new session
 _KEPT_STDERR_LINES = 3  # the last ones, for the status
 _MAX_LINE_CHARS = 300
+_MAX_REMARKS_CHARS = 500  # of what is said of the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
 _STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
@@ -167,20 +168,24 @@ class Server:
             signed_in = entry is not None and bool(entry.tokens)
             by, at = (entry.signed_in_by, entry.signed_in_at) if entry else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
-        remarks = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
-        if self._catalogue.fault:
-            remarks.insert(0, self._catalogue.fault)
         return ServerStatus(
             self.config.name,
             self.group,
             self.trouble,
             len(self.known),
-            shorten(one_line("; ".join(remarks)), 500),
+            self.describe_left_out(),
             sign_in,
             self.signed_out,
             said=" / ".join(self._stderr_lines) if self.trouble else "",
             is_starting=self.trouble is not None and not self.tried.is_set(),
         )
+
+    def describe_left_out(self) -> str:
+        """Return which tools are not offered, and why, in words; empty where all are."""
+        remarks = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
+        if self._catalogue.fault:
+            remarks.insert(0, self._catalogue.fault)
+        return shorten(one_line("; ".join(remarks)), _MAX_REMARKS_CHARS)
 
     def start(self) -> None:
         """Start the task that owns the server, once; the server comes up later."""

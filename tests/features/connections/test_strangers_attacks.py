@@ -572,6 +572,8 @@ async def call_a_tool_as_another_servers(there: Scene) -> None:
     await there.write(ANA, "close 1", close(1), at=Address("slack", "T1/D7"))
     assert there.calls() == []
     assert [p for p in there.find() if p.connection and p.connection.server != "tracker"] == []
+    [status] = [each for each in await there.nod.app.mcp.status() if each.name == "tracker_close"]
+    assert "tracker_close_issue is left out: another tool has this name" in status.left_out
 
 
 @dataclass(frozen=True)
