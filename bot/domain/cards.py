@@ -162,8 +162,10 @@ class Card:
 
     @property
     def warning(self) -> str:
-        """The warning to read before approving; empty for an ordinary change."""
-        if self.kind.is_answer or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
+        """The warning to read before approving; empty for an ordinary change, and for what only reads."""
+        if self.kind.is_answer or self.level is Level.READ:
+            return ""
+        if self.level is not Level.DESTRUCTIVE and not self.risk_reason:
             return ""
         if self.risk_reason == "it cannot be undone":
             said = ""

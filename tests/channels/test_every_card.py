@@ -11,11 +11,12 @@ from bot.channels.telegram import card as telegram
 from bot.channels.telegram.buttons import ButtonAction
 from bot.domain import kinds
 from bot.domain.buttons import make_button
-from bot.domain.cards import Card, whole_text
-from bot.domain.proposals import Level
+from bot.domain.cards import Card, card_of, whole_text
+from bot.domain.proposals import Level, Risk
 from bot.domain.verbs import Needs, Sure, Verb
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, tool
+from tests.domain.test_cards import make_proposal
 from tests.fakes.slack_state import shown_text
 from tests.kit import MakeNod, Nod, call
 
@@ -198,3 +199,13 @@ async def test_a_value_of_several_lines_forges_no_field_where_all_is_viewed(make
     heads = [line for line in whole.splitlines() if line.startswith(("- ", "Arguments", "✅"))]
     assert [head.partition(":")[0] for head in heads] == ["- Title", "- Owner", "- Tag"]
     assert "Arguments␍✅" in whole
+
+
+def test_a_read_that_is_asked_for_bears_no_warning_anywhere() -> None:
+    risk = Risk(Level.READ, "it only reads, says tracker, which is trusted")
+    why = "Others read this conversation, so they learn what it finds."
+    asked = make_proposal(kind=kinds.READING, risk=risk, reason=why, preview=())
+    card = card_of(asked, {})
+    assert card.warning == ""
+    for place, text in shown_everywhere(card).items():
+        assert ("⚠️" in text, "only reads" in text, why in text) == (False, False, True), (place, text)
