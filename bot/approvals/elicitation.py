@@ -210,7 +210,8 @@ class Questions:
 def _place_of_question(session: Session, question: Question, now: datetime) -> Request | None:
     """Return a request of no tool yet: whom to ask, where; None where there is no one to ask.
 
-    In a call of an agent its person is asked, in private, until its token ends.
+    In a call of an agent its person is asked, in private, until its token ends. So is the person in whose
+    name a call is made where others read.
     """
     if question.agent:
         agent = tokens.find_agent(session, Actor(AGENTS, question.agent), now)
@@ -224,6 +225,10 @@ def _place_of_question(session: Session, question: Question, now: datetime) -> R
     if conversation is None:
         return None
     person = Actor(actor.channel, actor.key, messages.name_of(session, conversation.id, actor))
+    if question.in_private:
+        return make_private_request(
+            person, f"{question.server} has a question in a call that is made as you."
+        )
     return Request(
         person,
         "",

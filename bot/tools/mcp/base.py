@@ -134,7 +134,7 @@ class Question:
 
     ``schema`` is a flat JSON schema of the fields (texts, numbers, choices); empty where ``url`` is set,
     which the person is to open instead. ``agent``: the program in whose call it is asked, as `Agent.key`; its
-    person is asked in private.
+    person is asked in private. ``in_private``: so is who wanted the call, wherever that was.
     """
 
     server: str
@@ -144,6 +144,7 @@ class Question:
     schema: Mapping[str, Any] = field(default_factory=dict)
     url: str | None = None
     agent: str = ""
+    in_private: bool = False
 
     def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the faults of a filled-in form, by field; empty when it fits.

@@ -85,13 +85,18 @@ class ConnectedServers:
         return len(self._sessions)
 
     def list_status(self) -> list[ServerStatus]:
-        """Return each server, with the number of tools of the connection that has most."""
+        """Return each server, with the number of tools of the connection that has most.
+
+        The tools that are left out are those of any of its connections.
+        """
         return [self._describe(name) for name in self.configs]
 
     def _describe(self, name: str) -> ServerStatus:
         servers = [entry.connected.server for entry in self._sessions.values()]
-        counts = [len(server.known) for server in servers if server.config.name == name]
-        return ServerStatus(name, f"mcp:{name}", None, max(counts, default=0), "", None, signed_out=False)
+        here = [server for server in servers if server.config.name == name]
+        count = max((len(server.known) for server in here), default=0)
+        left_out = next((text for server in here if (text := server.describe_left_out())), "")
+        return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
 
     async def stop(self) -> None:
         """End every session; afterwards none is started again."""
@@ -131,16 +136,16 @@ class ConnectedServers:
         if not connection.is_personal:
             return self._ask
 
-        def may_ask(session: Session, question: Question) -> bool:
-            is_private = (
-                bool(question.agent) or conversations.place_of(session, question.conversation_id).private
-            )
-            return is_private and question.requested_by in whose_is(session, connection).accounts
+        def find_way(session: Session, question: Question) -> tuple[bool, bool]:
+            """Return whether it is the owner's call, and whether others read where it was made."""
+            is_owners = question.requested_by in whose_is(session, connection).accounts
+            return is_owners, not conversations.place_of(session, question.conversation_id).private
 
         async def ask(question: Question) -> Elicited:
-            if not await self._database.read(may_ask, question):
+            is_owners, is_shared = await self._database.read(find_way, question)
+            if not is_owners:
                 return Elicited(Action.DECLINE)
-            return await self._ask(question)
+            return await self._ask(replace(question, in_private=is_shared))
 
         return ask
 

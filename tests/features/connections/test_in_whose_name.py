@@ -34,9 +34,14 @@ _events = count(1)
 
 @pytest.fixture
 async def there(
-    tracker: Tracker, database_of: Urls, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tracker: Tracker,
+    database_of: Urls,
+    clock: FakeClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> AsyncIterator[Connectable]:
-    """A running Nod with the tools of its settings: those of the tracker."""
+    """A running Nod with the tools of its settings: those of the tracker. A parameter has more settings."""
     monkeypatch.chdir(tmp_path)  # no .env of anybody's
     make_tables(url := database_of("nod"))
     settings = Settings.load(
@@ -45,6 +50,7 @@ async def there(
         NOD_MCP_CONFIG="mcp.json",
         NOD_SECRET_KEY=(KEY,),
         NOD_HTTP_TOKENS=TOKENS,
+        **getattr(request, "param", {}),
     )
     model = ScriptedModel()
     app = build(settings, model=model, clock=clock)
