@@ -45,11 +45,17 @@ _NODS_OWN = frozenset(
     }
 )  # fmt: skip
 """The groups of tools that are Nod itself."""
+MAX_LOOKS = 1200
+"""The most times in a minute that one token asks how its calls stand, or for its tools: 20 a second."""
 _MINUTE = timedelta(minutes=1)
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
+_LOOKS_A_SECOND = 10  # of all agents that keep to the pause they are given
+_MAX_KNOWN_CALLS = 10_000  # of which their agents ask how they stand
 _READS_TOGETHER = 4  # of one agent
 _MAX_NAMED = 30  # tools in one message
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
 _TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
+_LOOKS_TOO_OFTEN = "One token asks at most {most} times a minute. Wait a minute, then ask again."
 _TOO_MANY = "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
 _TOKEN_ENDED = "its token has ended"  # noqa: S105 - words
 _TOLD_NEW = "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
@@ -60,7 +66,7 @@ class CallStatus:
     """A call of an agent as it stands. ``end`` is *waiting*, *running*, or how it ended.
 
     ``id`` and ``proposal`` are empty of what only read. ``joined``: it is an earlier one, made again.
-    ``files`` came with the tool's answer.
+    ``files`` came with the tool's answer. ``pause``: the seconds after which to ask again, of an open one.
     """
 
     tool_name: str
@@ -70,6 +76,7 @@ class CallStatus:
     proposal: Proposal | None = None
     joined: bool = False
     files: tuple[File, ...] = ()
+    pause: float = 0
 
     @property
     def is_open(self) -> bool:
@@ -90,6 +97,8 @@ class AgentCalls:
     wake: Wake
     most: int
     _calls: dict[str, deque[datetime]] = field(default_factory=dict, init=False)
+    _looks: dict[str, deque[datetime]] = field(default_factory=dict, init=False)
+    _open_looks: dict[str, datetime] = field(default_factory=dict, init=False)  # by call, the oldest first
 
     def __post_init__(self) -> None:
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -105,14 +114,20 @@ class AgentCalls:
     async def admit_agent(self, actor: Actor) -> Agent:
         """Return the agent that asks for something, and count that. Raises Refused or TooMuch."""
         agent = await self.find_agent(actor)
-        self._count(agent)
+        self._count(self._calls, agent.label, self.most, _TOO_OFTEN)
         return agent
 
+    def count_look(self, actor: Actor) -> None:
+        """Count that an agent asks how things stand. Raises TooMuch for more than `MAX_LOOKS` a minute."""
+        if actor.channel == AGENTS:
+            self._count(self._looks, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
+
     async def list_tools(self, actor: Actor) -> list[Tool]:
-        """Return the tools that an agent may call, by name. Raises Refused where it may call nothing now.
+        """Return the tools that an agent may call, by name. Raises Refused where it has none, or TooMuch.
 
         Its person is told of those that came since before they are offered.
         """
+        self.count_look(actor)
         agent = await self.find_agent(actor)
         await self._note_use(agent)
         return sorted(await self._list_tools(agent), key=lambda tool: tool.name)
@@ -224,24 +239,47 @@ class AgentCalls:
         return await self._tell(status)
 
     async def _tell(self, status: CallStatus) -> CallStatus:
-        if not status.is_open:
-            await self.database.write(agent_calls.mark_told, status.id, self.clock())
+        if status.is_open and status.proposal is not None:
+            return replace(status, pause=self._choose_pause(status.proposal, self.clock()))
+        await self.database.write(agent_calls.mark_told, status.id, self.clock())
         return status
+
+    def _choose_pause(self, p: Proposal, now: datetime) -> float:
+        """Return the seconds after which an agent is to ask again how an open call of it stands.
+
+        As long again as it has waited, and longer where many calls are asked for.
+        """
+        self._open_looks.pop(p.conversation_id, None)
+        self._open_looks[p.conversation_id] = now
+        while len(self._open_looks) > _MAX_KNOWN_CALLS or _is_old(next(iter(self._open_looks.values())), now):
+            del self._open_looks[next(iter(self._open_looks))]
+        return choose_pause((now - p.created_at).total_seconds(), len(self._open_looks))
 
     async def _note_use(self, agent: Agent) -> None:
         now = self.clock()
         if tokens.is_use_due(agent, now):
             await self.database.write(tokens.note_use, agent.label, now)
 
-    def _count(self, agent: Agent) -> None:
-        """Count a call. Raises TooMuch for more than are allowed within a minute."""
+    def _count(self, counted: dict[str, deque[datetime]], of: str, most: int, refusal: str) -> None:
+        """Count one more. Raises TooMuch for more than ``most`` within a minute."""
         now = self.clock()
-        made = self._calls.setdefault(agent.label, deque())
+        made = counted.setdefault(of, deque())
         while made and not now - _MINUTE < made[0] <= now:  # a clock that was set back forgets
             made.popleft()
-        if len(made) >= self.most:
-            raise TooMuch(_TOO_OFTEN.format(most=self.most))
+        if len(made) >= most:
+            raise TooMuch(refusal.format(most=most))
         made.append(now)
+
+
+def choose_pause(waited_seconds: float, calls: int) -> float:
+    """Return the seconds until a call is asked for again that has waited so long, one of so many."""
+    pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _LOOKS_A_SECOND)
+    return min(_LONGEST_PAUSE_SECONDS, pause)
+
+
+def _is_old(looked_at: datetime, now: datetime) -> bool:
+    """Return whether a call was not asked for lately, or in a time that a clock set back has yet to reach."""
+    return not now - 2 * _MINUTE < looked_at <= now
 
 
 async def list_matching(registry: Registry, person: Actor, patterns: Collection[str]) -> list[Tool]:

@@ -12,8 +12,9 @@ from bot.agent.openai.offers import list_omissions
 from bot.approvals.lookup.settings import list_settings as settings_listed
 from bot.domain.chat import Parts, Used
 from bot.domain.people import AGENTS, Actor
-from bot.errors import Refused
+from bot.errors import Refused, TooMuch
 from bot.tools.tool import Tool
+from bot.web.answers import Later
 from bot.web.body import Since
 from bot.web.plots import usage_plots
 from bot.web.schemas.status import ActiveParts, Findings, SettingList, Tools, ToolView, Usages
@@ -66,6 +67,8 @@ async def _list_tools(site: Site, actor: Actor) -> Sequence[Tool]:
             return await site.tools_of(actor)
         except Refused as error:
             raise Forbidden(error.message) from None
+        except TooMuch as error:
+            raise Later(error.message) from None
     available = await site.channel.registry.available()
     return sorted(available, key=lambda tool: (tool.group, tool.name))
 

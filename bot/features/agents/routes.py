@@ -74,6 +74,7 @@ class AgentCallView(View):
     - `waits_for`: who may decide, in words. `edited`: what people changed before it ran.
     - `arguments`: those that run, or ran; null for what only read.
     - `files`: pictures and other files of the answer, at most 8 and 2 MB; `text` names those left out.
+    - `pause`: the seconds after which to ask again, from 2 to 60; 0 once it has ended.
     """
 
     id: str
@@ -90,6 +91,7 @@ class AgentCallView(View):
     created_at: Time | None
     updated_at: Time | None
     expires_at: Time | None
+    pause: float
 
     @classmethod
     def of_status(cls, status: CallStatus) -> "AgentCallView":
@@ -110,6 +112,7 @@ class AgentCallView(View):
             created_at=p.created_at if p else None,
             updated_at=p.updated_at if p else None,
             expires_at=p.expires_at if p else None,
+            pause=status.pause,
         )
 
 
@@ -206,8 +209,12 @@ async def call_tool(
 
 @router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
 async def show_call(call_id: CallId, actor: Caller, over: Over, poll: Waiting) -> OneCall:
-    """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it."""
+    """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it.
+
+    A client that asks without ``wait`` keeps to ``pause``; more than 20 times a second is refused with 429.
+    """
     _require_agent(actor)
+    _count_look(over, actor)
     found = existing(await _wait(over, actor, call_id, poll), _NONE)
     return OneCall(call=AgentCallView.of_status(found))
 
@@ -227,6 +234,13 @@ async def _wait(over: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> 
         return await over.agents.find_call(actor, call_id)
 
     return await poll.until(now, lambda status: not status.is_open)
+
+
+def _count_look(over: RouteParts, actor: Actor) -> None:
+    try:
+        over.agents.count_look(actor)
+    except TooMuch as error:
+        raise Later(error.message) from None
 
 
 def _as_fault(error: ToolError) -> Fault:

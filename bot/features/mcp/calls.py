@@ -38,7 +38,11 @@ class Connect(Protocol):
 
 
 class Unreachable(Exception):
-    """Nod did not answer, or refused; the words are for the agent."""
+    """Nod did not answer, or refused; the words are for the agent. ``status``: by HTTP, 0 for no answer."""
+
+    def __init__(self, words: str, status: int = 0) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 class ToolPage(NamedTuple):
@@ -54,13 +58,18 @@ def is_agent(client: httpx2.AsyncClient) -> bool:
     return scheme.lower() == "bearer" and token.strip().startswith(AGENT_BEGINNING)
 
 
+async def list_tools(client: httpx2.AsyncClient) -> list[Json]:
+    """Return the tools of a token as MCP lists them, by name. Raises Unreachable."""
+    listed = (await _send(client, "GET", "/api/tools", _MARGIN_SECONDS))["tools"]
+    return [_describe_tool(each) for each in listed]
+
+
 async def list_page(client: httpx2.AsyncClient, cursor: str | None) -> ToolPage:
     """Return the tools after a cursor, which is the last name of the page before. Raises Unreachable."""
-    listed = (await _send(client, "GET", "/api/tools", _MARGIN_SECONDS))["tools"]
-    rest = [each for each in listed if cursor is None or each["name"] > cursor]
+    rest = [each for each in await list_tools(client) if cursor is None or each["name"] > cursor]
     page = rest[:PAGE_TOOLS]
     more = len(rest) > len(page)
-    return ToolPage([_describe_tool(each) for each in page], page[-1]["name"] if more else None)
+    return ToolPage(page, page[-1]["name"] if more else None)
 
 
 def _describe_tool(tool: Json) -> Json:
@@ -174,7 +183,7 @@ def _text(text: str) -> Json:
 
 def _path_of(call_id: str) -> str:
     if not is_call_id(call_id):
-        raise Unreachable("There is no such call.")
+        raise Unreachable("There is no such call.", httpx2.codes.NOT_FOUND)
     return f"/api/calls/{call_id}"
 
 
@@ -187,7 +196,8 @@ async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: flo
         why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
         raise Unreachable(f"{why} Is `nod run` up, and NOD_URL right?") from None
     if answer.status_code == httpx2.codes.UNAUTHORIZED:
-        raise Unreachable(_NO_TOKEN)
+        raise Unreachable(_NO_TOKEN, answer.status_code)
     if not said.get("ok"):
-        raise Unreachable(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
+        words = str(said.get("error", f"Nod answered with HTTP {answer.status_code}."))
+        raise Unreachable(words, answer.status_code)
     return said

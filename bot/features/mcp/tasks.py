@@ -6,14 +6,22 @@ here.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import httpx2
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
-from mcp.types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams, TextContent
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    RequestParams,
+    TextContent,
+)
 
 from bot.features.mcp import calls
 from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unreachable
@@ -22,7 +30,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 _VERSIONS = frozenset({"2026-07-28"})
 _HEADER_MISMATCH = -32020
 _KEPT = timedelta(days=1)  # beyond the expiry
-_SHORTEST_POLL_MS, _LONGEST_POLL_MS = 2_000, 60_000
+_SHORTEST_POLL_MS = 2_000
 
 Context = ServerRequestContext[Any, Any]
 
@@ -61,7 +69,7 @@ class TasksExtension(Extension):
             try:
                 call = await calls.make_call(client, params.name, params.arguments or {}, get_meta(ctx))
                 if call["end"] in OPEN_ENDS and has_tasks(ctx):
-                    return {"resultType": "task", **describe_task(call, datetime.now(UTC))}
+                    return {"resultType": "task", **describe_task(call)}
                 waited = 0.0
                 while call["end"] in OPEN_ENDS and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
@@ -74,8 +82,7 @@ class TasksExtension(Extension):
         return CallToolResult.model_validate(calls.describe_result(call))
 
     async def _get(self, ctx: Context, params: TaskParams) -> HandlerResult:
-        call = await self._find(ctx, params)
-        return describe_task(call, datetime.now(UTC))
+        return describe_task(await self._find(ctx, params))
 
     async def _update(self, ctx: Context, params: TaskParams) -> HandlerResult:
         await self._find(ctx, params)  # no task of Nod's asks the client: people answer in their chat
@@ -87,7 +94,7 @@ class TasksExtension(Extension):
             try:
                 await calls.withdraw_call(client, params.task_id)
             except Unreachable as error:
-                raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
+                raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
         return {}
 
     async def _find(self, ctx: Context, params: TaskParams) -> Json:
@@ -100,7 +107,9 @@ class TasksExtension(Extension):
             try:
                 return await calls.look_up_call(client, params.task_id)
             except Unreachable as error:
-                raise MCPError(code=INVALID_PARAMS, message=f"Unknown task. {error}") from None
+                if error.status == httpx2.codes.NOT_FOUND:
+                    raise MCPError(code=INVALID_PARAMS, message=f"Unknown task. {error}") from None
+                raise MCPError(code=INTERNAL_ERROR, message=str(error)) from None
 
 
 def get_headers(ctx: Context) -> Mapping[str, str] | None:
@@ -121,19 +130,16 @@ def has_tasks(ctx: Context) -> bool:
     return ctx.protocol_version in _VERSIONS and TASKS in ((declared and declared.extensions) or {})
 
 
-def describe_task(call: Json, now: datetime) -> Json:
+def describe_task(call: Json) -> Json:
     """Return a call as a task. It ends as *completed* but for the client's own cancel, also with an error."""
     created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
     expires = datetime.fromisoformat(call["expires_at"])
-    waited = max(timedelta(), now - created)
-    # as long again as it has waited: a thousand tasks of over a minute are 17 requests a second
-    poll = min(_LONGEST_POLL_MS, max(_SHORTEST_POLL_MS, _to_ms(waited)))
     task: Json = {
         "taskId": call["id"],
         "createdAt": created.isoformat(),
         "lastUpdatedAt": updated.isoformat(),
         "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT),
-        "pollIntervalMs": poll,
+        "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }
     if call["end"] in OPEN_ENDS:
         return {**task, "status": "working", "statusMessage": calls.say_status(call)}

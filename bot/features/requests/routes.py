@@ -77,11 +77,15 @@ async def permit(
 
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
-async def look(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneRequest:
+async def look(proposal_id: str, actor: Caller, site: SiteDep, over: Over, poll: Waiting) -> OneRequest:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
     ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
     """
+    try:
+        over.agents.count_look(actor)
+    except TooMuch as error:
+        raise Later(error.message) from None
 
     async def now() -> RequestView | None:
         return await _view_request(site.channel, proposal_id, actor)

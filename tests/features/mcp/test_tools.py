@@ -3,14 +3,14 @@
 import asyncio
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 from mcp import Client
 
-from bot.features.mcp.tasks import describe_task
+from bot.approvals.agents import MAX_LOOKS, choose_pause
 from bot.tools.tool import tool
 from tests.features.agents.kit import SETTINGS, agent_of, make_agent, press, waiting
 from tests.features.mcp.test_agents import over_http, over_stdio
@@ -221,19 +221,37 @@ async def test_tasks_are_for_those_who_declared_them_and_for_their_own_token(ser
         assert reading["resultType"] == "complete"
 
 
-def test_a_thousand_tasks_are_asked_after_fewer_than_twenty_times_a_second():
-    begun = datetime(2026, 3, 1, tzinfo=UTC)
-    call = {
-        "id": "0" * 32, "created_at": begun.isoformat(), "updated_at": begun.isoformat(), "end": "waiting",
-        "expires_at": (begun + timedelta(days=1)).isoformat(), "waits_for": "ops", "joined": False,
-    }  # fmt: skip
-    polls = [
-        describe_task(call, begun + timedelta(seconds=waited))["pollIntervalMs"]
-        for waited in (0, 3, 30, 61, 9999)
-    ]
-    assert polls == [2_000, 3_000, 30_000, 60_000, 60_000]
-    assert 1000 / (polls[-1] / 1000) < 20
-    assert describe_task(call, begun - timedelta(hours=1))["pollIntervalMs"] == 2_000  # a clock set back
+def test_an_open_call_is_asked_for_as_long_again_as_it_has_waited_and_later_where_there_are_many():
+    assert [choose_pause(waited, 1) for waited in (0, 3, 30, 61, 9999)] == [2, 3, 30, 60, 60]
+    assert [choose_pause(0, calls) for calls in (20, 100, 600, 1000)] == [2, 10, 60, 60]
+    assert choose_pause(-3600, 1) == 2  # a clock set back
+
+
+async def test_a_task_says_when_to_ask_again(serve: Serve):
+    async with serve(**WAITING) as nod, agent_of(nod) as agent:
+        raw = Raw(agent)
+        task = await raw.ask("tools/call", name="keep", arguments={"text": "milk"})
+        assert task["pollIntervalMs"] == 2_000
+        nod.clock.forward(timedelta(seconds=30))
+        assert (await raw.ask("tasks/get", taskId=task["taskId"]))["pollIntervalMs"] == 30_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_an_agent_that_asks_too_often_is_told_to_wait_and_its_task_is_not_unknown(serve: Serve):
+    async with serve(**WAITING, patience=250) as nod, agent_of(nod) as agent:
+        raw = Raw(agent)
+        task = await raw.ask("tools/call", name="keep", arguments={"text": "milk"})
+        for _ in range(MAX_LOOKS // 40):
+            looks = await asyncio.gather(*(agent.get(f"/api/calls/{'0' * 32}") for _ in range(40)))
+            assert {each.status_code for each in looks} == {404}
+        for path in (f"/api/calls/{task['taskId']}", "/api/tools", "/api/approvals/x"):
+            refused = await agent.get(path)
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+        asked = await raw.ask("tasks/get", taskId=task["taskId"])
+        assert (asked["error"]["code"], "Wait a minute" in asked["error"]["message"]) == (-32603, True)
+        nod.clock.forward(timedelta(minutes=2))
+        assert (await raw.ask("tasks/get", taskId=task["taskId"]))["status"] == "working"
 
 
 async def test_a_task_is_there_after_a_restart(serve: Serve):
