@@ -21,7 +21,7 @@ from bot.domain.named_models import NamedModel
 from bot.errors import ToolError
 from bot.settings import Settings
 from bot.telemetry import logs
-from bot.tools.tool import FixedToolset, Tool, tool
+from bot.tools.tool import FixedToolset, Tool, Toolset, tool
 from bot.web.streams import Pace
 from tests.fakes.openai_server import OpenAIServer
 from tests.kit import FakeClock, make_tables
@@ -202,6 +202,7 @@ def serve(database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pyte
         *,
         model: Model | None = None,
         tools: tuple[Tool, ...] | None = None,
+        toolset: Toolset | None = None,
         pace: Pace | None = None,
         token: str | None = None,
         patience: float = _PATIENCE,
@@ -212,7 +213,7 @@ def serve(database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pyte
         app = build(
             Settings.load(**given),
             model=scripted,
-            toolsets=[FixedToolset("notes", tools or notes.tools())],
+            toolsets=[toolset or FixedToolset("notes", tools or notes.tools())],
             clock=clock,
         )
         if pace is not None:

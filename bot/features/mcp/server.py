@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 
 from bot.features.mcp import calls
 from bot.features.mcp.calls import STEP_SECONDS, Connect, Json
+from bot.features.mcp.listening import LOOK_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
 
@@ -46,11 +47,14 @@ _DENIED = {
 }
 
 
-def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any]:
+def agents_server(
+    connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
+) -> MCPServer[Any]:
     """Return an MCP server of three questions and, for an agent's token, of the team's tools.
 
-    ``wait``: seconds that a call waits for people where its client has no tasks. Configure logging first:
-    otherwise the SDK sets up its own.
+    ``wait``: seconds that a call waits for people where its client has no tasks. ``look_seconds``: those
+    between two looks at the tools for a client that listens. Configure logging first: otherwise the SDK sets
+    up its own.
     """
     server: MCPServer[Any] = MCPServer(
         "nod",
@@ -59,7 +63,7 @@ def agents_server(connect: Connect, patience: int, wait: float) -> MCPServer[Any
         version="1",
         log_level="ERROR",
         extensions=[TasksExtension(connect, QUESTIONS, wait)],
-        middleware=[ToolLister(connect)],
+        middleware=[ToolLister(connect), ToolListeners(connect, look_seconds)],
     )
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
 
@@ -168,9 +172,11 @@ class ToolLister:
 
 
 @asynccontextmanager
-async def sessions(connect: Connect, patience: int, wait: float) -> AsyncIterator[ASGIApp]:
+async def sessions(
+    connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
+) -> AsyncIterator[ASGIApp]:
     """Serve the tools over streamable HTTP. The task that entered the context has to leave it."""
-    server = agents_server(connect, patience, wait)
+    server = agents_server(connect, patience, wait, look_seconds)
     server.streamable_http_app(
         stateless_http=True,
         # the site's auth decides who may call, for this path as for any other

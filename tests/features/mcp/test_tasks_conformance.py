@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.errors import ToolError
@@ -87,12 +87,22 @@ async def with_token(nod: Served, token: str) -> AsyncIterator[str]:
     async def forward(request: Request) -> Response:
         headers = {k: v for k, v in request.headers.items() if k not in ("host", "content-length")}
         headers["authorization"] = f"Bearer {token}"
-        async with httpx.AsyncClient(timeout=90) as client:
-            answer = await client.request(
-                request.method, f"{nod.url}/mcp", content=await request.body(), headers=headers
-            )
-        kept = {k: v for k, v in answer.headers.items() if k in ("content-type", "mcp-session-id")}
-        return Response(answer.content, answer.status_code, kept)
+        client = httpx.AsyncClient(timeout=90)
+        body = await request.body()
+        sent = client.build_request(request.method, f"{nod.url}/mcp", content=body, headers=headers)
+        answer = await client.send(sent, stream=True)
+
+        async def pass_on() -> AsyncIterator[bytes]:
+            try:
+                async for part in answer.aiter_raw():
+                    yield part
+            finally:
+                await answer.aclose()
+                await client.aclose()
+
+        passed = ("content-type", "content-encoding", "mcp-session-id")
+        kept = {name: value for name, value in answer.headers.items() if name in passed}
+        return StreamingResponse(pass_on(), answer.status_code, kept)
 
     app = Starlette(routes=[Route("/mcp", forward, methods=["GET", "POST", "DELETE"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
