@@ -86,6 +86,7 @@ _WITH_ALL = (
     "0021",
     "0022",
     "0023",
+    "0024",
 )
 _BY_DAY = ("0015", _WITH_ALL[-1])
 _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None, "plan_submit": None}

@@ -82,7 +82,6 @@ class ConnectingRow(Row, table=True):
     owner_name: str
     person: str
     person_name: str
-    conversation_id: str | None = None  # not written; the process of an older version may
     step: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     until: datetime = Field(sa_type=UTCDateTime)
