@@ -21,7 +21,7 @@ _YES = (CONSENT, Verb.APPROVE)
 _GONE = "{whose} account at {server} is no longer connected."
 _CHANGED = "{whose} account at {server} is another one since this was asked."
 _EXPIRED = "{server} no longer accepts the connection of {whose} account."
-_PAUSED_TEXT = "The account of this chat at {server} rests while people of another company read along here."
+_PAUSED_TEXT = "The account of this chat at {server} rests now. `/nod connections` says why."
 _AGAIN = " Connect the same account again, then retry."
 
 

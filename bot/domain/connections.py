@@ -36,7 +36,7 @@ class Connection:
     ``owner`` is an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``). ``server`` is the
     entry's name in the settings. ``name`` is what the server calls the account, empty where it does not say;
     it and ``owner_name`` are hostile text. ``is_expired``: nothing runs until it is connected again.
-    ``is_resting``: nothing runs while people of another company read along in its chat; no row keeps that.
+    ``is_resting``: nothing runs under the account of a chat now; no value that is kept says so.
     """
 
     id: str

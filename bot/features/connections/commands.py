@@ -101,6 +101,6 @@ def _describe(each: ListedConnection) -> str:
     found = each.connection
     state = ", **expired: connect it again**" if found.is_expired else ""
     used = f", last used {each.last_used_at:%d %b %Y}" if each.last_used_at else ""
-    if found.is_resting:
-        state = ", **rests: another company reads along there**"
+    if each.rest:
+        state = f", **rests: {each.rest}**"
     return f"- `{found.id[:_SHORT_ID]}` {as_written(found.words)}{used}{state}"

@@ -15,6 +15,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.record import Act
 from bot.domain.text import as_written
 from bot.features.connections import rows
+from bot.features.connections.resting import tell_admins
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import under_way
 from bot.features.connections.sign_in.under_way import Connecting
@@ -28,6 +29,10 @@ _MAX_NAMED = 10
 _LOST = (
     "No key of NOD_SECRET_KEY opens your connection to {server} any longer, so it is gone. "
     "`/nod connections connect {server}` makes a new one."
+)
+_ADMIN_GONE = (
+    "{who} connected the account of {place} at {server} and is gone, so that account is disconnected. "
+    "To use one again, an admin sends `/nod connections connect {server}` in that chat."
 )
 
 
@@ -61,7 +66,7 @@ def end_one(
     meant = [each.connection for each in seen.listed if each.connection.id.startswith(ident)]
     if len(meant) != 1 or not ident:
         return None
-    return _end(session, col(ConnectionRow.id) == meant[0].id, actor, now)[0]
+    return next(iter(_end(session, col(ConnectionRow.id) == meant[0].id, actor, now)), None)
 
 
 def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
@@ -95,8 +100,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
     by = By.nod(Act.DISCONNECT, "an account was unlinked")
     for row in rows.list_of_person(session, str(account)):
         if set(row.accounts) <= is_now:
-            row.accounts = sorted(is_now)
-            session.add(row)
+            rows.change_accounts(session, row, is_now)
         else:
             under_way.end_of_person(session, row.accounts, now)
             rows.end_connection(session, row, by, now)
@@ -110,11 +114,23 @@ def move_chat(session: Session, old: Address, new: Address, now: datetime) -> No
     rows.change_owner(session, here, str(new), by, now)
 
 
-def end_of_gone(session: Session, accounts: Collection[str], now: datetime) -> list[Connection]:
-    """End the connections of accounts that are gone from their platform."""
+def end_of_gone(
+    session: Session, policies: Policies, accounts: Collection[str], now: datetime
+) -> list[Connection]:
+    """End the connections of accounts that are gone, and those that they made for chats; admins are told."""
     by = By.nod(Act.DISCONNECT, "the account is gone")
-    theirs = col(ConnectionRow.owner).in_(sorted(accounts))
-    return rows.end_connections(session, theirs & (col(ConnectionRow.identity) == Identity.PERSON), by, now)
+    gone = sorted(accounts)
+    theirs = col(ConnectionRow.owner).in_(gone) & (col(ConnectionRow.identity) == Identity.PERSON)
+    ended = rows.end_connections(session, theirs, by, now)
+    names = people.find_known_names(session, gone)
+    for account in gone:
+        made = (col(ConnectionRow.connected_by) == account) & (col(ConnectionRow.identity) == Identity.PLACE)
+        for each in rows.end_connections(session, made, by, now):
+            who, place = as_written(names.get(account, account)), as_written(each.owner_label)
+            text = _ADMIN_GONE.format(who=who, place=place, server=each.server)
+            tell_admins(session, policies, each.owner, account, text, now)
+            ended.append(each)
+    return ended
 
 
 def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:

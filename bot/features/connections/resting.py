@@ -1,4 +1,4 @@
-"""Accounts of chats in which people of another company read along: they rest until that is over.
+"""Accounts of chats that rest: another company reads along there, or who connected it is no longer an admin.
 
 A platform is asked before an account is used, at most once a minute for a chat, and by the sweep. Where it
 can't say, the account is not used. Which ones rest is a row, so that no process offers their tools.
@@ -18,7 +18,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.text import as_written
 from bot.errors import ChannelError
 from bot.features.connections.tables import ConnectionRow
-from bot.store import state
+from bot.store import people, state
 from bot.store.database import Database
 from bot.store.notices import store_notice, tell_privately
 from bot.store.rules import Policies
@@ -27,14 +27,31 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 ROOM = "resting"
-SHARED_TEXT = "people of another company read along in its chat"
+_WHY = "why"
 _KNOWN_FOR = timedelta(minutes=1)
 _LOOKED_AT_EACH = timedelta(minutes=10)
-_RESTS = (
-    "People of another company read along in {place} now, so its account at {server} rests. Nod uses it "
-    "again once they no longer do. `/nod connections end {server}` in that chat ends it."
-)
-_BACK = "No other company reads along in {place} any longer, so Nod uses its account at {server} again."
+_SHARED, _ADMIN = "shared", "admin"
+"""The reasons for which an account rests: who reads along in its chat, and who connected it."""
+_WORDS = {
+    _SHARED: "people of another company read along in its chat",
+    _ADMIN: "who connected it is no longer an admin there",
+}
+_RESTS = {
+    _SHARED: (
+        "People of another company read along in {place} now, so its account at {server} rests. Nod uses it "
+        "again once they no longer do. `/nod connections end {server}` in that chat ends it."
+    ),
+    _ADMIN: (
+        "{who} connected the account of {place} at {server} and is no longer an admin there, so it rests. "
+        "To use one again, an admin sends `/nod connections connect {server}` in that chat."
+    ),
+}
+_BACK = {
+    _SHARED: (
+        "No other company reads along in {place} any longer, so Nod uses its account at {server} again."
+    ),
+    _ADMIN: "{who} is an admin of {place} again, so Nod uses its account at {server} again.",
+}
 
 FindRest = Callable[[], Awaitable[str]]
 """Returns why an account is not used now, in words; empty where it is."""
@@ -53,13 +70,23 @@ class ChatReaders:
     async def find_rest(self, connection: Connection) -> str:
         """Return why the account of a chat is not used now, in words; empty where it is."""
         now = self.clock()
+        if await self._look_for_admin(connection, now):
+            return _WORDS[_ADMIN]
         shared, since = self._known.get(connection.id, (True, None))
         if since is None or not since <= now < since + _KNOWN_FOR:
             try:
                 shared = await self.look(connection, now)
             except ChannelError as error:
                 return f"no one can say now who reads along in its chat ({error.message.rstrip('.')})"
-        return SHARED_TEXT if shared else ""
+        return _WORDS[_SHARED] if shared else ""
+
+    async def _look_for_admin(self, connection: Connection, now: datetime) -> bool:
+        """Tell if who connected an account is no longer an admin of its chat; then it rests."""
+        is_missing, is_noted = await self.database.read(_find_missing_admin, self.policies, connection)
+        if is_missing is not is_noted:
+            note = partial(_note_reason, reason=_ADMIN, holds=is_missing)
+            await self.database.write(note, self.policies, connection, now)
+        return is_missing
 
     async def look(self, connection: Connection, now: datetime) -> bool:
         """Ask the platform if a chat is shared, and have its account rest or be used. Raises ChannelError."""
@@ -69,12 +96,14 @@ class ChatReaders:
             self._known.pop(connection.id, None)
             raise
         self._known[connection.id] = shared, now
-        await self.database.write(partial(_note_readers, shared=shared), self.policies, connection, now)
+        note = partial(_note_reason, reason=_SHARED, holds=shared)
+        await self.database.write(note, self.policies, connection, now)
         return shared
 
     async def look_at_all(self, connections: list[Connection], now: datetime) -> None:
-        """Look at those chats that no one has looked at for a while."""
+        """Look for the admins of all, and at those chats that no one has looked at for a while."""
         for each in connections:
+            await self._look_for_admin(each, now)
             _, since = self._known.get(each.id, (True, None))
             if since is not None and since <= now < since + _LOOKED_AT_EACH:
                 continue
@@ -84,9 +113,17 @@ class ChatReaders:
                 log.info("a platform does not say who reads along", place=each.owner, why=error.message)
 
 
-def is_resting(session: Session, ident: str) -> bool:
-    """Tell if the account of a chat rests."""
-    return state.load_state(session, ROOM, ident) is not None
+def list_reasons(session: Session, ident: str) -> list[str]:
+    """Return why the account of a chat rests; empty where it does not."""
+    kept = state.load_state(session, ROOM, ident)
+    if kept is None:
+        return []
+    return list(kept.get(_WHY, [_SHARED]))
+
+
+def describe_rest(session: Session, ident: str) -> str:
+    """Return why the account of a chat rests, in words; empty where it does not."""
+    return ", and ".join(_WORDS[each] for each in list_reasons(session, ident))
 
 
 def forget_rest(session: Session, ident: str, now: datetime) -> None:
@@ -94,17 +131,47 @@ def forget_rest(session: Session, ident: str, now: datetime) -> None:
     state.keep_state(session, ROOM, ident, None, now)
 
 
-def _note_readers(
-    session: Session, policies: Policies, connection: Connection, now: datetime, *, shared: bool
-) -> None:
-    """Keep whether an account rests; who connected it is told where that changes."""
+def tell_admins(session: Session, policies: Policies, chat: str, but: str, text: str, now: datetime) -> None:
+    """Tell the admins of a chat in private, without one of them; where that reaches no one, the chat."""
+    admins = policies.load(session).holders(Role.ADMIN, chat) - {but}
+    told = [tell_privately(session, Actor.parse(each), text, now) for each in sorted(admins)]
+    if not any(told):
+        store_notice(session, Address.parse(chat), text, now)
+
+
+def _find_missing_admin(session: Session, policies: Policies, connection: Connection) -> tuple[bool, bool]:
+    """Return whether an account lacks an admin who connected it, and whether that is noted."""
     row = session.get(ConnectionRow, connection.id)
-    if row is None or is_resting(session, row.id) is shared:
+    if row is None:
+        return False, False
+    person = people.person_of(session, Actor.parse(row.connected_by))
+    is_missing = Role.ADMIN not in policies.load(session).roles_of(person, row.owner)
+    return is_missing, _ADMIN in list_reasons(session, row.id)
+
+
+def _note_reason(
+    session: Session,
+    policies: Policies,
+    connection: Connection,
+    now: datetime,
+    *,
+    reason: str,
+    holds: bool,
+) -> None:
+    """Keep whether an account rests for a reason; admins are told where that changes."""
+    row = session.get(ConnectionRow, connection.id)
+    reasons = list_reasons(session, connection.id)
+    if row is None or (reason in reasons) is holds:
         return
-    state.keep_state(session, ROOM, row.id, {} if shared else None, now)
+    left = [*reasons, reason] if holds else [each for each in reasons if each != reason]
+    state.keep_state(session, ROOM, row.id, {_WHY: left} if left else None, now)
+    log.warning("the account of a chat rests, or no longer", place=row.owner, reason=reason, rests=bool(left))
+    if left and not holds:
+        return  # it still rests, as they know
+    names = people.find_known_names(session, [row.connected_by])
+    who = as_written(names.get(row.connected_by, row.connected_by))
     place = as_written(connection.owner_label)
-    text = (_RESTS if shared else _BACK).format(place=place, server=row.server)
-    if not tell_privately(session, Actor.parse(row.connected_by), text, now):
-        for admin in sorted(policies.load(session).holders(Role.ADMIN, row.owner)):
-            store_notice(session, Address.parse(admin), text, now)
-    log.warning("another company reads along in a chat, or no longer", place=row.owner, rests=shared)
+    text = (_RESTS if holds else _BACK)[reason].format(who=who, place=place, server=row.server)
+    is_told = reason == _SHARED and tell_privately(session, Actor.parse(row.connected_by), text, now)
+    if not is_told:
+        tell_admins(session, policies, row.owner, row.connected_by, text, now)

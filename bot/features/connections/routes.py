@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
-from bot.domain.connections import Connection
 from bot.domain.people import Actor
 from bot.errors import SignInError
 from bot.features.connections import ending
 from bot.features.connections.port import AccountConnections
+from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import pages
 from bot.features.connections.sign_in.connecting import BACK, LINK, OVER_TEXT, ConnectFlow
 from bot.features.feature import Over, RouteParts
@@ -37,8 +37,8 @@ Name = Annotated[str, Path(max_length=40)]
 class ConnectedAccountView(View):
     """A connection, never a token. ``account`` is for people; ``name`` and ``subject`` are the server's.
 
-    ``identity``: person or place. ``expired``: it has to be connected again. ``resting``: not used while
-    another company reads along in its chat. ``mine``: of the caller.
+    ``identity``: person or place. ``expired``: it has to be connected again. ``resting``: not used now, and
+    ``rest`` says why. ``mine``: of the caller.
     """
 
     id: str
@@ -53,6 +53,7 @@ class ConnectedAccountView(View):
     last_used_at: Time | None
     expired: bool
     resting: bool
+    rest: str
     mine: bool
 
 
@@ -98,12 +99,13 @@ async def listed(actor: Caller, over: Over) -> ConnectionList:
     return ConnectionList(
         everyone=found.everyone,
         servers=[ServerToConnect(name=name, identity=each.identity) for name, each in port.servers.items()],
-        connections=[_view(each.connection, each.last_used_at, found.accounts) for each in found.listed],
+        connections=[_view(each, found.accounts) for each in found.listed],
         asked=[f"{each.server}: {each.name}" if each.name else each.server for each in found.asked],
     )
 
 
-def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> ConnectedAccountView:
+def _view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccountView:
+    found = listed.connection
     return ConnectedAccountView(
         id=found.id,
         server=found.server,
@@ -114,9 +116,10 @@ def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> Con
         name=found.bounded.name,
         subject=found.subject,
         connected_at=found.connected_at,
-        last_used_at=last_used_at,
+        last_used_at=listed.last_used_at,
         expired=found.is_expired,
         resting=found.is_resting,
+        rest=listed.rest,
         mine=found.owner in accounts,
     )
 

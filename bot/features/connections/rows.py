@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, or_, update
+from sqlalchemy import ColumnElement, Text, cast, delete, or_, update
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, select
 
@@ -28,6 +28,7 @@ from bot.store.audit import admin_changes
 from bot.store.audit.log import By
 from bot.store.mcp import find_token_end
 from bot.store.secrets import decrypt_in, encrypt_in
+from bot.store.tables.row import count_changed
 
 USE_NOTED = timedelta(minutes=10)
 _LISTED = 500
@@ -35,11 +36,12 @@ _LISTED = 500
 
 @dataclass(frozen=True, slots=True)
 class ListedConnection:
-    """A connection as people see it in a list; never a token."""
+    """A connection as people see it in a list; never a token. ``rest``: why it rests, in words."""
 
     connection: Connection
     connected_by: str
     last_used_at: datetime | None
+    rest: str = ""
 
 
 def find_connection(
@@ -70,7 +72,7 @@ def make_connection(session: Session, row: ConnectionRow) -> Connection:
         subject=row.subject,
         connected_at=row.connected_at,
         is_expired=not is_readable(session, row),
-        is_resting=row.identity == Identity.PLACE and resting.is_resting(session, row.id),
+        is_resting=row.identity == Identity.PLACE and bool(resting.list_reasons(session, row.id)),
     )
 
 
@@ -83,10 +85,13 @@ def list_connections(session: Session, accounts: Collection[str] | None) -> list
             col(ConnectionRow.owner).in_(theirs) | col(ConnectionRow.connected_by).in_(theirs)
         )
     order = (col(ConnectionRow.server), col(ConnectionRow.owner))
-    return [
-        ListedConnection(make_connection(session, row), row.connected_by, row.last_used_at)
-        for row in session.exec(which.order_by(*order).limit(_LISTED))
-    ]
+    return [_list_one(session, row) for row in session.exec(which.order_by(*order).limit(_LISTED))]
+
+
+def _list_one(session: Session, row: ConnectionRow) -> ListedConnection:
+    connection = make_connection(session, row)
+    rest = resting.describe_rest(session, row.id) if connection.is_resting else ""
+    return ListedConnection(connection, row.connected_by, row.last_used_at, rest)
 
 
 def find_other_owner(session: Session, made: Connecting, accounts: Collection[str]) -> Actor | None:
@@ -159,16 +164,27 @@ def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: B
     """Give connections to another owner."""
     for row in list(session.exec(select(ConnectionRow).where(which))):
         before = _state(row)
-        row.owner = owner
-        session.add(row)
-        session.flush()
-        admin_changes.record(session, CONNECTION, row.id, by, before, _state(row), now)
+        same = (col(ConnectionRow.id) == row.id) & (col(ConnectionRow.owner) == row.owner)
+        if count_changed(session.execute(update(ConnectionRow).where(same).values(owner=owner))):
+            admin_changes.record(session, CONNECTION, row.id, by, before, {**before, "owner": owner}, now)
+
+
+def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
+    """Keep the accounts that the owner of a connection has by now."""
+    same = update(ConnectionRow).where(col(ConnectionRow.id) == row.id)
+    session.execute(same.values(accounts=sorted(accounts)))
 
 
 def list_owners(session: Session) -> list[str]:
     """Return the accounts of people that have connected something."""
     personal = col(ConnectionRow.identity) == Identity.PERSON
     return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
+
+
+def list_connecting_admins(session: Session) -> list[str]:
+    """Return the accounts of those who have connected something for a chat."""
+    of_chats = col(ConnectionRow.identity) == Identity.PLACE
+    return list(session.exec(select(ConnectionRow.connected_by).where(of_chats).distinct()))
 
 
 def list_of_chats(session: Session) -> list[Connection]:
@@ -178,25 +194,29 @@ def list_of_chats(session: Session) -> list[Connection]:
 
 
 def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
-    """End all that are so; returns what they were."""
-    rows = list(session.exec(select(ConnectionRow).where(which)))
-    ended = [make_connection(session, row) for row in rows]
-    for row in rows:
-        end_connection(session, row, by, now)
+    """End all that are so; returns what they were, without those that another has ended in this moment."""
+    ended = []
+    for row in list(session.exec(select(ConnectionRow).where(which))):
+        connection = make_connection(session, row)
+        if end_connection(session, row, by, now):
+            ended.append(connection)
     return ended
 
 
-def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> None:
-    """Delete a connection; its server is told that the tokens are over."""
+def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
+    """Delete a connection; its server is told that the tokens are over. False where another has ended it."""
+    session.expunge(found)
+    gone = delete(ConnectionRow).where(col(ConnectionRow.id) == found.id).returning(ConnectionRow)
+    row = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
+    if row is None:
+        return False
     if is_readable(session, row):
         client, tokens = (open_secret(session, row, name) for name in ("client", "tokens"))
         revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
-    state = _state(row)
     if row.identity == Identity.PLACE:
         resting.forget_rest(session, row.id, now)
-    session.delete(row)
-    session.flush()
-    admin_changes.record(session, CONNECTION, row.id, by, state, None, now)
+    admin_changes.record(session, CONNECTION, row.id, by, _state(row), None, now)
+    return True
 
 
 def find_client(session: Session, server: str, url: str, back: str) -> str:

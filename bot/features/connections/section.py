@@ -20,8 +20,9 @@ _NO_PLACE = """
 No account is connected for this chat at: {servers}. An admin connects one here: /nod connections connect NAME
 """
 _RESTS = """
-The account of this chat at {servers} rests while people of another company read along here. Its tools are not
-there now. Say so where they are needed.
+The account of this chat at {servers} rests now: people of another company read along here, or the admin who
+connected it is no longer one. Its tools are not there. Say so where they are needed. An admin finds
+the reason with `/nod connections`.
 """
 _MOST_OFFERED = 5
 _TEXTS = (_MISSING, _NO_PLACE, _RESTS)

@@ -54,10 +54,12 @@ class ConnectionSweep:
     async def _end_of_gone(self, now: datetime) -> None:
         """Ask the platforms, once a day, if those who have connected something are still there."""
         gone = []
-        for account in await self._port.database.read(rows.list_owners):
+        owners = await self._port.database.read(rows.list_owners)
+        admins = await self._port.database.read(rows.list_connecting_admins)
+        for account in sorted({*owners, *admins}):
             actor = Actor.parse(account)
             if actor.channel not in POSTLESS and await is_gone(actor, self._has_account):
                 gone.append(account)
         if gone:
-            await self._port.database.write(ending.end_of_gone, gone, now)
+            await self._port.database.write(ending.end_of_gone, self._port.policies, gone, now)
             log.warning("connections ended with accounts that are gone", many=len(gone))

@@ -31,13 +31,13 @@ export class Connections extends Page {
   }
 
   connection(each) {
-    const { id, server, identity, owner_name: owner, account, connected_at: at, last_used_at: used, expired, resting, mine } = each;
+    const { id, server, identity, owner_name: owner, account, connected_at: at, last_used_at: used, expired, rest, mine } = each;
     const place = h("div", { class: "buttons" });
     const whose = identity === "place" ? ["For ", data(owner)] : mine ? ["For you"] : ["For ", data(owner)];
     const facts = [whose, ["Connected ", ago(at)], used ? ["Used ", ago(used)] : ["Not used yet"]];
     this.offer(place, each);
     return h("article", { class: "card person", "aria-label": `Connection ${id.slice(0, 8)}` },
-      h("p", {}, data(server), ": ", data(account), expired ? [" ", h("span", { class: "state bad" }, "Expired")] : null, resting ? [" ", h("span", { class: "state" }, "Rests: another company reads along")] : null),
+      h("p", {}, data(server), ": ", data(account), expired ? [" ", h("span", { class: "state bad" }, "Expired")] : null, rest ? [" ", h("span", { class: "state" }, `Rests: ${rest}`)] : null),
       h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", ...part] : part))), place);
   }
 

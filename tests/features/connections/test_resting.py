@@ -1,5 +1,6 @@
 """The account of a chat rests while people of another company read along there."""
 
+import contextlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from bot.domain.chat import Address, Message
 from bot.domain.connections import Connection, Identity, Whose
+from bot.domain.people import Actor
 from bot.errors import ChannelError
 from tests.features.connections.conftest import (
     ANA,
@@ -32,12 +34,16 @@ class SharedSlack(RecordingChannel):
     def __init__(self) -> None:
         super().__init__("slack")
         self.shared: set[str] = set()
+        self.gone: set[Actor] = set()
         self.asked = 0
 
     async def is_shared(self, address: Address) -> bool:
         self.asked += 1
         self.maybe_refuse("is_shared")
         return str(address) in self.shared
+
+    async def has_account(self, actor: Actor) -> bool:
+        return actor not in self.gone
 
 
 @pytest.fixture
@@ -57,13 +63,13 @@ async def there(
         await made.close()
 
 
-async def connect(there: Connectable) -> None:
+async def connect(there: Connectable, admin: Actor = BEN) -> None:
     """Connect an account for the chat, by an admin."""
-    said = (await there.say("connect tracker", BEN, at="T1/C1/17.1")).text
+    said = (await there.say("connect tracker", admin, at="T1/C1/17.1")).text
     there.tracker.people.user = "team-bot"
     page = await there.browser().sign_in(said.partition("(")[2].partition(")")[0])
     digits = page.text.split('class="digits"><strong>')[1][:6]
-    assert "Connected" in (await there.say(f"confirm {digits}", BEN)).text
+    assert "Connected" in (await there.say(f"confirm {digits}", admin)).text
 
 
 def held(there: Connectable) -> Connection:
@@ -92,7 +98,7 @@ async def test_a_shared_chat_s_account_gives_no_token_and_its_admin_is_told(
     assert "another company" in port_of(there).access(held(there)).why
     assert held(there).is_resting
     assert there.told(BEN)[-1].startswith(RESTS)
-    assert "rests: another company reads along there" in (await there.say("", BEN)).text
+    assert "rests: people of another company read along in its chat" in (await there.say("", BEN)).text
 
 
 async def test_it_comes_back_when_the_chat_is_shared_no_longer(there: Connectable, slack: SharedSlack):
@@ -154,3 +160,56 @@ async def test_an_admin_ends_the_account_of_a_chat_by_its_name_there_alone(there
     assert len(there.rows()) == 1
     assert (await there.say("end tracker", BEN, at="T1/C1/17.1")).text.startswith("Disconnected: tracker")
     assert there.rows() == []
+
+
+@contextlib.asynccontextmanager
+async def with_admins(
+    start: Connect, tracker: Tracker, folder: Path, *admins: Actor
+) -> AsyncIterator[Connectable]:
+    write_config(folder, tracker=entry(tracker, identity="place"))
+    async with start(NOD_ADMINS=tuple(map(str, admins))) as nod:
+        nod.app.channels["slack"] = SharedSlack()
+        made = Connectable(nod, tracker)
+        yield made
+        await made.close()
+
+
+async def test_it_rests_while_who_connected_it_is_no_longer_an_admin_and_the_admins_are_told(
+    start: Connect, tracker: Tracker, tmp_path: Path
+):
+    async with with_admins(start, tracker, tmp_path, BEN, ANA) as there:
+        await connect(there)
+    async with with_admins(start, tracker, tmp_path, ANA) as there:
+        assert await token(there) is None
+        assert "no longer an admin" in port_of(there).access(held(there)).why
+        assert held(there).is_resting
+        await there.sweep()
+        [text] = [each for each in there.told(ANA) if "rests" in each]
+        assert "connected the account of slack:T1/C1 at tracker and is no longer an admin there" in text
+        assert "rests: who connected it is no longer an admin there" in (await there.say("", ANA)).text
+    async with with_admins(start, tracker, tmp_path, BEN, ANA) as there:
+        assert await token(there)
+        assert not held(there).is_resting
+        assert "is an admin of slack:T1/C1 again" in there.told(ANA)[-1]
+
+
+async def test_another_admin_connects_an_account_in_its_place(
+    start: Connect, tracker: Tracker, tmp_path: Path
+):
+    async with with_admins(start, tracker, tmp_path, BEN) as there:
+        await connect(there)
+    async with with_admins(start, tracker, tmp_path, ANA) as there:
+        await there.sweep()
+        await connect(there, ANA)
+        assert await token(there)
+        assert not held(there).is_resting
+        assert len(there.rows()) == 1
+
+
+async def test_it_ends_once_the_account_of_who_connected_it_is_gone(there: Connectable, slack: SharedSlack):
+    await connect(there)
+    slack.gone.add(BEN)
+    there.nod.clock.forward(timedelta(days=1))
+    await there.sweep()
+    assert there.rows() == []
+    assert len(there.tracker.people.revoked) == 2

@@ -5,6 +5,7 @@
 
 import asyncio
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,12 +33,16 @@ CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 
 @dataclass
 class People(Gatekeeper):
-    """A gatekeeper that knows whose each code and token is; ``refusals`` are those of new tokens to come."""
+    """A gatekeeper that knows whose each code and token is; ``refusals`` are those of new tokens to come.
+
+    ``before_tokens`` happens between a code and its tokens.
+    """
 
     user: str = "octocat"
     whose: dict[str, str] = field(default_factory=dict)
     revoked: list[str] = field(default_factory=list)
     refusals: int = 0
+    before_tokens: Callable[[], Awaitable[None]] | None = None
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         back = await super().authorize(client, params)
@@ -47,6 +52,8 @@ class People(Gatekeeper):
     async def exchange_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
+        if self.before_tokens is not None:
+            await self.before_tokens()
         user = self.whose[authorization_code.code]
         return self._of(user, await super().exchange_authorization_code(client, authorization_code))
 

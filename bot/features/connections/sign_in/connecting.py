@@ -244,8 +244,9 @@ class ConnectFlow:
         tokens = await exchange_code(made.server, made.url, request, said)
         if not tokens.scope:  # then it is what was asked for (RFC 6749, section 5.1)
             tokens = tokens.model_copy(update={"scope": made.scope or None})
-        values = {"tokens": tokens.model_dump_json(exclude_none=True), "scope": tokens.scope or ""}
-        await self._database.write(under_way.keep_tokens, made.id, values)
+        kept_tokens, scope = tokens.model_dump_json(exclude_none=True), tokens.scope or ""
+        if not await self._database.write(under_way.keep_tokens, made, kept_tokens, scope, self._clock()):
+            raise SignInError(LOST_TEXT)
         found = await find_account(config, made.issuer, tokens.scope or "", tokens.access_token)
         kept = {"name": found.name, "subject": found.subject}
         return await self._database.write(self._keep_account, made, kept, found.email)
@@ -319,11 +320,13 @@ class ConnectFlow:
 
     def _connect(self, session: Session, made: Connecting, now: datetime) -> Connected | str:
         if self._find_server(made) is None:
+            under_way.revoke_unused_tokens(session, made, now)
             return OVER_TEXT
         accounts = people.person_of(session, Actor.parse(made.person)).accounts | {made.person}
         try:
             connection = rows.add_connection(session, made, accounts, now)
         except SignInError as error:
+            under_way.revoke_unused_tokens(session, made, now)
             return error.message
         log.info("an account is connected", server=made.server, owner=made.owner)
         continued = waiting.continue_waiting(session, made.server, accounts, now)

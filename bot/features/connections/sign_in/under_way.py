@@ -6,7 +6,7 @@ lasts `LIFE` from the link on.
 
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -19,7 +19,7 @@ from bot.errors import SecretLost, SignInError
 from bot.features.connections import revocations
 from bot.features.connections.tables import ConnectingRow
 from bot.store.secrets import decrypt_in, encrypt_in
-from bot.store.tables.row import count_changed, value_of
+from bot.store.tables.row import value_of
 
 LIFE = timedelta(minutes=10)
 MANY_TEXT = "Many people are connecting right now. Try again in a minute."
@@ -123,9 +123,16 @@ def take_return(session: Session, server: str, state: str, browser: str, now: da
     return _take(session, _at(SignInStep.AWAY, now) & is_it, {"step": SignInStep.BACK})
 
 
-def keep_tokens(session: Session, ident: str, values: dict[str, Any]) -> None:
-    """Keep the tokens that came, so that they are revoked if nothing comes of them."""
-    _take(session, col(ConnectingRow.id) == ident, _encrypt(session, ident, values))
+def keep_tokens(session: Session, made: Connecting, tokens: str, scope: str, now: datetime) -> bool:
+    """Keep the tokens that came, so that they are revoked if nothing comes of them.
+
+    False where the sign-in has ended in the meantime: then they are revoked.
+    """
+    kept = _encrypt(session, made.id, {"tokens": tokens, "scope": scope})
+    if _take(session, col(ConnectingRow.id) == made.id, kept) is not None:
+        return True
+    revoke_unused_tokens(session, replace(made, tokens=tokens), now)
+    return False
 
 
 def find_by_id(session: Session, ident: str) -> Connecting | None:
@@ -226,19 +233,22 @@ def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) 
 
 
 def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
-    """Delete it and return it; None where another has taken it."""
-    found = _connecting(session, row)
-    gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id)
+    """Delete it and return it as it was last; None where another has taken it."""
     session.expunge(row)
-    return found if count_changed(session.execute(gone)) else None
+    gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
+    last = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
+    return _connecting(session, last)
 
 
 def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
     """Delete it, and have its tokens revoked; where another has taken it, they are in use."""
     if found := _take_away(session, row):
-        revocations.add_revocation(
-            session, found.server, found.url, found.client, found.tokens, found.found, now
-        )
+        revoke_unused_tokens(session, found, now)
+
+
+def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
+    """Have the tokens of a sign-in revoked that led to no connection."""
+    revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
 
 
 def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
