@@ -72,10 +72,10 @@ def test_every_test_that_a_page_names_exists() -> None:
 
 
 def test_each_requirement_of_the_standards_chapter_has_one_row_and_what_is_met_names_a_test() -> None:
-    """The counts are those of chapter C9 of OWASP AISVS 1.0, section by section."""
+    """The counts are those of chapter C9 of OWASP AISVS 1.0, section by section, with 9.5.7 of 1.01."""
     page = (DOCS / "security.md").read_text()
     rows = re.findall(r"^\| (9\.\d\.\d+) \|[^|]+\| (met|in part|not ours) \| (.+) \|$", page, re.MULTILINE)
-    counted = {1: 3, 2: 10, 3: 8, 4: 4, 5: 6, 6: 3}
+    counted = {1: 3, 2: 10, 3: 8, 4: 4, 5: 7, 6: 3}
     assert [number for number, _, _ in rows] == [
         f"9.{section}.{each}" for section, many in counted.items() for each in range(1, many + 1)
     ]
