@@ -122,3 +122,26 @@ def shell_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Shell]:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     with shell_in(tmp_path, monkeypatch) as made:
         yield made
+
+
+@dataclass
+class Demo:
+    """A running ``nod demo`` and a shell in its folder."""
+
+    shell: Shell
+    running: Running
+
+
+@pytest.fixture(scope="module")
+def begun_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with pytest.MonkeyPatch.context() as patch, shell_in(tmp_path_factory.mktemp("demo"), patch) as shell:
+        demo = Demo(shell, shell.start("demo", PORT="0"))
+        yield demo
+        assert demo.running.end() == 0
+
+
+@pytest.fixture
+def demo(begun_demo: Demo, monkeypatch: pytest.MonkeyPatch) -> Demo:
+    """One for all tests of a file that leave nothing waiting there: a start takes two seconds."""
+    monkeypatch.chdir(begun_demo.shell.folder)
+    return begun_demo

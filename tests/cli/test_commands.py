@@ -19,7 +19,7 @@ from bot.domain.people import Actor
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.locks.process_lock import FileLock
-from tests.cli.conftest import Shell
+from tests.cli.conftest import Demo, Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.telegram_server import TOKEN, FakeTelegram
@@ -179,27 +179,23 @@ def test_who_may_not_decide_is_told_the_fix_and_it_stays_open(shell: Shell, park
     assert parked[0] in shell.nod("pending").stdout
 
 
-def test_the_person_who_tries_the_demo_may_approve_a_deletion(shell: Shell):
-    demo = shell.start("demo", PORT="0")
-    with demo.client() as client:
+def test_the_person_who_tries_the_demo_may_approve_a_deletion(demo: Demo):
+    with demo.running.client() as client:
         events = said(client, "delete #5")
         (ident,) = [e["proposal"]["id"] for e in events if e["type"] == "proposal_opened"]
         assert client.post(f"/api/proposals/{ident}/approve?wait=20", json={}).json()["ok"] is True
-    assert demo.end() == 0
 
 
-def test_the_running_server_executes_what_the_command_approves(shell: Shell):
-    demo = shell.start("demo", PORT="0")
-    with demo.client() as client:
+def test_the_running_server_executes_what_the_command_approves(demo: Demo):
+    with demo.running.client() as client:
         events = said(client, "close #2")
         (ident,) = [e["proposal"]["id"] for e in events if e["type"] == "proposal_opened"]
         with client.stream("GET", "/api/events") as feed:
             lines = feed.iter_lines()
             next(lines)
-            assert shell.nod("approve", ident, "--demo").stdout.endswith(": Approved.\n")
+            assert demo.shell.nod("approve", ident, "--demo").stdout.endswith(": Approved.\n")
             assert any('"state":"succeeded"' in line for line in lines)
-    assert "approve by http:local" in shell.nod("audit", "--demo").stdout
-    assert demo.end() == 0
+    assert "approve by http:local" in demo.shell.nod("audit", "--demo").stdout
 
 
 @pytest.mark.parametrize(
@@ -494,8 +490,8 @@ def test_doctor_fails_for_secrets_that_others_can_read(shell: Shell):
     assert "others on this machine" not in shell.nod("doctor", NOD_PORT="0").output
 
 
-def test_a_backup_is_made_of_a_running_nod_and_replaces_nothing(shell: Shell):
-    shell.start("demo", PORT="0")
+def test_a_backup_is_made_of_a_running_nod_and_replaces_nothing(demo: Demo):
+    shell = demo.shell
     given = {"NOD_DATABASE_URL": "sqlite:///nod-demo.db"}
     assert shell.nod("db", "backup", "copy.db", **given).stdout == "Copied nod-demo.db to copy.db.\n"
     again = shell.nod("db", "backup", "copy.db", **given)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from bot.settings import SCRIPTED
-from tests.cli.conftest import Shell
+from tests.cli.conftest import Demo, Shell
 
 pytestmark = pytest.mark.slow
 
@@ -71,15 +71,15 @@ def test_a_parked_proposal_survives_kill_9_and_the_conversation_continues_after_
     assert second.errors.read_text() == ""
 
 
-def test_the_demo_tells_in_a_line_how_each_proposal_ended(shell: Shell):
-    demo = shell.start("demo", PORT="0")
-    assert demo.process.stdout is not None
-    with demo.client() as client:
+def test_the_demo_tells_in_a_line_how_each_proposal_ended(demo: Demo):
+    running = demo.running
+    assert running.process.stdout is not None
+    with running.client() as client:
         for verb, told in (("approve", "Approved by you."), ("decline", "Declined by you.")):
             events = said(client, "close #2" if verb == "approve" else "close #3")
             proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")
             assert client.post(f"/api/proposals/{proposal['id']}/{verb}").json()["ok"] is True
-            assert demo.process.stdout.readline() == f"{proposal['description']}: {told}\n"
+            assert running.process.stdout.readline() == f"{proposal['description']}: {told}\n"
 
 
 def test_run_without_a_model_says_that_the_scripted_one_answers_before_it_says_where_it_is(shell: Shell):
@@ -166,9 +166,8 @@ def test_sigterm_ends_it_cleanly_even_with_open_streams(shell: Shell):
     assert demo.errors.read_text() == ""
 
 
-def test_a_second_nod_on_the_same_file_is_refused_in_one_line(shell: Shell):
-    shell.start("demo", PORT="0")
-    second = shell.nod("demo", PORT="0")
+def test_a_second_nod_on_the_same_file_is_refused_in_one_line(demo: Demo):
+    second = demo.shell.nod("demo", PORT="0")
     assert second.exit_code == 1
     (line,) = second.stderr.splitlines()
     assert line.startswith("nod: NOD_DATABASE_URL: another nod is running on nod-demo.db.")

@@ -11,6 +11,7 @@ from tests.contracts.test_slack import SlackDriver, in_slack
 from tests.contracts.test_telegram import TelegramDriver, in_telegram
 from tests.kit import FakeClock, Hold
 from tests.kit.urls import POSTGRES_URL, schema
+from tests.tiers import MORE
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,7 +21,8 @@ pytestmark = [
 Chat = SlackDriver | TelegramDriver
 
 
-@pytest.fixture(params=[in_slack, in_telegram], ids=["slack", "telegram"])
+# who works and who receives is the same in each channel: Slack's are for the day
+@pytest.fixture(params=[in_slack, pytest.param(in_telegram, marks=MORE)], ids=["slack", "telegram"])
 async def driver(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Chat]:
     with schema() as url:
         async with request.param(url, clock, elsewhere=True) as driver:

@@ -9,6 +9,7 @@ from bot.domain.teams import Standing
 from bot.domain.verbs import Verb
 from tests.kit import Scripted, call, says
 from tests.team.conftest import MakeTeamNod, TeamNod, plan, spawn, speaker
+from tests.tiers import MORE
 
 pytestmark = pytest.mark.slow
 
@@ -39,13 +40,21 @@ async def _story(nod: TeamNod, done: set[str]) -> None:
     done.add("all of it")
 
 
-@pytest.mark.parametrize("after_commit", [False, True], ids=["before the commit", "after the commit"])
+@pytest.mark.parametrize(
+    ("after_commit", "step"),
+    [
+        (False, 3),
+        pytest.param(False, 1, marks=MORE),
+        pytest.param(True, 1, marks=MORE),
+    ],
+    ids=["before the commit of every third", "before the commit", "after the commit"],
+)
 async def test_a_crash_at_any_write_leaves_one_teammate_and_one_plan(
-    make_nod: MakeTeamNod, *, after_commit: bool
+    make_nod: MakeTeamNod, *, after_commit: bool, step: int
 ) -> None:
     fuse, done = 0, set[str]()
     while not done:
-        fuse += 1
+        fuse += step
         nod = make_nod()
         nod.model.rule = _by_heart
         await nod.dies_in(_story(nod, done), fuse, after_commit=after_commit)

@@ -88,7 +88,7 @@ REACHES = [
 
 
 @pytest.mark.slow
-@examples(40)
+@examples(20)
 @given(card=_cards)
 def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card) -> None:
     for rendered in (render(card), brief(card)):

@@ -267,7 +267,7 @@ async def test_while_it_is_written_only_the_end_of_a_long_answer_is_rendered(
     channel, telegram: FakeTelegram, seconds: FakeTime
 ):
     telegram.group(TEAM)
-    lines = [TextDelta(f"line {i} " + "x" * 90 + "\n") for i in range(400)]
+    lines = [TextDelta(f"line {i} " + "x" * 90 + "\n") for i in range(200)]
     calls = 0
 
     def count(_frame, event, _arg):
@@ -276,7 +276,7 @@ async def test_while_it_is_written_only_the_end_of_a_long_answer_is_rendered(
 
     took = []
     stream = channel.open_stream(THERE, WHO)
-    for part in (lines[:200], lines[200:]):
+    for part in (lines[:100], lines[100:]):
         calls = 0
         sys.setprofile(count)
         try:
@@ -287,7 +287,7 @@ async def test_while_it_is_written_only_the_end_of_a_long_answer_is_rendered(
             sys.setprofile(None)
         took.append(calls)
     assert took[1] < 1.5 * took[0]
-    assert "line 399" in telegram.shown(TEAM)[-1].text
+    assert "line 199" in telegram.shown(TEAM)[-1].text
 
 
 async def test_an_answer_of_list_markers_is_shown_as_it_was_written(
