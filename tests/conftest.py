@@ -1,5 +1,6 @@
 """Fixtures every test may use: a real, empty database, a clock that moves only when told, and the core."""
 
+import functools
 import gc
 import logging
 import os
@@ -101,6 +102,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if by_day or (expression == _FAST and _is_left_out(collection_path)) else None
 
 
+@functools.cache
 def _is_over_http(path: Path) -> bool:
     """A server is started for each test there; the fast loop has those that tell most for their time."""
     is_quick = path.name in _QUICK_OVER_HTTP

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 
 import pytest
@@ -13,22 +15,26 @@ from tests.kit import files
 
 pytestmark = pytest.mark.slow
 
+Make = Callable[[], bytes]
+"""Large files, and those whose libraries are large, are made where they are read: each process collects."""
+
 
 async def read(data: bytes) -> FileContent:
     return await Documents().read(data)
 
 
 @pytest.mark.parametrize(
-    ("data", "kind", "text"),
+    ("make", "kind", "text"),
     [
-        (files.pdf("Paid in full"), PDF, "[Page 1]\nPaid in full"),
-        (files.docx("Hello", "World"), DOCX, "Hello\nWorld\nleft\tright"),
-        (files.xlsx([["name", "sum"], ["Ana", 12.5]]), XLSX, "[Sheet Sheet]\nname\tsum\nAna\t12.5"),
-        (b"<!DOCTYPE html><title>T</title><script>x</script><p>Seen", "text/html", "# T\nSeen"),
+        (partial(files.pdf, "Paid in full"), PDF, "[Page 1]\nPaid in full"),
+        (partial(files.docx, "Hello", "World"), DOCX, "Hello\nWorld\nleft\tright"),
+        (partial(files.xlsx, [["name", "sum"], ["Ana", 12.5]]), XLSX, "[Sheet Sheet]\nname\tsum\nAna\t12.5"),
+        (lambda: b"<!DOCTYPE html><title>T</title><script>x</script><p>Seen", "text/html", "# T\nSeen"),
     ],
     ids=["pdf", "docx", "xlsx", "html"],
 )
-async def test_the_text_of_documents_is_read(data: bytes, kind: str, text: str) -> None:
+async def test_the_text_of_documents_is_read(make: Make, kind: str, text: str) -> None:
+    data = make()
     assert await read(data) == FileContent(kind, text, "", data)
 
 
@@ -49,7 +55,7 @@ async def test_of_a_long_text_the_beginning_is_read_and_said_to_be_that() -> Non
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("made", "why"),
     [
         (b"", "it is empty"),
         (b"\0\1\2", "it is of a kind I don't know"),
@@ -58,15 +64,18 @@ async def test_of_a_long_text_the_beginning_is_read_and_said_to_be_that() -> Non
         (b"MZ" + bytes(50), "it is a program"),
         (b"PK\x03\x04 and nothing", "it is damaged, or not what it says it is"),
         (b"%PDF-1.7 and nothing", "it is damaged, or not what it says it is"),
-        (files.pdf(""), "there is no text in it. Page 1 holds no text"),
-        (files.xlsx([[1]], more={"xl/sharedBomb.xml": bytes(120_000_000)}), "it unpacks to more than I read"),
-        (files.huge_picture(30_000), "it has 30,000 by 30,000 pixels, more than I read"),
+        (partial(files.pdf, ""), "there is no text in it. Page 1 holds no text"),
+        (
+            lambda: files.xlsx([[1]], more={"xl/sharedBomb.xml": bytes(120_000_000)}),
+            "it unpacks to more than I read",
+        ),
+        (partial(files.huge_picture, 30_000), "it has 30,000 by 30,000 pixels, more than I read"),
         (b"\x89PNG\r\n\x1a\n" + b"not at all", "it is damaged, or not what it says it is"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_what_can_not_be_read_is_said(data: bytes, why: str) -> None:
-    assert (await read(data)).fault == why
+async def test_what_can_not_be_read_is_said(made: bytes | Make, why: str) -> None:
+    assert (await read(made if isinstance(made, bytes) else made())).fault == why
 
 
 @pytest.mark.slow
