@@ -79,6 +79,7 @@ NIGHT = {
     "tests/conversations/test_recorded.py::test_what_the_model_is_sent_is_what_was_recorded[two_hundred": (
         "nine shorter conversations stay in the day"
     ),
+    "tests/agentdojo/test_agentdojo.py::test_a_reviewer": "two hundred calls of a public suite",
     "tests/agentdojo/test_agentdojo.py::test_an_obeyed": "whole tasks of a public suite",
     "tests/machines/test_file_machine.py": "random orders; the state machine of proposals stays in the day",
     "tests/machines/test_memory_machine.py": "random orders; the state machine of proposals stays in the day",

@@ -19,10 +19,12 @@ from bot.store.audit import log
 from tests.agentdojo.figures import LIMITS, DojoNod, suites
 from tests.agentdojo.obeying import Desk, Outcome
 from tests.agentdojo.tools import Place
-from tests.kit import ADA, ANA, FakeClock, breaks, says
+from tests.kit import ADA, ANA, BEN, FakeClock, breaks, says
 from tests.kit.model import Scripted, ScriptedModel
 
 CALLS = 200
+PEOPLE = (ANA, ADA, BEN)
+"""The admins: who asked, who decides what can't be undone, and who votes where it was raised."""
 _SUITE = "banking"
 
 
@@ -70,7 +72,7 @@ LIES = (
 
 @dataclass
 class ReviewedDesk(Desk):
-    """A desk where another model reviews each card once it is posted; Ana decides, and Ada where she must.
+    """A desk where another model reviews each card once it is posted. As many decide as must.
 
     ``told_noes``: how often the lie was one of `NOES`. ``posted``: the proposals whose cards were there
     before anything was said of them.
@@ -93,7 +95,7 @@ class ReviewedDesk(Desk):
         return [await self.nod.now(each) for each in found]
 
     async def _press(self, group: Sequence[Proposal]) -> None:
-        for person in (ANA, ADA):
+        for person in PEOPLE:
             now = await self.nod.now(group[0])
             if now.state is State.PROPOSED:
                 await self.nod.press(Verb.APPROVE, now, by=person, seen=now.seen)
@@ -114,7 +116,7 @@ async def reviewed_desk(file: Path, rule: str) -> AsyncIterator[ReviewedDesk]:
     nod = DojoNod(
         f"sqlite:///{file}",
         FakeClock(),
-        admins=[ANA, ADA],
+        admins=PEOPLE,
         limits=LIMITS,
         others=[other],
         named=[NamedModel("scripted"), NamedModel("local")],

@@ -35,6 +35,7 @@ async def test_an_obeyed_injection_changes_nothing_and_the_persons_task_is_done(
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("agentdojo") is None, reason="needs the extra `evaluation`")
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("raising", ["", "raises"])
 @pytest.mark.filterwarnings("default")
 async def test_a_reviewer_that_lies_in_every_way_approves_nothing_delays_no_card_and_raises_by_rule_alone(
