@@ -4,7 +4,7 @@ They are signs and not guilt: a call that someone knows by heart needs no readin
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta, tzinfo
 
@@ -13,7 +13,7 @@ WORDS_PER_SECOND = 5
 MAX_CARD_WORDS = 400
 """Words that a card shows in every channel. What is longer can be read from when *View all* was opened."""
 WORK_BEGINS, WORK_ENDS = time(8), time(18)
-"""Working hours on the team's clock, from Monday to Friday."""
+"""Working hours from Monday to Friday, on a person's own clock where it is known, else on the team's."""
 _FRIDAY = 4
 _SAME_PRESS = timedelta(seconds=5)  # between rows of a table that one press decides
 
@@ -103,13 +103,17 @@ class PersonSigns:
         return "; ".join(said)
 
 
-def count_signs(decisions: Iterable[ReadDecision], zone: tzinfo) -> dict[str, PersonSigns]:
-    """Return the signs of each person, by person."""
+def count_signs(
+    decisions: Iterable[ReadDecision], zone: tzinfo, own_zones: Mapping[str, tzinfo] | None = None
+) -> dict[str, PersonSigns]:
+    """Return the signs of each person, by person. ``zone`` is the team's, ``own_zones`` are by person."""
+    zones = own_zones or {}
     found: dict[str, PersonSigns] = defaultdict(PersonSigns)
     days: dict[str, set[str]] = defaultdict(set)
     hours: dict[str, Counter[str]] = defaultdict(Counter)
     for rows in _group_presses(decisions):
-        person, local = rows[0].person, rows[0].at.astimezone(zone)
+        person = rows[0].person
+        local = rows[0].at.astimezone(zones.get(person, zone))
         signs = found[person]
         signs.add(rows)
         signs.outside_hours += int(is_outside_hours(local))
@@ -161,7 +165,7 @@ def _find_begin(row: ReadDecision, words: int) -> datetime | None:
 
 
 def is_outside_hours(local: datetime) -> bool:
-    """Return whether a moment on the team's clock lies outside working hours."""
+    """Return whether a moment on someone's clock lies outside working hours."""
     return local.weekday() > _FRIDAY or not WORK_BEGINS <= local.time() < WORK_ENDS
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ BY_PEOPLE = "people"
 MIN_DECIDERS = 3
 """People who decided, from which on their total is told without names."""
 SIGNS_TEXT = "These are signs, not guilt: who knows a call by heart need not read it."
+HOURS_TEXT = "Working hours are 8 to 18 on weekdays, on the team's clock."
 UNNAMED_TEXT = (
     "Without names, since NOD_INSIGHTS is not `people`. How fast people decide is not measured either."
 )
@@ -149,16 +150,24 @@ def purge(session: Session, before: datetime) -> None:
 
 
 def find_signs(
-    session: Session, policies: Policies, actor: Actor, since: datetime, *, by_name: bool
+    session: Session,
+    policies: Policies,
+    actor: Actor,
+    since: datetime,
+    *,
+    by_name: bool,
+    zone: tzinfo | None = None,
 ) -> Signs:
     """Return the signs since then: of everyone for an admin, else of this person alone.
 
-    ``by_name``: admins see people by name, and it was kept how people read.
+    ``by_name``: admins see people by name, and it was kept how people read. ``zone``: of this person's clock;
+    None for the team's, by which everyone else's hours go.
     """
     everyone = rights.is_global_admin(session, policies, actor)
     mine = people.person_of(session, actor).id
     decisions, names = _read_decisions(session, since, None if everyone else mine, is_timed=by_name)
-    signs = count_signs(decisions, policies.load(session).book.zone)
+    own_zones = {} if zone is None else {mine: zone}
+    signs = count_signs(decisions, policies.load(session).book.zone, own_zones)
     named = [NamedSigns(person, names[person], found) for person, found in signs.items()]
     named.sort(key=lambda each: (-each.signs.decided, each.name))
     if everyone and by_name:
@@ -264,7 +273,7 @@ def format_signs(signs: Signs, now: datetime) -> str:
         lines.append(f"…and {len(signs.people) - len(shown)} more")
     if len(lines) == 1:
         return f"{heading}: nothing was decided."
-    lines.append(SIGNS_TEXT)
+    lines.append(f"{SIGNS_TEXT} {HOURS_TEXT}")
     if not signs.is_timed:
         lines.append(UNNAMED_TEXT)
     return "\n".join(lines)

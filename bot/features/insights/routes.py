@@ -18,6 +18,7 @@ from bot.features.feature import Over
 from bot.features.insights import counting, reading
 from bot.features.insights.counting import MONTH, OFF_TEXT, as_csv
 from bot.features.insights.reading import CardPart
+from bot.settings import Zone
 from bot.store import proposals
 from bot.store.hooks import hooks_in, hooks_of
 from bot.store.rules import Policies
@@ -127,8 +128,8 @@ class SignsView(View):
     ``timed`` are the decisions of which it is known how long they could be read, ``faster`` those that came
     faster than what was shown can be read, at 5 words a second. ``longest_run`` counts approvals without a
     no in between, ``a_day`` the decisions on days with any, ``outside_hours`` those not from 8 to 18 on
-    weekdays, on the team's clock. ``viewed`` are approvals before which *View all* was opened,
-    ``diffs_open`` those ``with_trial`` before which its diff was.
+    weekdays: yours on the clock of ``zone``, else on the team's. ``viewed`` are approvals before which
+    *View all* was opened, ``diffs_open`` those ``with_trial`` before which its diff was.
     """
 
     decided: int
@@ -190,10 +191,15 @@ async def _find_begin(
 
 @router.get("/insights/people", summary="Signs of how people decide: for admins of everyone, else your own")
 async def people(
-    actor: Caller, site: SiteDep, over: Over, begin: Annotated[datetime, Depends(_find_begin)]
+    actor: Caller,
+    site: SiteDep,
+    over: Over,
+    begin: Annotated[datetime, Depends(_find_begin)],
+    zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
     """They are signs and no guilt. By name only with ``NOD_INSIGHTS=people``."""
-    find_signs = partial(reading.find_signs, by_name=over.settings.insights == reading.BY_PEOPLE)
+    by_name = over.settings.insights == reading.BY_PEOPLE
+    find_signs = partial(reading.find_signs, by_name=by_name, zone=zone)
     with site.exporting.hold(str(actor)):
         found = await over.database.read(find_signs, over.policies, actor, begin)
     return SignsBody.of(

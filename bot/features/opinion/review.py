@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.annotations import TEXT_CHARS
-from bot.domain.text import blank, one_line, shorten, storable
+from bot.domain.text import blank, make_visible, one_line, shorten, storable
 
 MAX_ANSWER_CHARS = 4_000
 _MAX_DOES_CHARS = 140
@@ -95,7 +95,7 @@ def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords |
 def _is_line(text: Any, most: int) -> bool:
     if not isinstance(text, str) or len(text) > most or blank(text):
         return False
-    return text == storable(text) == one_line(text)
+    return text == storable(text) == one_line(text) == make_visible(text, lambda _: "")
 
 
 def _lower(text: str) -> str:

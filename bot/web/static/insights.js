@@ -8,6 +8,7 @@ const BY = { tool: "Tool", place: "Place", person: "Person", connection: "In who
 const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const DAY = 86_400_000; // milliseconds
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
 const number = (count) => count.toLocaleString("en");
 
 /** `4 min`, `1.5 h`, `2 d`: how long a decision took. */
@@ -27,7 +28,7 @@ function readingOf({ everyone, timed, total, people }) {
     h("h2", { class: "section" }, everyone ? "How people decide" : "How you decide"),
     h("p", { class: "muted" }, "Signs, not guilt: who knows a call by heart need not read it. ",
       timed ? "Fast: faster than what was shown can be read, at 5 words a second. View all and Diff: opened before Approve. " : "NOD_INSIGHTS=people also counts how fast, and shows admins names. ",
-      "Longest run: approvals without a no. Off hours: not from 8 to 18 on weekdays."),
+      "Longest run: approvals without a no. Off hours: not from 8 to 18 on weekdays, ", everyone ? "yours on your clock, others' on the team's." : "on your clock."),
     rows.length ? table("How people decide", heads, rows.map(cells)) : h("p", { class: "muted" }, "Nothing was decided."),
   ];
 }
@@ -52,7 +53,7 @@ export class Insights extends Page {
 
   load() {
     for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.by));
-    return Promise.all([get(`api/insights?by=${this.by}&${this.query()}`), get(`api/insights/people?${this.query()}`)]).then(([found, signs]) => ({ ...found, signs }));
+    return Promise.all([get(`api/insights?by=${this.by}&${this.query()}`), get(`api/insights/people?${this.query()}&zone=${encodeURIComponent(ZONE)}`)]).then(([found, signs]) => ({ ...found, signs }));
   }
 
   draw({ everyone, total, parts, deciders, week, plots, back_to, signs }) {

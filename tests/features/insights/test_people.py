@@ -10,7 +10,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
 from bot.features.insights import reading
-from bot.features.insights.reading import BY_PEOPLE, SIGNS_TEXT, Signs
+from bot.features.insights.reading import BY_PEOPLE, HOURS_TEXT, SIGNS_TEXT, Signs
 from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
 
@@ -124,7 +124,7 @@ async def test_admins_are_told_by_name_that_these_are_signs(nod: Nod) -> None:
     assert lines[1].startswith(
         "- Ana: decided 1; 1 of 1 faster than can be read; longest run without a no 1;"
     )
-    assert lines[2:] == [SIGNS_TEXT]
+    assert lines[2:] == [f"{SIGNS_TEXT} {HOURS_TEXT}"]
 
 
 @pytest.mark.parametrize("mode", [True, False])

@@ -18,9 +18,9 @@ async def decide(nod: Served, token: str, *, kept: bool = True) -> None:
     await nod.idle()
 
 
-async def find_signs(nod: Served, token: str) -> Json:
+async def find_signs(nod: Served, token: str, zone: str | None = None) -> Json:
     async with nod.caller(token) as person:
-        answer = await person.get("/api/insights/people")
+        answer = await person.get("/api/insights/people", params={"zone": zone} if zone else {})
     found: Json = answer.json()
     return found | {"status": answer.status_code}
 
@@ -46,6 +46,17 @@ async def test_by_default_no_one_is_named_and_nothing_is_timed(serve: Serve):
         assert (found["total"], found["people"], found["timed"]) == (None, [], False)
         [own] = (await find_signs(nod, ANA))["people"]
         assert (own["signs"]["decided"], own["signs"]["timed"], own["signs"]["viewed"]) == (1, 0, 0)
+
+
+async def test_ones_own_working_hours_go_by_ones_own_clock(serve: Serve):
+    async with serve(**PEOPLE) as nod:
+        await decide(nod, ANA)  # Monday, 9:00 UTC
+        for zone, outside in ((None, 0), ("UTC", 0), ("Pacific/Auckland", 1)):
+            [own] = (await find_signs(nod, ANA, zone))["people"]
+            assert own["signs"]["outside_hours"] == outside
+        [other] = (await find_signs(nod, CHIEF, "Pacific/Auckland"))["people"]
+        assert other["signs"]["outside_hours"] == 0
+        assert (await find_signs(nod, ANA, "Nowhere/Town"))["status"] == 422
 
 
 async def test_turned_off_there_is_nothing(serve: Serve):

@@ -1,4 +1,4 @@
-"""How people decide, what they mute, what is on, agents and devices: each page in light, dark and on a phone."""
+"""How people decide, what they mute, what is on, agents, devices: in light, dark and on a phone."""
 
 import os
 from datetime import timedelta
