@@ -245,6 +245,7 @@ async def test_of_a_flood_nothing_is_lost_or_late(make_nod: MakeNod, many: int) 
     for _ in range(many // 20 + 2):  # each look records some
         for process in (nod, other):
             await process.tick()
+    await other.close()
     [table] = list_tables(nod)
     assert table.startswith(f"{many - 12} cards waited for you")
     assert table.count("`/nod open ") == 20

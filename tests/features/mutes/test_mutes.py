@@ -146,6 +146,7 @@ async def test_a_mute_holds_after_a_restart_and_in_another_process(make_nod: Mak
     await mute(nod, await propose(nod, "one"), BEN)
     other.model.rule = None
     assert told(nod, await propose(other, "two")) == {EVES}
+    await other.close()
     await nod.restart()
     assert told(nod, await propose(nod, "three")) == {EVES}
 
