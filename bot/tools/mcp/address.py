@@ -1,9 +1,11 @@
 """The HTTP transport to an MCP server: it turns refused requests into errors that say if anything was done.
 
 The SDK itself gives each refusal over HTTP one of two meanings and drops the words. Here each becomes a
-JSON-RPC error with one of the codes below and the reason. ``lose`` is called if the line is useless: the
-address can't be reached, or the server no longer knows the session. It says that with 404 (the protocol) or
-in words of many kinds (the SDKs of Python, TypeScript, Rust, and gateways).
+JSON-RPC error with the reason and one of the codes below.
+
+The line (the connection) is lost if the address can't be reached, or if the server no longer knows the
+session. By the protocol the server says that with 404. The SDKs of Python, TypeScript and Rust, and gateways,
+say it in words of many kinds.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
 """
 
@@ -35,6 +37,7 @@ _NOT_TAKEN_STATUSES = frozenset({405, 406, 413, 414, 415, 429, 431})  # by HTTP 
 _AWAY_STATUSES = frozenset({502, 503, 504})
 _GONE_STATUSES = frozenset({404, 410})
 _SIGN_IN_STATUSES = frozenset({401, 403})
+# JSON-RPC codes with which SDKs refuse a session; -32000 is the TypeScript SDK's
 _SESSION_CODES = frozenset({types.INVALID_REQUEST, types.REQUEST_TIMEOUT, -32000})
 _SESSION_PATTERN = re.compile(
     r"session.{0,80}?(not found|unknown|invalid|expired|terminat|not exist|required|missing|not recogni"
@@ -98,6 +101,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         status = response.status_code
         body = await _read_beginning(response)
         error, words = _find_error(body), _find_words(body)
+
         if rpc_request is not None and _SESSION_HEADER in request.headers:
             answers_request = error is not None and error["request_id"] == rpc_request["id"]
             if _refuses_session(status, error, words, answers=answers_request):
@@ -105,10 +109,12 @@ class AddressTransport(httpx2.AsyncBaseTransport):
                 return _make_error(request, rpc_request, FORGOTTEN, SESSION_LOST)
             if _may_refuse_session(status, error, words, answers=answers_request):
                 self._lose(SESSION_LOST)  # the call may have begun, so a write is not repeated
+
         if rpc_request is None or status in _SIGN_IN_STATUSES:
             return _copy_response(request, response, body)
         if error is not None:
             return _make_response(request, rpc_request, error["error"])
+
         status_text = f"it answered HTTP {status}: {words}" if words else f"it answered HTTP {status}"
         if status in _AWAY_STATUSES or status in _GONE_STATUSES:
             self._lose(status_text)
@@ -125,14 +131,16 @@ def doubts_session(error: types.ErrorData) -> bool:
 
     Its words may be the tool's own: many tools have sessions (of a browser, a debugger, a login).
     """
-    return error.code == types.INVALID_REQUEST and bool(
-        _SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS])
-    )
+    if error.code != types.INVALID_REQUEST:
+        return False
+    return _SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
 
 
 def refuses_session(error: types.ErrorData) -> bool:
     """Tell if an error with the status 200 certainly refuses MCP's session, and the call with it."""
-    return doubts_session(error) and bool(_MCP_SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]))
+    if not doubts_session(error):
+        return False
+    return _MCP_SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
 
 
 def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
@@ -150,25 +158,29 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
     """Tell if the server certainly refused the session, and began nothing.
 
-    ``answers``: the error names the request by its id, so the server has read the call. Then only the
-    protocol's own refusal is certain: 404 with words about a session, or words for MCP's own session.
+    ``answers``: the error names the request by its id, so the server has read the call. Then a refusal is
+    certain only with the protocol's status 404, or with words for MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
-    about_session = bool(_SESSION_PATTERN.search(words))
+    is_about_session = _SESSION_PATTERN.search(words) is not None
     if not answers or error is None:
-        return about_session or status in _GONE_STATUSES
-    if error["error"]["code"] not in _SESSION_CODES or not about_session:
+        return is_about_session or status in _GONE_STATUSES
+    if not is_about_session or error["error"]["code"] not in _SESSION_CODES:
         return False
-    return status == httpx2.codes.NOT_FOUND or bool(_MCP_SESSION_PATTERN.search(words))
+    return status == httpx2.codes.NOT_FOUND or _MCP_SESSION_PATTERN.search(words) is not None
 
 
 def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
-    """Tell if the server may have lost the session, so that the next call needs a new one."""
+    """Tell if the server may have lost the session, so that the next call needs a new one.
+
+    The words are about a session, and the error is not one that the tool itself reports.
+    """
     if not _SESSION_PATTERN.search(words):
         return False
-    is_error_of_tool = answers and error is not None and error["error"]["code"] not in _SESSION_CODES
-    return status >= httpx2.codes.INTERNAL_SERVER_ERROR or not is_error_of_tool
+    if status >= httpx2.codes.INTERNAL_SERVER_ERROR or not answers or error is None:
+        return True
+    return error["error"]["code"] in _SESSION_CODES
 
 
 def _parse_request(request: httpx2.Request) -> dict[str, Any] | None:
@@ -187,7 +199,7 @@ def _parse_request(request: httpx2.Request) -> dict[str, Any] | None:
 async def _fit_response(
     request: httpx2.Request, rpc_request: dict[str, Any], response: httpx2.Response
 ) -> httpx2.Response:
-    """Return a response as a JSON-RPC answer to the request, whatever its content type, id and form."""
+    """Return a response as a JSON-RPC answer to the request, with the right content type, id and form."""
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind == "text/event-stream" or response.has_redirect_location:
         return response
@@ -253,7 +265,7 @@ def _find_words(body: bytes) -> str:
         content = json.loads(body)
     except (ValueError, RecursionError):
         content = _TAG_PATTERN.sub(" ", text)
-    for key in ("error", "message", "detail", "error_description"):
+    for key in ("error", "message", "detail", "error_description"):  # a message may be inside an error
         if isinstance(content, dict) and content.get(key):
             content = content[key]
     if isinstance(content, dict | list):

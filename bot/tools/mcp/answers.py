@@ -1,8 +1,10 @@
 """Fitting a server's answers and lists to MCP's form: the SDK refuses all of an answer for one odd part.
 
-Everything that a server answers to a call is kept: a part of unknown kind becomes a text that names it, and
-an invalid value a valid one. A malformed tool is replaced by one that has the reason in its ``_meta``. Output
-schemas are moved there as well, since the SDK throws an answer away that does not fit its schema.
+Nothing in the answer to a call is lost: a part of unknown kind becomes a text that names it, and an invalid
+value is replaced by a valid one.
+
+In a list of tools a malformed one is replaced by a stand-in, whose ``_meta`` has the reason. Output schemas
+are moved to ``_meta`` too, because the SDK throws away an answer that does not fit its schema.
 """
 
 import json
@@ -19,22 +21,19 @@ from bot.tools.signature import fault_in_words
 
 UNREAD = -32045  # our own code: the answer can't be read
 NO_MCP = "it answers in a way that MCP does not allow"
-MALFORMED = "nod/malformed"
-OUTPUT = "nod/outputSchema"
+MALFORMED = "nod/malformed"  # key in a tool's `_meta`: why the tool is malformed
+OUTPUT = "nod/outputSchema"  # key in a tool's `_meta`: its output schema
 _MAX_PART_CHARS = 1000  # of a part that MCP does not know
-_MODERN_FIELDS = {
-    "resultType": "complete",
-    "ttlMs": 0,
-    "cacheScope": "private",
-}  # which the newest version demands
+# the fields that the newest version of the protocol demands of a list
+_MODERN_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
-def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
-    """Return the answer in a body, even a malformed one; None without one.
+def fit_message(body: bytes, request_id: int | str | None = None) -> types.JSONRPCMessage | None:
+    """Return the answer in a body, even a malformed one; None if there is no answer in it.
 
-    Servers leave out the protocol's version, write an error as a text, or a result that is no object; the
-    last becomes an error with its words. ``asked``: the id of the request, by default the body's own.
+    Servers leave out the protocol's version, write an error as a text, or a result that is no object. Such
+    a result becomes an error with its text. ``request_id`` replaces the id that the body names.
     """
     try:
         document = json.loads(body)
@@ -45,7 +44,8 @@ def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMes
         document = answers[0] if answers else None
     if not isinstance(document, dict) or "method" in document:
         return None
-    request_id = document.get("id") if asked is None else asked
+    if request_id is None:
+        request_id = document.get("id")
     if not isinstance(request_id, int | str):
         return None
     error = document.get("error")
@@ -54,8 +54,9 @@ def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMes
     result = document.get("result")
     if isinstance(result, dict):
         return types.JSONRPCResponse(jsonrpc="2.0", id=request_id, result=result)
-    data = types.ErrorData(code=UNREAD, message=NO_MCP)
-    if result is not None:
+    if result is None:
+        data = types.ErrorData(code=UNREAD, message=NO_MCP)
+    else:
         data = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result))
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=data)
 
@@ -71,7 +72,7 @@ def _fit_error(error: Any) -> types.ErrorData:
 
 
 def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the answer to a request, in the form of that version of the protocol."""
+    """Return the answer to a request in the form that ``version`` of the protocol asks for."""
     tools = result.get("tools")
     if isinstance(tools, list):
         fitted = [_fit_tool(tool, number, version) for number, tool in enumerate(tools, 1)]
@@ -82,21 +83,23 @@ def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def _fit_tool(tool: Any, number: int, version: str) -> Any:
-    """Return a listed tool with its output schema in ``_meta``; a malformed one as one that is left out.
+    """Return a listed tool with its output schema in ``_meta``, or a stand-in for a malformed one.
 
-    ``number``: its position in the list, which stands for a missing name.
+    ``number``: its position in the list, which replaces a missing name.
     """
-    name = tool.get("name", number) if isinstance(tool, dict) else number
-    if isinstance(tool, dict) and isinstance(tool.get("outputSchema"), dict):
-        meta = tool.get("_meta")
-        own_meta = meta if isinstance(meta, dict) else {}
-        tool = dict(tool)
-        tool["_meta"] = {**own_meta, OUTPUT: tool.pop("outputSchema")}
+    name = number
+    if isinstance(tool, dict):
+        name = tool.get("name", number)
+        if isinstance(tool.get("outputSchema"), dict):
+            meta = tool.get("_meta")
+            own_meta = meta if isinstance(meta, dict) else {}
+            tool = dict(tool)
+            tool["_meta"] = {**own_meta, OUTPUT: tool.pop("outputSchema")}
     try:
         parse_server_result("tools/list", version, _MODERN_FIELDS | {"tools": [tool]})
     except ValidationError as error:
         fault = error.errors()[0]
-        location = ".".join(map(str, fault["loc"][2:]))
+        location = ".".join(map(str, fault["loc"][2:]))  # without "tools" and the index
         why = f"{location}: {fault_in_words(fault)}".removeprefix(": ")
         return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
     return tool
@@ -107,16 +110,24 @@ def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
     if _is_fit(result, version):
         return result
     fitted = dict(result)
-    content = fitted.get("content", fitted.pop("toolResult", None))
+
+    old_content = fitted.pop("toolResult", None)  # its name in protocol 2024-10-07
+    content = fitted.get("content", old_content)
     if content is None:
-        content = []
-    parts = content if isinstance(content, list) else [content]
+        parts = []
+    elif isinstance(content, list):
+        parts = content
+    else:
+        parts = [content]
     fitted["content"] = [_fit_part(part, version) for part in parts]
-    fitted["isError"] = str(fitted.get("isError") or False).lower() in ("true", "1", "yes")
+
+    fitted["isError"] = str(fitted.get("isError")).lower() in ("true", "1", "yes")
+
     data = fitted.pop("structuredContent", None)
     if data is not None:
         is_allowed = isinstance(data, dict) or version in MODERN_PROTOCOL_VERSIONS
         fitted["structuredContent"] = data if is_allowed else {"result": data}
+
     if not isinstance(fitted.get("_meta", {}), dict):
         del fitted["_meta"]
     return fitted
@@ -136,8 +147,10 @@ def _fit_part(part: Any, version: str) -> Any:
         return {"type": "text", "text": part}
     if _is_fit({"content": [part]}, version):
         return part
-    kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
+    kind: Any = type(part).__name__
+    if isinstance(part, dict):
+        kind = part.get("type")
+        if isinstance(part.get("text"), str):
+            return {"type": "text", "text": part["text"]}
     quoted = shorten(json.dumps(part, ensure_ascii=False), _MAX_PART_CHARS)
     return {"type": "text", "text": f"[a part of unknown form ({str(kind)[:40]}): {quoted}]"}

@@ -1,7 +1,8 @@
 """Authorization at a server in steps (OAuth 2.1): the page to open, the exchange of the code, revoking.
 
 An `AuthorizationRequest` has all that the later steps need, so it may be stored as a row. Discovery and
-registration are the SDK's. PKCE, the state and the exchange are here: the SDK keeps them in a coroutine.
+registration are left to the SDK. PKCE, the state and the exchange are done here, because the SDK has them in
+one coroutine, which a restart would end.
 """
 
 import asyncio
@@ -44,27 +45,27 @@ HELLO = {
 }
 HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
 _STEP_SECONDS = 60.0  # for one step with all of its requests
-_FINAL_CODES = frozenset(
-    {400, 401, 403, 404, 405, 501}
-)  # answers to a revocation after which it is not tried again
+# statuses that refuse a revocation for good, so that it is not tried again
+_FINAL_STATUSES = frozenset({400, 401, 403, 404, 405, 501})
 _LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A page at which a person signs in, and the values that check and exchange their code afterwards.
-
-    ``client`` and ``found`` are JSON of the SDK's own values; ``verifier`` and ``client`` are secrets.
-    """
+    """A page at which a person signs in, and the values that check and exchange their code afterwards."""
 
     page: str
     state: str
     back: str
+    """The address to which the sign-in server sends the person back."""
     scope: str
     issuer: str
     found: str
+    """`Discovered`, as JSON."""
     client: str = field(repr=False)
+    """The SDK's ``OAuthClientInformationFull``, as JSON; a secret."""
     verifier: str = field(repr=False)
+    """The code verifier of PKCE; a secret."""
 
 
 class _PageReached(Exception):
@@ -80,12 +81,19 @@ async def request_authorization(
 ) -> AuthorizationRequest:
     """Discover the sign-in server, register there if need be, and return the page. Raises SignInError.
 
-    ``client``: Nod as it is registered there already, as JSON. ``challenge``: the server's last word on how
-    to sign in there. ``more_scopes`` are asked for in addition.
+    ``client``: Nod's earlier registration there, as JSON. ``challenge``: the server's last
+    ``WWW-Authenticate``. ``more_scopes`` are asked for in addition.
     """
     server_words: list[str] = []
-    known = OAuthClientInformationFull.model_validate_json(client) if client else None
-    metadata, storage = metadata_of(back), Memory(known or find_configured_client(launch.client, back))
+    registered: OAuthClientInformationFull | None
+    if client:
+        registered = OAuthClientInformationFull.model_validate_json(client)
+    else:
+        registered = find_configured_client(launch.client, back)
+    metadata = metadata_of(back)
+    storage = Memory(registered)
+
+    # the SDK's flow is left when it has the page, so it never asks for a code
 
     async def stop_at_page(page: str) -> None:
         raise _PageReached(page)
@@ -105,8 +113,10 @@ async def request_authorization(
             page = httpx2.URL(reached.page)
         else:
             raise SignInError(f"{name} does not ask people to sign in.")
-    if page.scheme != "https" and not (page.scheme == "http" and page.host in _LOCAL_HOSTS):
+    is_local = page.scheme == "http" and page.host in _LOCAL_HOSTS
+    if page.scheme != "https" and not is_local:
         raise SignInError(f"{name} names no web page to sign in at that is safe to open.")
+
     context = flow.context
     found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
     metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
@@ -115,19 +125,19 @@ async def request_authorization(
     page = set_scope(page, metadata.scope).copy_merge_params(
         {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
     )
-    issuer = context.auth_server_url or _origin(launch.url)
     if found.server:
         issuer = str(found.server.issuer)
-    registered = storage.client.model_dump_json(exclude_none=True) if storage.client else ""
+    else:
+        issuer = context.auth_server_url or _origin(launch.url)
     return AuthorizationRequest(
-        str(page),
-        state,
-        back,
-        metadata.scope or "",
-        issuer,
-        found.model_dump_json(exclude_none=True),
-        registered,
-        proof.code_verifier,
+        page=str(page),
+        state=state,
+        back=back,
+        scope=metadata.scope or "",
+        issuer=issuer,
+        found=found.model_dump_json(exclude_none=True),
+        client=storage.client.model_dump_json(exclude_none=True) if storage.client else "",
+        verifier=proof.code_verifier,
     )
 
 
@@ -177,7 +187,8 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
         return True
     client = OAuthClientInformationFull.model_validate_json(client_json)
     tokens = OAuthToken.model_validate_json(tokens_json)
-    context, is_done = make_context(url, client, found), True
+    context = make_context(url, client, found)
+    is_done = True
     for hint, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
         if not token:
             continue
@@ -187,9 +198,10 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
             async with asyncio.timeout(_STEP_SECONDS), sign_in_client(url) as http:
                 endpoint = str(found.server.revocation_endpoint)
                 status = (await http.post(endpoint, data=form, headers=headers)).status_code
-            is_done = is_done and (status < httpx2.codes.BAD_REQUEST or status in _FINAL_CODES)
+            if status >= httpx2.codes.BAD_REQUEST and status not in _FINAL_STATUSES:
+                is_done = False
         except OAuthTokenError:
-            return True
+            return True  # the SDK can't authenticate the client, so no attempt would succeed
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError) as error:
             log.info("a sign-in server was not told of an end", why=type(error).__name__)
             is_done = False
@@ -198,13 +210,17 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
 
 @contextlib.contextmanager
 def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[None]:
-    """Turn errors of a sign-in server into SignInError; ``server_words`` are its answers, newest last."""
+    """Turn errors of a sign-in server into SignInError.
+
+    ``server_words`` are its answers, newest last. The caller adds to them inside the block.
+    """
     try:
         yield
     except OAuthRegistrationError:
-        raise SignInError(explain_registration(name, back, next(reversed(server_words), ""))) from None
+        words = server_words[-1] if server_words else ""
+        raise SignInError(explain_registration(name, back, words)) from None
     except (OAuthTokenError, ValidationError):
-        words = next(reversed(server_words), "")
+        words = server_words[-1] if server_words else ""
         why = f": {words}" if words else ""
         raise SignInError(f"{name} gave no token for this sign-in{why}. Start again.") from None
     except OAuthFlowError as error:
@@ -239,7 +255,10 @@ def _origin(url: str) -> str:
 
 
 class AskingAuth(httpx2.Auth):
-    """The SDK's flow; it also starts at a server that answers `HELLO` without a sign-in."""
+    """The SDK's sign-in flow, started also at a server that answers `HELLO` to people who are not signed in.
+
+    Some servers ask for a sign-in only at the first call of a tool. The flow of the SDK starts at a 401.
+    """
 
     requires_response_body = True
 
@@ -292,9 +311,12 @@ def name_proof(
     known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
 ) -> None:
     """Set how the client authenticates, if it was configured or its registration does not say."""
-    if known is not None and (configured.id or not known.token_endpoint_auth_method):
-        secret = configured.secret if configured.id else known.client_secret or ""
-        known.token_endpoint_auth_method = _choose_auth_method(OAuthClient("", secret), server)
+    if known is None:
+        return
+    if configured.id:
+        known.token_endpoint_auth_method = _choose_auth_method(configured.secret, server)
+    elif not known.token_endpoint_auth_method:
+        known.token_endpoint_auth_method = _choose_auth_method(known.client_secret, server)
 
 
 def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
@@ -304,11 +326,14 @@ def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) 
     return result
 
 
-def _choose_auth_method(client: OAuthClient, server: OAuthMetadata | None) -> str:
-    """Return the authentication method of a client; RFC 8414 makes "basic" the default."""
-    if not client.secret:
+def _choose_auth_method(client_secret: str | None, server: OAuthMetadata | None) -> str:
+    """Return the authentication method of a client: "basic" unless the server offers only others.
+
+    It is the default of RFC 8414 for a server that names none.
+    """
+    if not client_secret:
         return "none"
-    offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
-    if "client_secret_basic" in offered:
+    offered = server.token_endpoint_auth_methods_supported if server else None
+    if not offered or "client_secret_basic" in offered:
         return "client_secret_basic"
     return "client_secret_post"

@@ -3,9 +3,9 @@
 The SDK takes half a second and 25 MB. Only the modules that speak to servers import it, and they are loaded
 where a server is configured.
 
-In the middle of a call a server may ask the person who wanted it ("elicitation"). The port is `Ask`: a
-channel that can show a form answers a `Question` with an `Elicited`; `decline` is the answer where none can.
-A question is no approval: it comes up inside a call that was let through already.
+In the middle of a call a server may ask a question of the person who wanted the call (MCP's "elicitation").
+`Ask` is the function that asks: it takes a `Question` and returns an `Elicited`. `decline` takes its place if
+no channel can show a form. A question is no approval: the call was let through before.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,36 +22,38 @@ from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
 UNKNOWN = "There is no such sign-in. Start it again."
-SETTLE_SECONDS = 30.0  # that a command waits for servers to start
+SETTLE_SECONDS = 30.0  # for which a command waits until servers are up
 
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """The sign-in at a server: by whom and since when. ``wanted`` are scopes that it has asked for since."""
+    """The sign-in at a server."""
 
     signed_in: bool
     by: str | None
     at: datetime | None
     wanted: str
+    """Scopes that the server has asked for since the sign-in."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One configured server, as it is right now.
-
-    ``trouble``: why it is unavailable; ``said``: its last words on stderr; ``tools``: how many it offered;
-    ``left_out``: which are not taken, and why. ``sign_in`` is None where people don't sign in;
-    ``signed_out``: down because no one is signed in.
-    """
+    """The present state of one configured server."""
 
     name: str
     group: str
     trouble: str | None
+    """The reason why it is unavailable; None while it is up."""
     tools: int
+    """The number of tools that it offered last."""
     left_out: str
+    """The names of the tools that are not taken, each with the reason."""
     sign_in: SignInStatus | None
+    """None if people don't sign in there."""
     signed_out: bool
+    """True if it is unavailable because no one is signed in."""
     said: str = ""
+    """Its last lines on stderr."""
     is_starting: bool = False
 
 
@@ -60,7 +62,7 @@ def no_server(name: str) -> SignInError:
 
 
 class SignIns:
-    """Sign-ins at MCP servers, where there are no servers; `Logins` has those of configured ones."""
+    """Sign-ins at MCP servers if none is configured. The subclass `Logins` serves configured ones."""
 
     async def status(self) -> list[ServerStatus]:
         """Return every configured server."""
@@ -93,19 +95,19 @@ class SignIns:
         return False
 
     async def stop(self) -> None:
-        """End those under way."""
+        """End the sign-ins in progress."""
 
 
 class Servers:
-    """Implements `Toolset`: the tools of no server; `McpToolset` has those of configured ones."""
+    """Implements `Toolset` if no server is configured. The subclass `McpToolset` serves configured ones."""
 
     name = "mcp"
 
     def start(self) -> None:
-        """Begin to start every server; they come up by and by."""
+        """Begin to start every server, without waiting for them."""
 
     async def settle(self, seconds: float) -> None:
-        """Start every server and wait until each is up or has failed, so long at most."""
+        """Start every server, and wait at most ``seconds`` until each is up or has failed."""
 
     async def tools(self) -> Sequence[Tool]:
         return ()
@@ -130,27 +132,24 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A server's question to a person. Show ``server`` with ``message``: the words are its own.
-
-    ``schema`` is a flat JSON schema of the fields (texts, numbers, choices); empty where ``url`` is set,
-    which the person is to open instead. ``agent``: the program in whose call it is asked, as `Agent.key`; its
-    person is asked in private. ``in_private``: so is who wanted the call, wherever that was.
-    """
+    """A server's question to a person, who fills in a form or opens an address."""
 
     server: str
     message: str
+    """The server's own words. Show ``server`` with them, so that no one takes them for Nod's."""
     conversation_id: str
     requested_by: str
     schema: Mapping[str, Any] = field(default_factory=dict)
+    """A flat JSON schema of the form's fields (texts, numbers, choices); empty if ``url`` is set."""
     url: str | None = None
+    """The address to open instead of filling in a form."""
     agent: str = ""
+    """The program whose call it is, as `Agent.key`. Its person is asked in private. Empty for other calls."""
     in_private: bool = False
+    """True to ask the person in private, wherever the call was made."""
 
     def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Return the faults of a filled-in form, by field; empty when it fits.
-
-        Blocks: call it in a thread.
-        """
+        """Return the faults of a filled-in form, by field. Blocks: call it in a thread."""
         try:
             Arguments(self.schema or {"type": "object"}).check(dict(content))
         except BadArguments as error:
@@ -162,10 +161,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Elicited:
-    """The person's answer; ``content`` only with ACCEPT, fitting the question's schema."""
+    """A person's answer to a question."""
 
     action: Action
     content: Mapping[str, Any] = field(default_factory=dict)
+    """The filled-in form, which fits the question's schema; only with ACCEPT."""
 
 
 Ask = Callable[[Question], Awaitable[Elicited]]
@@ -173,5 +173,5 @@ Ask = Callable[[Question], Awaitable[Elicited]]
 
 
 async def decline(_: Question) -> Elicited:
-    """Say no, politely, where no channel can ask."""
+    """Decline every question."""
     return Elicited(Action.DECLINE)

@@ -1,4 +1,4 @@
-"""The catalogue of one MCP server: its list of tools, read again whenever the server says that it changed."""
+"""The catalogue of one MCP server: its list of tools, read again whenever the server reports a change."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ log = logger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
 
-LONGEST_PAUSE = 10.0  # seconds; so a returning server with a slow start is up within 30
+LONGEST_PAUSE = 10.0  # seconds between two attempts; so a returning server with a slow start is up within 30
 MOST_PAGES = 100
 _MAX_FRUITLESS_PAGES = 3  # in a row, that bring nothing new
 _MAX_TOOLS = 500
@@ -28,10 +28,11 @@ _CLOSED_ERROR = (types.CONNECTION_CLOSED, "Connection closed")
 
 
 class Catalogue:
-    """The list of a server's tools. ``known`` is the last one; an equal new list keeps the same tuple."""
+    """The list of a server's tools."""
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
         self.known: tuple[types.Tool, ...] = ()
+        """The last list. It is only replaced by a different one, so ``is`` tells if it changed."""
         self.fault = ""
         """The reason why the list is not read to its end; empty if it is."""
         self._config = config
@@ -49,7 +50,7 @@ class Catalogue:
             except MCPError as error:
                 if error.code != types.METHOD_NOT_FOUND:
                     raise
-                tools, fault = [], ""
+                tools, fault = [], ""  # a server without tools
             if fault and fault != self.fault:
                 name = self._config.name
                 log.warning(
@@ -72,7 +73,7 @@ class Catalogue:
                 log.warning("an mcp server gave no new list", server=self._config.name, why=why)
 
     async def subscribe(self, client: Client) -> None:
-        """Subscribe to changes of the list. Servers of older protocols report them without that."""
+        """Subscribe to changes of the list, as the newest protocol asks; older ones need no subscription."""
         for failures in itertools.count():
             try:
                 async with client.listen(tools_list_changed=True) as changes:
@@ -80,13 +81,13 @@ class Catalogue:
                     async for _ in changes:
                         self._stale.set()
             except (ListenNotSupportedError, MCPError):
-                return
+                return  # it reports changes by notifications: see `take_notification`
             except (SubscriptionLost, TimeoutError):
                 log.debug("an mcp server stopped telling of changes", server=self._config.name)
             await self._sleep(min(2.0**failures, LONGEST_PAUSE))
 
     async def take_notification(self, message: Any) -> None:
-        """Handle a notification of the server."""
+        """Handle a notification of the server, by which older protocols report a change."""
         if isinstance(message, types.ToolListChangedNotification):
             self._stale.set()
 
@@ -94,15 +95,17 @@ class Catalogue:
 async def read_pages(
     ask: Callable[[str | None], Awaitable[Any]], field: str, most: int
 ) -> tuple[list[Any], str]:
-    """Return the items of a list in pages, each name or address once, and why the list was cut, if it was.
+    """Return the items of a list that comes in pages, and why the list was cut ("" if it was not).
 
-    ``ask`` requests the page at a cursor, ``field`` is the page's attribute with the items. A list ends with
-    a page without a cursor. It is cut if a cursor comes again, if pages bring nothing new, or after ``most``
-    items or `MOST_BYTES`; each page is bounded like any message (``bot/tools/intake.py``).
+    ``ask`` requests the page at a cursor, ``field`` is the page's attribute with the items. An item whose
+    name or address came before is left out. A list ends with a page without a cursor. It is cut if a cursor
+    comes again, if pages bring nothing new, and after ``most`` items, `MOST_BYTES` or `MOST_PAGES`.
     """
     items: dict[str, Any] = {}
     cursors: set[str | None] = {None}
-    cursor, size, fruitless = None, 0, 0
+    cursor = None
+    size = 0
+    fruitless_pages = 0
     for _ in range(MOST_PAGES):
         page = await ask(cursor)
         count_before = len(items)
@@ -116,9 +119,13 @@ async def read_pages(
         if cursor in cursors and len(items) <= most:
             return list(items.values()), "its list does not end: it names the same page again"
         cursors.add(cursor)
-        fruitless = fruitless + 1 if len(items) == count_before else 0
-        if fruitless >= _MAX_FRUITLESS_PAGES:
-            return list(items.values()), f"its list does not end: {fruitless} pages brought nothing new"
+        if len(items) > count_before:
+            fruitless_pages = 0
+        else:
+            fruitless_pages += 1
+        if fruitless_pages >= _MAX_FRUITLESS_PAGES:
+            fault = f"its list does not end: {fruitless_pages} pages brought nothing new"
+            return list(items.values()), fault
         if len(items) >= most or size >= MOST_BYTES:
             break
     first_items = list(items.values())[:most]
@@ -138,7 +145,7 @@ def is_line_closed(error: BaseException) -> bool:
 
 
 def tell_cause(config: ServerConfig, error: BaseException) -> str:
-    """Describe an error, without the server's secrets; of a group its first cause."""
+    """Describe an error without the server's secrets. Of a group of errors, describe its first cause."""
     error = cause(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"
@@ -152,6 +159,6 @@ def tell_cause(config: ServerConfig, error: BaseException) -> str:
         message = f"{error.message}: {as_text(error.data)}" if error.data else error.message
         one_line = " ".join(message[: 2 * _MAX_ERROR_CHARS].split())
         return config.scrub(one_line)[:_MAX_ERROR_CHARS]
-    if isinstance(error, ValueError | RuntimeError):  # of the SDK, for any malformed answer
+    if isinstance(error, ValueError | RuntimeError):  # the SDK raises these for a malformed answer
         return NO_MCP
     return f"it failed with {type(error).__name__}"

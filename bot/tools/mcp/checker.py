@@ -1,9 +1,19 @@
-"""Checks arguments against a server's JSON schema, in a process that can be killed (``bot/tools/child.py``).
+"""A process that checks arguments against an MCP server's JSON schema.
 
-A schema and its patterns are a stranger's, and there are small ones that take centuries. A question is
-``{"schema": …, "given": …}``, with ``"defaults"`` where they are to be filled in; the answer is
-``{"kept": …}``, ``{"fields": {field: words}}`` for arguments that do not fit, or ``{"bad": words}`` for what
-is no schema. Words never repeat a value, which may be a secret.
+A schema and its patterns come from outside, and even a small one can take centuries to check. So this is not
+done in Nod's own process but in one that is killed when it takes too long (``bot/tools/child.py``).
+
+A question is a JSON object:
+
+- ``schema``: the JSON schema
+- ``given``: the arguments
+- ``defaults``: values for arguments that are not given; it may be left out
+
+The answer is a JSON object with one of these keys. Its texts never repeat a value, which may be a secret.
+
+- ``kept``: the arguments, which fit the schema, with the defaults filled in
+- ``fields``: the faults of arguments that don't fit, as texts by field
+- ``bad``: a text that says why the schema is no JSON schema
 """
 
 import json
@@ -25,75 +35,104 @@ from referencing import Registry
 from bot.domain.text import shorten
 from bot.tools.child import serve
 
-_MOST = 160  # characters of what a schema asks for in an error
-_MOST_ERRORS = 50
-_NAMED = 30  # fields of a server's schema
+_MAX_WANTED_CHARS = 160  # of what a schema asks for, in an error
+_MAX_ERRORS = 50
+_MAX_LISTED_FIELDS = 30  # in the error for a field that does not exist
 
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one question. References reach inside the schema only, nothing is fetched."""
+    """Answer one question. References are followed inside the schema only; nothing is fetched."""
     schema, given = question["schema"], question["given"]
-    kind = extend(validator_for(schema, default=Draft202012Validator), {"pattern": _check_pattern})
+    dialect = validator_for(schema, default=Draft202012Validator)
+    validator_class = extend(dialect, {"pattern": _check_pattern})
     try:
-        kind.check_schema(schema, format_checker=FormatChecker(()))  # patterns are JavaScript's
+        # without the check of formats, which would refuse a pattern that is valid in JavaScript only
+        validator_class.check_schema(schema, format_checker=FormatChecker(()))
         schema = _drop_foreign_names(schema)
     except (SchemaError, RecursionError) as error:
-        return {"bad": f"this is no JSON schema: {str(error).splitlines()[0][:_MOST]}"}
+        first_line = str(error).splitlines()[0]
+        return {"bad": f"this is no JSON schema: {first_line[:_MAX_WANTED_CHARS]}"}
     required = frozenset(schema.get("required", ()))
     try:
-        validator = kind(schema, registry=Registry())
-        errors = list(validator.iter_errors(given))
-        unwanted = {name for name in map(_null, errors) if name} - required
-        kept = {name: value for name, value in given.items() if name not in unwanted}
-        if unwanted:
-            errors = list(validator.iter_errors(kept))
+        validator = validator_class(schema, registry=Registry())
+        kept, errors = _check_without_nulls(validator, given, required)
         if not errors:
             kept = _fill_in(validator, kept, question.get("defaults", {}))
     except Exception as error:  # noqa: BLE001 - a reference that leads nowhere or round in circles
         return {"fields": {"arguments": f"they can't be checked ({type(error).__name__})"}}
-    if errors:
-        return {
-            "fields": {
-                field: words for error in errors[:_MOST_ERRORS] for field, words in _describe_faults(error)
-            }
-        }
-    return {"kept": kept}
+    if not errors:
+        return {"kept": kept}
+    fields: dict[str, str] = {}
+    for fault in errors[:_MAX_ERRORS]:
+        fields.update(_describe_faults(fault))
+    return {"fields": fields}
+
+
+def _check_without_nulls(
+    validator: Any, given: dict[str, Any], required: frozenset[str]
+) -> tuple[dict[str, Any], list[ValidationError]]:
+    """Return the arguments and their errors, without optional arguments that are null but may not be.
+
+    Models write null for "not given".
+    """
+    errors = list(validator.iter_errors(given))
+    refused_nulls = {_find_refused_null(error) for error in errors} - required - {None}
+    if not refused_nulls:
+        return given, errors
+    kept = {name: value for name, value in given.items() if name not in refused_nulls}
+    return kept, list(validator.iter_errors(kept))
+
+
+def _find_refused_null(error: Any) -> str | None:
+    """Return the name of the argument if the error is that it is null; None for any other error."""
+    path = list(error.absolute_path)
+    if len(path) == 1 and error.instance is None:
+        return str(path[0])
+    return None
 
 
 def _fill_in(validator: Any, kept: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with their missing defaults: all, or as many as the schema allows."""
+    """Return the arguments with the missing defaults: with all, or with those that the schema allows."""
     missing = {name: value for name, value in defaults.items() if name not in kept}
-    if validator.is_valid({**kept, **missing}):
-        return {**kept, **missing}
+    with_all = {**kept, **missing}
+    if validator.is_valid(with_all):
+        return with_all
     for name, value in missing.items():
-        if validator.is_valid({**kept, name: value}):
-            kept = {**kept, name: value}
+        with_one_more = {**kept, name: value}
+        if validator.is_valid(with_one_more):
+            kept = with_one_more
     return kept
 
 
 def _check_pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
-    """Hold a text against a pattern of JavaScript's; one that can't be read here is left to the server."""
+    """Check a text against a ``pattern``, which JSON Schema writes in the syntax of JavaScript.
+
+    Most are valid in Python as well. The others are given to the `regex` package, which knows more of that
+    syntax. One that it can't read either is left to the server.
+    """
     if not isinstance(instance, str):
         return
     try:
-        reads = re if _is_python(pattern) else regex
-        found = reads.search(pattern if reads is re else _translate(pattern), instance)
+        if _is_python(pattern):
+            match = re.search(pattern, instance)
+        else:
+            match = regex.search(_translate(pattern), instance)
     except (regex.error, ValueError):
         return
-    if found is None:
+    if match is None:
         yield ValidationError(f"does not match {pattern}")
 
 
 def _translate(pattern: str) -> str:
-    """Translate a JavaScript pattern into the syntax of the `regex` package."""
-    spelt = re.sub(r"\\u\{([0-9A-Fa-f]{1,6})\}", lambda found: f"\\U{found[1]:0>8}", pattern)
-    return spelt.replace("[^]", r"[\s\S]")
+    r"""Translate JavaScript's ``\u{1F600}`` and ``[^]`` (any character) for the `regex` package."""
+    translated = re.sub(r"\\u\{([0-9A-Fa-f]{1,6})\}", lambda match: f"\\U{match[1]:0>8}", pattern)
+    return translated.replace("[^]", r"[\s\S]")
 
 
 def _drop_foreign_names(schema: Any) -> Any:
-    """Return the schema without the patterns for names of fields that Python's `re` can't read.
+    """Return the schema without ``patternProperties`` that Python's `re` can't read, at any depth.
 
-    Nor does it say then that there are no other fields.
+    The keywords that forbid other fields go with them: they would refuse the fields of those patterns.
     """
     if isinstance(schema, list):
         return [_drop_foreign_names(part) for part in schema]
@@ -114,37 +153,29 @@ def _is_python(pattern: str) -> bool:
     return True
 
 
-def _null(error: Any) -> str | None:
-    """Return the name of a top-level argument if the error is that it is null."""
-    path = list(error.absolute_path)
-    if len(path) == 1 and error.instance is None:
-        return str(path[0])
-    return None
-
-
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
-    """Return the fields that do not fit, each with what would."""
+    """Return pairs of a field that does not fit and a text that says what would."""
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return [(".".join([*path, name]), "this is required") for name in missing]
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         known = error.schema.get("properties", {})
-        there = ", ".join(list(known)[:_NAMED]) or "none"
-        return [
-            (".".join([*path, name]), f"there is no such field; there are: {there}")
-            for name in error.instance
-            if name not in known
-        ]
-    return [(".".join(path) or "arguments", _words(error.validator, error.validator_value))]
+        listed = ", ".join(list(known)[:_MAX_LISTED_FIELDS]) or "none"
+        unknown = [name for name in error.instance if name not in known]
+        return [(".".join([*path, name]), f"there is no such field; there are: {listed}") for name in unknown]
+    field = ".".join(path) or "arguments"
+    return [(field, _describe_keyword(error.validator, error.validator_value))]
 
 
-def _words(keyword: str, wanted: Any) -> str:
+def _describe_keyword(keyword: str, wanted: Any) -> str:
+    """Describe what a keyword of the schema asks for; ``wanted`` is its value there."""
     if keyword == "type":
-        return f"should be {' or '.join([wanted] if isinstance(wanted, str) else wanted)}"
+        types = [wanted] if isinstance(wanted, str) else wanted
+        return f"should be {' or '.join(types)}"
     if keyword in ("anyOf", "oneOf", "not"):
         return "fits none of the forms that are allowed here"
-    value = shorten(json.dumps(wanted, ensure_ascii=False), _MOST)
+    value = shorten(json.dumps(wanted, ensure_ascii=False), _MAX_WANTED_CHARS)
     if keyword == "enum":
         return f"should be one of {value}"
     return f"should satisfy {keyword} {value}"

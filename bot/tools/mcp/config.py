@@ -7,10 +7,10 @@
       "wiki": {"url": "https://wiki.example/mcp", "oauth": {"clientId": "nod", "scopes": ["read"]}}
     }}
 
-``identity`` (``nod``, ``person`` or ``place``): under whose account calls are made. ``whoami``: the tool that
-tells that account's name. They, ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are
-Nod's own keys; other MCP clients read the others, so one file serves them all (``startup_timeout_sec``
-and ``_ms`` are Codex's).
+These keys are Nod's own: ``trust``, ``allow``, ``deny``, ``prefix``, ``timeout`` (seconds), ``identity``
+(under whose account calls are made: ``nod``, ``person`` or ``place``) and ``whoami`` (the tool that tells
+that account's name). The others are those of other MCP clients, so one file serves all. Two of them,
+``startup_timeout_sec`` and ``startup_timeout_ms``, come from Codex.
 """
 
 import contextlib
@@ -44,9 +44,9 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
 _VARIABLE_PATTERN = re.compile(r"(\$)?\$\{([^{}]*)\}")
 _IGNORED_KEYS = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
 _KEY_OF_TYPE = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
+"""The key that an entry needs, by the value of its ``type``."""
 ADDRESS_STARTUP_SECONDS = 60.0
 PROCESS_STARTUP_SECONDS = 300.0  # npx and uvx may fetch it first
-_FOLDER_VARIABLES = ("workspaceFolder", "userHome")
 _MIN_SECRET_CHARS = 8  # shorter values are words such as "true", which are no secrets
 _LIST_FIX = 'write a list of texts such as ["one", "two"]'
 _OBJECT_FIX = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
@@ -127,11 +127,7 @@ class WhoAmI:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """The configuration of one server. ``prefix`` begins the names of its tools.
-
-    ``timeout``: the seconds for each call. ``startup``: those for its start and its list of tools; None uses
-    the default of its kind.
-    """
+    """The configuration of one server."""
 
     name: str
     launch: Stdio | Http
@@ -139,8 +135,11 @@ class ServerConfig:
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     prefix: str = ""
+    """The beginning of its tools' names for the model."""
     timeout: float = 60.0
+    """Seconds for each call."""
     startup: float | None = None
+    """Seconds for its start and its list of tools; None for the default of its kind."""
     identity: Identity = Identity.NOD
     whoami: WhoAmI | None = None
 
@@ -162,20 +161,23 @@ class ServerConfig:
         """Return the text with this server's secrets replaced by `HIDDEN`."""
         launch = self.launch
         if isinstance(launch, Stdio):
-            values, secrets = launch.env.values(), set(launch.filled)
+            values = launch.env.values()
+            secrets = set(launch.filled)
         else:
-            values, address = launch.headers.values(), urlsplit(launch.url)
+            values = launch.headers.values()
+            address = urlsplit(launch.url)
             secrets = {launch.url, address.query, address.password or "", launch.client.secret}
             secrets |= launch.learned
         for value in values:
-            secrets |= {value, *value.split()}
+            secrets |= {value, *value.split()}  # of "Bearer abc" also "abc"
+        # a secret may be a part of another, so the longest is replaced first
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= _MIN_SECRET_CHARS:
                 text = text.replace(secret, HIDDEN)
         return redact_text(text)
 
     def has_learned(self, text: str) -> bool:
-        """Tell if a token of a sign-in at this server stands in a text."""
+        """Tell if a text contains a token of a sign-in at this server."""
         learned = self.launch.learned if isinstance(self.launch, Http) else frozenset()
         return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
 
@@ -203,14 +205,14 @@ def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConf
         if isinstance(raw_entry, dict) and raw_entry.get("disabled") is True:
             continue
         entry_faults = list(_find_entry_faults(name, raw_entry))
+        values = raw_entry if isinstance(raw_entry, dict) else {}
+        filled: set[str] = set()
         try:
-            filled: set[str] = set()
-            entry = _Entry.of(
-                raw_entry if isinstance(raw_entry, dict) else {}, environment, path.parent, filled
-            )
+            entry = _Entry.of(values, environment, path.parent, filled)
             configs.append(entry.config(name, frozenset(filled)))
         except ValidationError as error:
-            entry_faults += dict.fromkeys(map(_describe_fault, error.errors()))
+            descriptions = [_describe_fault(fault) for fault in error.errors()]
+            entry_faults += dict.fromkeys(descriptions)  # each once
         faults += [f"{path}: server {name!r}: {fault}" for fault in entry_faults]
     if faults:
         raise SettingsError("; ".join(faults))
@@ -243,12 +245,14 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
     context = info.context or {}
 
     def replace_variable(match: re.Match[str]) -> str:
-        if match[1]:
+        if match[1]:  # "$${NAME}"
             return match[0][1:]
         name, has_default, default = match[2].removeprefix("env:").partition(":-")
         value = context["environment"].get(name)
-        if name in _FOLDER_VARIABLES and value is None:
-            return str(context["folder"].resolve() if name == "workspaceFolder" else Path.home())
+        if name == "workspaceFolder" and value is None:
+            return str(context["folder"].resolve())
+        if name == "userHome" and value is None:
+            return str(Path.home())
         if name.startswith("input:"):
             raise ValueError(f"Nod asks for no inputs; write ${{NAME}} instead of ${{{name}}} and set NAME")
         if has_default and not value:
@@ -270,9 +274,11 @@ def _check_folder(text: str, info: ValidationInfo) -> str:
 
 def _check_address(url: str) -> str:
     """Return an http address. A password in it is refused: libraries would log it."""
+    if not url:
+        return url
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-        if not url or (parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc):
+        if parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc:
             return url
     raise ValueError("write an address such as https://example.com/mcp; a password goes into headers")
 
@@ -369,14 +375,14 @@ class _Entry(_Shape):
         return ServerConfig(
             name,
             launch,
-            self.trust,
-            self.allow,
-            self.deny,
-            prefix,
-            self.timeout,
-            startup,
-            self.identity,
-            whoami,
+            trust=self.trust,
+            allow=self.allow,
+            deny=self.deny,
+            prefix=prefix,
+            timeout=self.timeout,
+            startup=startup,
+            identity=self.identity,
+            whoami=whoami,
         )
 
 
@@ -388,9 +394,10 @@ def _find_entry_faults(name: str, raw_entry: Any) -> Iterator[str]:
         yield 'write an object such as {"command": "npx"}'
         return
     kind = raw_entry.get("type")
-    if bool(raw_entry.get("command")) == bool(raw_entry.get("url")):
+    needed_key = _KEY_OF_TYPE.get(str(kind), "")
+    if bool(raw_entry.get("command")) == bool(raw_entry.get("url")):  # both, or neither
         yield 'write either "command" (Nod starts it) or "url" (it runs elsewhere)'
-    elif kind and not raw_entry.get(_KEY_OF_TYPE.get(str(kind), "")):
+    elif kind and not raw_entry.get(needed_key):
         yield f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"'
 
 

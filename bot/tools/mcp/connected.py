@@ -1,7 +1,8 @@
-"""Sessions at MCP servers that are called under a person's or a place's account: one for each connection.
+"""Sessions at MCP servers that are called under the account of a person or a chat: one for each connection.
 
-A server offers each account its own list of tools, so that list is kept for each connection. Sessions that
-are not used for a while are closed, and so are the least recently used ones if there are too many.
+A connection is such an account, signed in at a server. The server offers each account its own list of tools,
+so each connection has a session with its own list. A session that is not used for a while is closed, and the
+least recently used ones if there are too many.
 """
 
 import asyncio
@@ -68,9 +69,8 @@ class ConnectedServers:
         self._clock = clock
         self._sleep = sleep
         self._most = most
-        self._sessions: dict[
-            tuple[str, str], _SessionEntry
-        ] = {}  # by a connection's id and key, least used first
+        self._sessions: dict[tuple[str, str], _SessionEntry] = {}
+        """By the id and the key of a connection; the least recently used comes first."""
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -108,12 +108,15 @@ class ConnectedServers:
         await asyncio.gather(*self._ending)
 
     def _open_session(self, connection: Connection) -> ConnectedServer:
-        """Return the session of a connection; a new one is started."""
-        key, now = (connection.id, connection.key), self._clock()
-        entry = self._sessions.pop(key, None) or _SessionEntry(self._start_session(connection), now)
+        """Return the session of a connection; start it if there is none."""
+        now = self._clock()
+        key = (connection.id, connection.key)
+        entry = self._sessions.pop(key, None)
+        if entry is None:
+            entry = _SessionEntry(self._start_session(connection), now)
         entry.used_at = now
         entry.connected = replace(entry.connected, connection=connection)
-        self._sessions[key] = entry  # at the end: the least recently used come first
+        self._sessions[key] = entry  # again at the end, as the most recently used
         self._end_least_used()
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())
@@ -126,8 +129,8 @@ class ConnectedServers:
             raise ValueError(f"{config.name} has no connections")
         launch = replace(config.launch, learned=set())
         access = connections.access(connection)
-        tokens, ask = _ScrubbedTokens(access, launch.learned), self._ask_owner(connection)
-        server = self._make(replace(config, launch=launch), tokens, ask)
+        tokens = _ScrubbedTokens(access, launch.learned)
+        server = self._make(replace(config, launch=launch), tokens, self._ask_owner(connection))
         server.start()
         return ConnectedServer(connection, server, secrets_of(access))
 
@@ -150,8 +153,10 @@ class ConnectedServers:
         return ask
 
     def _end_least_used(self) -> None:
+        """End the least recently used sessions that are more than the limit; one in a call stays."""
         idle = [key for key, entry in self._sessions.items() if not entry.connected.server.is_busy]
-        for key in idle[: max(0, len(self._sessions) - self._most)]:
+        excess = max(0, len(self._sessions) - self._most)
+        for key in idle[:excess]:
             self._end(key)
 
     def end_idle(self) -> None:

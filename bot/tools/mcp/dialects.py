@@ -1,7 +1,8 @@
-"""Responses of sign-in servers in the form that the SDK reads: real ones differ from the standards.
+"""Fitting the responses of sign-in servers to what the SDK reads: real ones differ from the standards.
 
-An issuer that differs by its last slash alone (Google) is the same one; any other difference stays, for it is
-what tells a server that stands in for another (RFC 8414, RFC 9207). A token may come form-encoded (GitHub).
+An issuer may differ from the expected one by its last slash (Google does that). Any other difference is kept:
+by it the SDK recognises a server that pretends to be another (RFC 8414, RFC 9207). A token may come
+form-encoded (GitHub).
 """
 
 import json
@@ -17,18 +18,18 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Response:
-    """Return the response to a request of the sign-in; ``issuer`` is the server that was asked for."""
-    said = read_answer(response)
-    if response.status_code >= httpx2.codes.BAD_REQUEST or not said:
+    """Return a sign-in server's response, fitted. ``issuer``: the server that the SDK expects there."""
+    answer = read_answer(response)
+    if response.status_code >= httpx2.codes.BAD_REQUEST or not answer:
         return response
-    named = said.get("issuer")
+    named = answer.get("issuer")
     if issuer and isinstance(named, str) and named != issuer and is_same_issuer(named, issuer):
-        return _answer(response, said | {"issuer": issuer})
-    if "error" in said and "access_token" not in said:
-        return _answer(response, said, status=httpx2.codes.BAD_REQUEST)
-    is_form = not response.headers.get("Content-Type", "").startswith("application/json")
-    if "access_token" in said and is_form:
-        return _answer(response, said)
+        return _replace_answer(response, answer | {"issuer": issuer})
+    if "error" in answer and "access_token" not in answer:  # an error sent with the status 200, as by GitHub
+        return _replace_answer(response, answer, status=httpx2.codes.BAD_REQUEST)
+    is_json = response.headers.get("Content-Type", "").startswith("application/json")
+    if "access_token" in answer and not is_json:
+        return _replace_answer(response, answer)
     return response
 
 
@@ -41,25 +42,29 @@ def read_answer(response: httpx2.Response) -> dict[str, Any]:
     """Return the object that a body holds, as JSON or as a form; empty for anything else."""
     kind, body = response.headers.get("Content-Type", ""), response.content
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         is_form = kind.startswith((_FORM, "text/plain")) and b"=" in body
-        said = dict(parse_qsl(body.decode(errors="replace"))) if is_form else {}
-    if isinstance(said, dict) and str(said.get("expires_in", "")).isdigit():
-        said["expires_in"] = int(said["expires_in"])
-    if isinstance(said, dict):
-        return said
-    return {}
+        answer = dict(parse_qsl(body.decode(errors="replace"))) if is_form else {}
+    if not isinstance(answer, dict):
+        return {}
+    if str(answer.get("expires_in", "")).isdigit():  # a form has texts only
+        answer["expires_in"] = int(answer["expires_in"])
+    return answer
 
 
-def words_of(said: dict[str, Any] | Any) -> str:
-    """Return why a sign-in server refused, in its own words; empty where it gives none."""
-    if not isinstance(said, dict):
+def words_of(answer: Any) -> str:
+    """Return why a sign-in server refused, in its own words; empty if it gives none."""
+    if not isinstance(answer, dict):
         return ""
-    parts = [said.get(key) for key in ("error_description", "error", "message", "msg")]
-    words = next((part for part in parts if isinstance(part, str) and part.strip()), "")
-    return shorten(one_line(words), _MAX_WORDS_CHARS).rstrip(".")
+    for key in ("error_description", "error", "message", "msg"):
+        words = answer.get(key)
+        if isinstance(words, str) and words.strip():
+            return shorten(one_line(words), _MAX_WORDS_CHARS).rstrip(".")
+    return ""
 
 
-def _answer(response: httpx2.Response, said: dict[str, Any], *, status: int | None = None) -> httpx2.Response:
-    return httpx2.Response(status or response.status_code, json=said, request=response.request)
+def _replace_answer(
+    response: httpx2.Response, answer: dict[str, Any], *, status: int | None = None
+) -> httpx2.Response:
+    return httpx2.Response(status or response.status_code, json=answer, request=response.request)

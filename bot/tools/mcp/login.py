@@ -1,9 +1,10 @@
 """Signing in at MCP servers: a person opens a page, agrees there, and comes back with a code.
 
-The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange. It waits in the
-process where it began, and is stored only once the server has taken the token. The person may come back to
-any process on the database, which passes their code on through a row. A restart or the end of `patience` ends
-a sign-in in progress; people begin again.
+The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange of the code for
+tokens. It waits in the process where it began. The person may come back to another process on the same
+database, which passes their code on through a row. The tokens are stored once the server has accepted them.
+
+A restart, or the end of `patience`, ends a sign-in in progress; people begin again.
 """
 
 import asyncio
@@ -46,12 +47,12 @@ from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_
 log = logger(__name__)
 
 PATIENCE = 600.0  # seconds that a person has
-_MAX_LOGINS = 20  # in progress; the oldest makes room
-_MAX_KEPT_LOGINS = 100  # with those whose outcome can still be asked for
-_POLL_SECONDS = 0.5  # between looks at a sign-in of another process
-_RETURN_KEYS = ("code", "iss", "error", "error_description")
-_MAX_BROUGHT_CHARS = 4000
-_MAX_REMOTE_SECONDS = 30.0  # for the other process to end it
+_MAX_ACTIVE_LOGINS = 20  # one more ends the oldest
+_MAX_LOGINS = 100  # active ones, and ended ones whose outcome can still be asked for
+_POLL_SECONDS = 0.5  # between looks at the row of a sign-in
+_RETURN_KEYS = ("code", "iss", "error", "error_description")  # parameters of the address of return
+_MAX_PARAMETER_CHARS = 4000
+_MAX_REMOTE_SECONDS = 30.0  # for another process to end its sign-in
 
 
 @dataclass(eq=False)
@@ -63,14 +64,15 @@ class _Login:
     by: str
     login_id: str
     page: asyncio.Future[str]
+    """The page that the person is to open."""
     answer: asyncio.Future[AuthorizationCodeResult]
+    """The code with which the person came back, or the error."""
     task: asyncio.Task[str] = field(init=False)
     state: str = ""
     words: str = ""
     """The last words of the sign-in server, if it refused."""
 
     def note_words(self, words: str) -> None:
-        """Note the last words of the sign-in server."""
         self.words = words
 
     @property
@@ -117,11 +119,12 @@ class Logins(SignIns):
         loop = asyncio.get_running_loop()
         login_id = secrets.token_urlsafe(12)
         login = _Login(*self.check(name), by, login_id, loop.create_future(), loop.create_future())
-        active = [started.task for started in self._logins.values() if started.is_active]
-        if len(active) >= _MAX_LOGINS:
-            active[0].cancel()
-        if len(self._logins) >= _MAX_KEPT_LOGINS:
-            self._logins.pop(next(iter(self._logins))).task.cancel()
+        active_tasks = [other.task for other in self._logins.values() if other.is_active]
+        if len(active_tasks) >= _MAX_ACTIVE_LOGINS:
+            active_tasks[0].cancel()
+        if len(self._logins) >= _MAX_LOGINS:
+            oldest_id = next(iter(self._logins))
+            self._logins.pop(oldest_id).task.cancel()
         self._logins[login_id] = login
         login.task = asyncio.create_task(self._run(login), name=f"sign in at {name}")
         login.task.add_done_callback(_note_failure)
@@ -143,18 +146,24 @@ class Logins(SignIns):
         Each ``state`` works once. Raises SignInError.
         """
         state = said.get("state", "")
-        logins = self._logins.values()
-        login = next((started for started in logins if state and started.state == state), None)
-        if login is None:
-            parameters = {key: said[key][:_MAX_BROUGHT_CHARS] for key in _RETURN_KEYS if key in said}
-            key = await self.database.write(store.come_back, state, parameters, self.clock())
-            if key is None:
+        login = self._find_login(state)
+        if login is not None:
+            if not login.is_active or login.answer.done():
                 raise SignInError(OVER)
-            return await self._wait_for_remote(key, OVER)
-        if not login.is_active or login.answer.done():
+            _set_answer(login, said)
+            return await login.outcome()
+        parameters = {key: said[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in said}
+        row_key = await self.database.write(store.come_back, state, parameters, self.clock())
+        if row_key is None:
             raise SignInError(OVER)
-        _set_answer(login, said)
-        return await login.outcome()
+        return await self._wait_for_remote(row_key, OVER)
+
+    def _find_login(self, state: str) -> _Login | None:
+        """Return the sign-in with this ``state`` that runs in this process."""
+        for login in self._logins.values():
+            if state and login.state == state:
+                return login
+        return None
 
     async def _wait_for_remote(self, key: str, unknown: str) -> str:
         """Wait for the end of a sign-in that another process runs, and return its text.
@@ -221,13 +230,17 @@ class Logins(SignIns):
 
     async def _run_flow(self, login: _Login) -> SignIn:
         """Run the SDK's flow, and return the new sign-in. Raises the SDK's errors and SignInError."""
-        name, keys = login.server.config.name, login.keys
-        launch, back = keys.launch, self.back()
+        name = login.server.config.name
+        keys = login.keys
+        launch = keys.launch
         client = launch.client
+        back = self.back()
         configured_scopes = " ".join(client.scopes)
         more_scopes = await keys.scopes() if keys.wanted else ""
-        metadata, storage = metadata_of(back), Memory(find_configured_client(client, back))
+        metadata = metadata_of(back)
+        storage = Memory(find_configured_client(client, back))
 
+        # the SDK calls this with the page, before it asks for the code
         async def redirect(url: str) -> None:
             page = httpx2.URL(url)
             if page.scheme not in ("http", "https"):
@@ -240,6 +253,7 @@ class Logins(SignIns):
             await self.database.write(store.begin_sign_in, login.login_id, login.state, name, now, until)
             login.page.set_result(str(set_scope(page, metadata.scope)))
 
+        # the SDK awaits the code from this; the answer comes from `came_back`, here or in another process
         async def callback() -> AuthorizationCodeResult:
             while not login.answer.done():
                 pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_POLL_SECONDS))
@@ -256,9 +270,9 @@ class Logins(SignIns):
             return spell_issuer(login.answer.result(), flow.context.oauth_metadata)
 
         flow = OAuthClientProvider(launch.url, metadata, storage, redirect, callback)
-        async with sign_in_client(
-            launch.url, auth=AskingAuth(flow, keys.challenge, login.note_words)
-        ) as http:
+        auth = AskingAuth(flow, keys.challenge, login.note_words)
+        async with sign_in_client(launch.url, auth=auth) as http:
+            # the flow runs inside this request, which the SDK repeats with the new token
             async with http.stream(
                 "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
             ) as response:
@@ -267,6 +281,7 @@ class Logins(SignIns):
                 session = response.headers.get("mcp-session-id")
             if session:
                 await http.delete(launch.url, headers=dict(launch.headers) | {"mcp-session-id": session})
+
         tokens, client_info = storage.tokens, storage.client
         if tokens is None or client_info is None:
             raise OAuthTokenError("no token came")

@@ -1,8 +1,8 @@
 """Resources and prompts of an MCP server, as tools that change nothing.
 
-Reading runs immediately if it can carry no data of ours away: at a trusted server, and for a resource or a
-prompt that the server listed itself. A made-up name, or arguments of a prompt, may carry anything to a server
-that is not trusted, so those ask for approval.
+Reading runs without approval if it can't carry our data away: at a trusted server, and for a resource or a
+prompt that the server has listed. Another name, or the arguments of a prompt, may carry anything to a server
+that is not trusted, so those calls ask for approval.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pydantic import Field
 from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
-from bot.tools.mcp.server import LOOK_SECONDS, READABLE, Server
+from bot.tools.mcp.server import LOOK_SECONDS, Server
 from bot.tools.mcp.tools import content_text, cut, name_of, read_content
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput, tool
@@ -37,10 +37,9 @@ class ReadingTools:
         self._timeout = server.config.timeout + LOOK_SECONDS + patience
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
-        resources, prompts = READABLE
-        self._tools = {
-            resources: self._adopt_offered(self._make_resource_tools()),
-            prompts: self._adopt_offered(self._make_prompt_tools()),
+        self._tools = {  # by the server's capability (`READABLE`)
+            "resources": self._adopt_offered(self._make_resource_tools()),
+            "prompts": self._adopt_offered(self._make_prompt_tools()),
         }
 
     def tools(self) -> tuple[Tool, ...]:
@@ -51,14 +50,14 @@ class ReadingTools:
         return tuple(tools)
 
     def _adopt_offered(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        return tuple(self._adopt(each) for each in tools if self._config.offers(each.name))
+        return tuple(self._adopt(tool) for tool in tools if self._config.offers(tool.name))
 
-    def _adopt(self, made: Tool) -> Tool:
+    def _adopt(self, tool: Tool) -> Tool:
         """Return a tool with the name, version and group of its server."""
-        seed = f"{self._config.name} {made.name} {made.version}"
+        seed = f"{self._config.name} {tool.name} {tool.version}"
         return replace(
-            made,
-            name=name_of(self._config, made.name),
+            tool,
+            name=name_of(self._config, tool.name),
             version=hashlib.sha256(seed.encode()).hexdigest()[:16],
             group=self._server.group,
             timeout=self._timeout,
@@ -71,14 +70,16 @@ class ReadingTools:
         async def list_resources(context: CallContext) -> dict[str, Any]:
             """List what can be read there: files, records, pages. Fill in a template's {parts} yourself."""
             resources = await self._read_pages(context, Client.list_resources, "resources")
-            self._listed_addresses.update(each.uri for each in resources)
+            self._listed_addresses.update(resource.uri for resource in resources)
             templates = await self._read_pages(context, Client.list_resource_templates, "resource_templates")
             return {
                 "resources": [
-                    _describe(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in resources
+                    _describe(resource, uri=resource.uri, kind=resource.mime_type, size=resource.size)
+                    for resource in resources
                 ],
                 "templates": [
-                    _describe(each, uri=each.uri_template, kind=each.mime_type) for each in templates
+                    _describe(template, uri=template.uri_template, kind=template.mime_type)
+                    for template in templates
                 ],
             }
 
@@ -97,7 +98,7 @@ class ReadingTools:
                 uri: its address, from list_resources
             """
             result = await self._server.ask(lambda client: client.read_resource(uri), context)
-            parts = [types.EmbeddedResource(type="resource", resource=each) for each in result.contents]
+            parts = [types.EmbeddedResource(type="resource", resource=content) for content in result.contents]
             texts, notes, files = read_content(parts)
             return ToolOutput("\n".join([*texts, *notes]) or "nothing in it", files=files)
 
@@ -132,7 +133,7 @@ class ReadingTools:
                 arguments: what it asks for, by name
             """
             result = await self._server.ask(lambda client: client.get_prompt(name, arguments), context)
-            messages = [f"{each.role}: {content_text([each.content])}" for each in result.messages]
+            messages = [f"{message.role}: {content_text([message.content])}" for message in result.messages]
             return "\n\n".join(messages) or "nothing in it"
 
         return list_prompts, get_prompt
@@ -157,12 +158,15 @@ class ReadingTools:
 
 
 def _describe_prompt(prompt: types.Prompt) -> dict[str, Any]:
-    arguments = [_describe(each, required=bool(each.required)) for each in prompt.arguments or ()]
+    arguments = [_describe(argument, required=bool(argument.required)) for argument in prompt.arguments or ()]
     return _describe(prompt, arguments=arguments or None)
 
 
 def _describe(item: Any, **parts: Any) -> dict[str, Any]:
-    """Return a resource, a prompt or an argument in the server's words; long texts are cut."""
+    """Return what the server says about a resource, a prompt or an argument, with long texts cut.
+
+    ``parts`` are more fields; empty ones are left out.
+    """
     fields: Mapping[str, Any] = {
         "name": item.name,
         **parts,
@@ -171,8 +175,7 @@ def _describe(item: Any, **parts: Any) -> dict[str, Any]:
     }
     described = {}
     for name, value in fields.items():
-        if isinstance(value, str):
-            value = value[:_MAX_TEXT_CHARS]  # noqa: PLW2901 - the same value, cut
-        if value is not None and value != "":
-            described[name] = value
+        if value is None or value == "":
+            continue
+        described[name] = value[:_MAX_TEXT_CHARS] if isinstance(value, str) else value
     return described

@@ -1,4 +1,4 @@
-"""A server's JSON schema: arguments are checked against it as it is; the model gets it nearly as it is."""
+"""A server's JSON schema: arguments are checked against it unchanged; the model gets a simpler form of it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +12,12 @@ from bot.tools.child import Child, TookTooLong
 SECONDS = 2.0
 """How long one check may take; then it is killed."""
 
-_MANY = ("properties", "patternProperties", "$defs", "definitions")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_LARGEST = 64 * 1024  # characters of a schema
-_TOO_LONG = {"arguments": "they can't be checked against the tool's schema in time; don't call this tool"}
+_OBJECTS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")  # keywords
+_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")  # keywords
+_MAX_SCHEMA_CHARS = 64 * 1024
+_TOO_SLOW_FAULT = {
+    "arguments": "they can't be checked against the tool's schema in time; don't call this tool"
+}
 _CHILD = Child(Path(__file__).with_name("checker.py"), seconds=SECONDS)
 
 
@@ -26,29 +28,30 @@ class TooSlow(ValueError):
 class Arguments:
     """A schema that arguments are checked against, in a child that can be killed (``checker.py``).
 
-    Raises ValueError where it is no JSON schema, or one that takes too long to check. Blocks for as long as
-    the child takes, `SECONDS` at most: make and use it in a thread.
+    Making one raises ValueError if it is no JSON schema, or takes too long to check. It and `check` block for
+    at most `SECONDS`, so use them in a thread.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        if len(canonical(schema)) > _LARGEST:
-            raise ValueError(f"its schema is larger than {_LARGEST // 1024} KiB")
+        if len(canonical(schema)) > _MAX_SCHEMA_CHARS:
+            raise ValueError(f"its schema is larger than {_MAX_SCHEMA_CHARS // 1024} KiB")
         self._schema = schema
         self.defaults = defaults_of(schema)
-        self._hopeless = False
+        self._is_too_slow = False
+        """True once a check took too long; no other is tried then."""
         try:
-            tried = _CHILD.ask({"schema": schema, "given": {}})
+            answer = _CHILD.ask({"schema": schema, "given": {}})
         except TookTooLong:
             raise TooSlow(f"its schema takes longer than {SECONDS:g} s to check") from None
-        if "bad" in tried:
-            raise ValueError(tried["bad"])
+        if "bad" in answer:
+            raise ValueError(answer["bad"])
 
     def check(self, raw: Any) -> dict[str, Any]:
-        """Return a copy of the arguments; null where an optional one may not be null means "not given".
+        """Return a copy of the arguments with the schema's defaults. Raises BadArguments, naming the fields.
 
-        What is not given is filled in by the schema's ``default``, so that it is shown, sent and recorded,
-        and no server fills in anything else. A default that the schema itself refuses there is left to the
-        server. Raises BadArguments, naming the fields. What took too long once is not tried again.
+        An optional argument that is null, but may not be, counts as not given. Defaults are filled in here
+        so that people see and approve them, and no server fills in other ones. A default that the schema
+        itself refuses is left to the server.
         """
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
@@ -56,47 +59,47 @@ class Arguments:
             canonical(raw).encode()
         except (ValueError, TypeError, RecursionError) as error:
             raise BadArguments({"arguments": f"this is not JSON ({type(error).__name__})"}) from None
-        if self._hopeless:
-            raise BadArguments(_TOO_LONG)
+        if self._is_too_slow:
+            raise BadArguments(_TOO_SLOW_FAULT)
         try:
-            told = _CHILD.ask({"schema": self._schema, "given": raw, "defaults": self.defaults})
+            answer = _CHILD.ask({"schema": self._schema, "given": raw, "defaults": self.defaults})
         except TookTooLong:
-            self._hopeless = True
-            raise BadArguments(_TOO_LONG) from None
-        if "kept" not in told:
-            raise BadArguments(told["fields"])
-        kept: dict[str, Any] = told["kept"]
-        return kept
+            self._is_too_slow = True
+            raise BadArguments(_TOO_SLOW_FAULT) from None
+        if "kept" not in answer:
+            raise BadArguments(answer["fields"])
+        arguments: dict[str, Any] = answer["kept"]
+        return arguments
 
 
 def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema for the model: an object at the root, and every part of it an object too.
+    """Return the schema for the model: an object at the root, and every schema inside it an object too.
 
-    ``true``, ``false`` and lists of schemas (``items`` of older drafts) are legal parts, but not every reader
-    of a schema expects them.
+    JSON Schema also allows ``true`` and ``false`` as a schema, and a list as ``items`` (in older drafts), but
+    not every model's API reads them.
     """
-    whole: dict[str, Any] = _plain(schema)
-    return {**whole, "type": "object", "properties": whole.get("properties", {})}
+    simple: dict[str, Any] = _simplify(schema)
+    return {**simple, "type": "object", "properties": simple.get("properties", {})}
 
 
-def _plain(node: Any) -> Any:
-    """Return one part of a schema, and all parts in it."""
-    if isinstance(node, bool):
-        return {} if node else {"not": {}}
-    if not isinstance(node, Mapping):
-        return node
-    return {key: _plain_value(key, value) for key, value in node.items()}
+def _simplify(schema: Any) -> Any:
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    if not isinstance(schema, Mapping):
+        return schema
+    return {keyword: _simplify_value(keyword, value) for keyword, value in schema.items()}
 
 
-def _plain_value(key: str, value: Any) -> Any:
-    if key in _MANY and isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if key in _LISTS and isinstance(value, list):
-        return [_plain(part) for part in value]
-    if key == "items":
+def _simplify_value(keyword: str, value: Any) -> Any:
+    """Return the value of a keyword, with the schemas in it simplified."""
+    if keyword in _OBJECTS_OF_SCHEMAS and isinstance(value, Mapping):
+        return {name: _simplify(part) for name, part in value.items()}
+    if keyword in _LISTS_OF_SCHEMAS and isinstance(value, list):
+        return [_simplify(part) for part in value]
+    if keyword == "items":
         if isinstance(value, list):
             return {}
-        return _plain(value)
-    if key == "additionalProperties" and isinstance(value, Mapping):
-        return _plain(value)
+        return _simplify(value)
+    if keyword == "additionalProperties" and isinstance(value, Mapping):
+        return _simplify(value)
     return value

@@ -56,7 +56,7 @@ _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
 _STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
 
-# after these the call may have been carried out: servers use them for errors before and after it
+# servers use these codes for errors before a call and after it, so it may have been carried out
 _MAYBE_DONE_CODES = frozenset({
     types.CONNECTION_CLOSED,  # in many SDKs any error of a server
     types.REQUEST_TIMEOUT,
@@ -86,9 +86,10 @@ _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.Context
 
 
 class _SessionLost(Exception):
-    """The server refused the session, and the call with it; for a read it is enough that it may have.
+    """The server refused the session, and the call with it.
 
-    Its text, if any, are the server's words.
+    A read raises it also if the server only may have done so: a second try does no harm. Then its text has
+    the server's words.
     """
 
 
@@ -116,7 +117,8 @@ class Server:
         self._sleep = sleep
         self._line: ServerLine | None = None
         self._created_at = clock()
-        self._why = ""  # the last line was lost
+        self._why = ""
+        """The reason why the last line was lost; empty while the server is up."""
         self._owner: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None  # of the owner; it needs an event loop
         self._stopped = False
@@ -239,7 +241,7 @@ class Server:
 
     async def ask(
         self,
-        ask: Callable[[Client], Awaitable[T]],
+        send: Callable[[Client], Awaitable[T]],
         context: CallContext,
         *,
         before: Callable[[Client], Awaitable[None]] | None = None,
@@ -250,22 +252,22 @@ class Server:
         """
         line, client = await self._find_line()
         try:
-            return await self._ask_on(line, client, ask, context, before)
+            return await self._send_on(line, client, send, context, before)
         except _SessionLost:
             line, client = await self._find_next_line(line)
         try:
-            return await self._ask_on(line, client, ask, context, before)
+            return await self._send_on(line, client, send, context, before)
         except _SessionLost as error:
-            words = str(error)  # the same words in a new session are the tool's
-            if words:
+            words = str(error)
+            if words:  # the same words in a new session are about the tool, not about the session
                 raise ToolError(words) from None
             raise self._unavailable(SESSION_LOST) from None
 
-    async def _ask_on(
+    async def _send_on(
         self,
         line: ServerLine,
         client: Client,
-        ask: Callable[[Client], Awaitable[T]],
+        send: Callable[[Client], Awaitable[T]],
         context: CallContext,
         before: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
@@ -275,7 +277,7 @@ class Server:
                 await self._run_before(client, before)
             try:
                 async with call.limit:
-                    answer = await ask(client)
+                    answer = await send(client)
                     line.has_answered = True
                     return answer
             except TimeoutError:
@@ -300,8 +302,13 @@ class Server:
             raise self._unavailable(tell_cause(self.config, error)) from None
 
     def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
-        """Return the error to raise for a call that the server answered with an error."""
-        name, words = self.config.name, tell_cause(self.config, error)
+        """Return the error to raise for a call that the server answered with an error.
+
+        What is certain comes first: the session is lost, nothing was done. Then errors after which a write
+        may have happened. Any other error is the tool's own answer.
+        """
+        name = self.config.name
+        words = tell_cause(self.config, error)
         if error.code == FORGOTTEN:
             return _SessionLost()
         if not writes and line.why == SESSION_LOST:
@@ -424,7 +431,8 @@ class Server:
                         lines.start_soon(self._run_line, line)
                         await line.lost.wait()
                         self._note_loss(line)
-                        renews = line.why == SESSION_LOST and (line.has_answered or not failures)
+                        # a lost session is renewed without a pause; but twice only if the first one worked
+                        renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
                         if line.since is not None and self._clock() - line.since >= _STABLE_AFTER:
                             failures = 0
                         if not renews:
@@ -432,7 +440,7 @@ class Server:
                         if renews and line.has_answered:
                             failures = 0
                         else:
-                            failures = min(failures + 1, 10)
+                            failures = min(failures + 1, 10)  # the power of two stays small
                         next_line = ServerLine(renews=renews)
                         line.follow(next_line)
                         line = next_line
@@ -443,8 +451,10 @@ class Server:
 
     def _note_loss(self, line: ServerLine) -> None:
         """Note why it is down. Each reason is logged once, not at each attempt."""
-        name, is_known = self.config.name, line.why == self._why and line.since is None
-        self._why, self._signed_out = line.why, line.is_signed_out
+        name = self.config.name
+        is_known = line.why == self._why and line.since is None
+        self._why = line.why
+        self._signed_out = line.is_signed_out
         self.tried.set()
         if line.why == SESSION_LOST:
             log.info("an mcp server forgot its session", server=name)

@@ -1,8 +1,8 @@
-"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if it ended or was refused.
+"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if expired or refused.
 
-`Bearer` puts the token on requests, `Keys` reads it from its row and refreshes it. They take the place of the
-SDK's own provider, which holds a lock during a request, forgets what it discovered and when a token ends, and
-asks people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
+`Bearer` puts the token on requests. `Keys` reads it from its row and refreshes it. They replace the SDK's own
+provider, which holds a lock during a request, forgets what it discovered and when a token expires, and asks
+people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
 """
 
 import asyncio
@@ -45,10 +45,10 @@ from bot.tools.mcp.dialects import fit_response
 log = logger(__name__)
 
 _REQUEST_SECONDS = 30.0  # for one request to a sign-in server
-_EXPIRY_MARGIN = timedelta(seconds=30)  # before the end of a token, when it is no longer sent
+_EXPIRY_MARGIN = timedelta(seconds=30)  # before its end a token is no longer sent
 _MAX_CHALLENGE_CHARS = 4000
-_MAX_SCOPES_CHARS = 1000  # the newest
-_REFRESH_LEASE = timedelta(seconds=60)
+_MAX_SCOPES_CHARS = 1000  # of the scopes asked for last
+_REFRESH_LEASE = timedelta(seconds=60)  # for which no other process refreshes the same sign-in
 _REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that no two run at a time
 _POLL_SECONDS = 0.5  # between looks at another process's refresh
 
@@ -191,8 +191,8 @@ class Keys:
             expires_at = find_token_end(tokens.expires_in, self._clock())
             await self._database.write(self._rows.renew, sign_in, tokens.model_dump_json(), expires_at)
         else:
-            give_up = self._rows.spoil if is_final else self._rows.release
-            await self._database.write(give_up, sign_in)
+            update_row = self._rows.spoil if is_final else self._rows.release
+            await self._database.write(update_row, sign_in)
         return await self.look()
 
     async def _claim_refresh(self, sign_in: SignIn) -> bool:

@@ -1,7 +1,7 @@
 """Adopting the tools of MCP servers: the name, risk, version, arguments and output of each as a `Tool`.
 
-A server's annotations of a tool are hints. A hint may always raise the risk. That a tool only reads, or that
-its change can be undone, is only believed of servers that the configuration trusts.
+A server's annotations of a tool are hints. A hint that raises the risk is always believed. A hint that lowers
+it (the tool only reads, or is not destructive) is believed only if the configuration trusts the server.
 """
 
 import asyncio
@@ -33,38 +33,40 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 _MAX_NAME_CHARS = 64  # the limit of language models
 _MAX_DESCRIPTION_CHARS = 4000
 _MAX_ERROR_CHARS = 2000
-_MAX_FILES, _MAX_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
-_FOR_PEOPLE, _FOR_AGENT = "people get it as a file", "it comes as a file"
+_MAX_FILES = 10  # of one answer
+_MAX_FILE_BYTES = 10 * MEGABYTE  # of all files of one answer
+_PLACE_FOR_PEOPLE = "people get it as a file"
+_PLACE_FOR_AGENT = "it comes as a file"
 _MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
 _MAX_TITLE_CHARS = 60  # of a title, a name or one argument in a summary
 
 
 def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -> Tool:
-    """Return a server's tool (``theirs``) as a `Tool`; blocks for its schema. Raises ValueError if it is bad.
+    """Return a server's tool (``theirs``) as a `Tool`. Raises ValueError if it can't be offered.
 
-    ``name`` is its name for the model, by default `name_of` its own. ``patience``: seconds that a person has
-    to answer a question of the server.
+    ``name`` is its name for the model, by default that of `name_of`. ``patience``: seconds that a person has
+    to answer a question of the server. Blocks while the schema is checked: call it in a thread.
     """
     config = server.config
-    why = (theirs.meta or {}).get(MALFORMED)
-    if why:
-        raise ValueError(why)
+    meta = theirs.meta or {}
+    if meta.get(MALFORMED):
+        raise ValueError(meta[MALFORMED])
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
     adopted_version = version(config.name, theirs)
     hints = theirs.annotations
-    level = risk(config, hints)
+    tool_risk = risk(config, hints)
     description = theirs.description or theirs.title or _format_name(theirs.name)
 
     def is_unchanged(current: types.Tool | None) -> bool:
         return current is not None and version(config.name, current) == adopted_version
 
     async def run(values: Given, context: CallContext) -> ToolOutput:
-        check = is_unchanged if level.writes else None
+        check = is_unchanged if tool_risk.writes else None
         result = await server.call(theirs.name, values, context, is_unchanged=check)
-        schema = (theirs.meta or {}).get(OUTPUT)
-        fits = await asyncio.to_thread(fits_schema, schema, result.structured_content)
-        return output(config, result, fits=fits, where=_FOR_AGENT if context.agent else _FOR_PEOPLE)
+        fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
+        place = _PLACE_FOR_AGENT if context.agent else _PLACE_FOR_PEOPLE
+        return output(config, result, fits=fits, place=place)
 
     def summarise(values: Given) -> str:
         heading = f"{title(theirs)} on {config.name}"
@@ -78,29 +80,29 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         strict=fits_strict(parameters),
         version=adopted_version,
         group=server.group,
-        reads=not level.writes,
-        idempotent=_is_idempotent(config, theirs.annotations),
+        reads=not tool_risk.writes,
+        idempotent=_is_idempotent(config, hints),
         timeout=config.timeout + LOOK_SECONDS + patience,
         validate=arguments.check,
         waits=True,
-        classify=lambda _: level,
+        classify=lambda _: tool_risk,
         summary=summarise,
         run=run,
-        destructive=level.level is Level.DESTRUCTIVE,
-        open_world=hints is None or hints.open_world_hint is not False,  # as the protocol has it
+        destructive=tool_risk.level is Level.DESTRUCTIVE,
+        open_world=hints is None or hints.open_world_hint is not False,  # true by default in the protocol
     )
 
 
 def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
     """Return each tool's name for the model, by the server's own name.
 
-    If two tools would have the same name (``repo.get``, ``repo/get``), each gets a mark, except for a tool
-    whose own name it is.
+    If two tools would have the same name (``repo.get``, ``repo/get``), a mark is added to each. A tool that
+    the server itself calls that way (``repo_get``) gets no mark.
     """
     model_names = {name: name_of(config, name) for name in names}
-    shared = {model_name for model_name, count in Counter(model_names.values()).items() if count > 1}
+    counts = Counter(model_names.values())
     for name, model_name in model_names.items():
-        if model_name in shared and not model_name.endswith(name):
+        if counts[model_name] > 1 and not model_name.endswith(name):
             model_names[name] = name_of(config, name, marked=True)
     return model_names
 
@@ -108,22 +110,22 @@ def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
 def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
     """Return a tool's name for the model: prefixed, in the characters and length that models take.
 
-    ``marked``: with a hash of its own name at its end.
+    ``marked``: add a hash of its own name. A name that is too long is cut and always marked.
     """
     clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
     prefixed = config.prefix + clean.removeprefix(config.prefix)
     if len(prefixed) <= _MAX_NAME_CHARS and not marked:
         return prefixed
-    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{prefixed[: _MAX_NAME_CHARS - 9]}_{mark}"
+    mark = "_" + hashlib.sha256(name.encode()).hexdigest()[:8]
+    return prefixed[: _MAX_NAME_CHARS - len(mark)] + mark
 
 
 def title(theirs: types.Tool) -> str:
-    """Return a tool's title, with its name in brackets so that a title can't hide it; or the name alone."""
+    """Return a tool's title with its name in brackets, so that a title can't hide it; or the name alone."""
     name = _format_name(theirs.name)
     hints = theirs.annotations
-    hinted_title = hints.title if hints else None
-    own_title = cut("".join(filter(str.isprintable, theirs.title or hinted_title or "")))
+    raw_title = theirs.title or (hints.title if hints else None) or ""
+    own_title = cut("".join(filter(str.isprintable, raw_title)))
     if not own_title or own_title.casefold() == name.casefold():
         return name
     return f"{own_title} ({theirs.name[:_MAX_TITLE_CHARS]})"
@@ -139,7 +141,13 @@ def version(server_name: str, theirs: types.Tool) -> str:
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
-    """Return a tool's risk by the server's hints, as far as it is trusted. Without hints a tool writes.
+    """Return a tool's risk by the server's hints.
+
+    In this order:
+
+    - it says destructive: destructive
+    - it says read-only: a read if the server is trusted, else a write
+    - it says neither: a write
 
     By the protocol a tool is destructive unless ``destructiveHint`` is false. So a write is vouched for only
     if a trusted server says that it is not destructive.
@@ -171,14 +179,18 @@ def fits_schema(schema: Any, data: Any) -> bool:
 
 
 def output(
-    config: ServerConfig, result: types.CallToolResult, *, fits: bool = True, where: str = _FOR_PEOPLE
+    config: ServerConfig,
+    result: types.CallToolResult,
+    *,
+    fits: bool = True,
+    place: str = _PLACE_FOR_PEOPLE,
 ) -> ToolOutput:
     """Return a tool's output: its data if there is some, else its text, with notes on unreadable parts.
 
-    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. ``where``:
-    the words about a file that comes with it. Raises ToolError if the tool reports a failure.
+    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. ``place``:
+    the words that say where a file of the output is. Raises ToolError if the tool reports a failure.
     """
-    texts, notes, files = read_content(result.content, where)
+    texts, notes, files = read_content(result.content, place)
     text = "\n".join([*texts, *notes])
     if result.is_error:
         raise ToolError(config.scrub(text)[:_MAX_ERROR_CHARS] or f"{config.name} failed and did not say why.")
@@ -204,27 +216,28 @@ def content_text(content: Sequence[types.ContentBlock]) -> str:
 
 
 def read_content(
-    content: Sequence[types.ContentBlock], where: str = _FOR_PEOPLE
+    content: Sequence[types.ContentBlock], place: str = _PLACE_FOR_PEOPLE
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
-    """Return the texts, a note for each other part, and those parts as files as long as they fit.
+    """Return the texts, a note on each other part, and the parts that are files, as many as fit.
 
-    ``where``: the words of a note about a file that is attached.
+    ``place``: the words that say in a note where its file is.
     """
     texts: list[str] = []
     notes: list[str] = []
     files: list[File] = []
-    room = _MAX_FILE_BYTES
+    bytes_left = _MAX_FILE_BYTES
 
     def attach_file(label: str, kind: str | None, name: str, data: str) -> None:
-        nonlocal room
-        size = len(data) * 3 // 4
-        fits = size <= room and len(files) < _MAX_FILES
-        file = _make_file(name, data) if fits else None
-        place = where if file else "not shown"
-        notes.append(f"[{label}, {kind or 'unknown type'}, about {size} bytes, {place}]")
-        if file:
-            room -= size
+        nonlocal bytes_left
+        size = len(data) * 3 // 4  # base64 writes three bytes as four characters
+        file = None
+        if size <= bytes_left and len(files) < _MAX_FILES:
+            file = _make_file(name, data)
+        if file is not None:
+            bytes_left -= size
             files.append(file)
+        file_place = "not shown" if file is None else place
+        notes.append(f"[{label}, {kind or 'unknown type'}, about {size} bytes, {file_place}]")
 
     for part in content:
         if isinstance(part, types.TextContent):
@@ -242,7 +255,7 @@ def read_content(
 
 
 def _make_file(name: str, data: str) -> File | None:
-    """Return a server's file, with the ending of its content's type; None for invalid base64."""
+    """Return a server's file, its name with the ending of its type; None for invalid base64."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:
