@@ -1,9 +1,13 @@
 """Applying changes to a workspace: all of them or none, even if Nod is killed in the middle.
 
-New contents are written to a staging folder in the workspace, and synced; then comes a file with the list of
-changes. After that each path is exchanged with its staged content by one rename. The old content that this
-takes out is compared with what people saw; if it differs, it is put back. So the staging folder and the paths
-show how far an apply came. After a crash `settle_apply` finishes it, or undoes it if another file changed.
+1. The new contents are written to a staging folder in the workspace, and synced to the disk.
+2. A file with the list of changes is added; it says that the folder is complete.
+3. Each path is exchanged with its staged content by one rename. The old content, which is now in the staging
+   folder, is compared with what people saw. If it differs, it is put back.
+4. The staging folder is renamed, which says how it ended, and removed.
+
+So the staging folder and the paths show how far an apply came. After a crash `settle_apply` finishes it, or
+undoes it if a file was changed by someone else.
 
 Other applies wait for the lock of the workspace. Links in it are not followed. All functions block.
 """
@@ -29,11 +33,18 @@ from bot.tools.builtin.files.descriptors import (
     renameat2,
     write_new,
 )
-from bot.tools.builtin.trials.changes import FileChange, FileState, check_changes, content_of
+from bot.tools.builtin.trials.changes import (
+    FileChange,
+    FileState,
+    check_changes,
+    content_of,
+    strip_content,
+)
 from bot.tools.builtin.trials.copies import STAGING_PREFIX, Stamp, remove_folder
 
-_READY_FILE = "ready"
-_DONE_SUFFIX, _UNDONE_SUFFIX = ".done", ".undone"
+_READY_FILE = "ready"  # in a complete staging folder: the list of changes
+_DONE_SUFFIX = ".done"  # of the staging folder's name, once all changes are made
+_UNDONE_SUFFIX = ".undone"  # and if none is
 _ALTERED_TEXT = "it is not what was tried"
 _NOTHING_DONE_TEXT = "Nod stopped before anything was changed."
 _MAX_COMPARED_BYTES = 16 << 20  # of a file whose content is compared
@@ -75,20 +86,21 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
-            ended = workspace / f"{STAGING_PREFIX}{key}{suffix}"
-            if ended.exists():
-                remove_folder(ended)
+            ended_stage = workspace / f"{STAGING_PREFIX}{key}{suffix}"
+            if ended_stage.exists():
+                remove_folder(ended_stage)
                 if suffix == _DONE_SUFFIX:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
+        stage = workspace / f"{STAGING_PREFIX}{key}"
         try:
-            staged = {path.name for path in (workspace / f"{STAGING_PREFIX}{key}").iterdir()}
+            names = {path.name for path in stage.iterdir()}
         except FileNotFoundError:
             return _judge_by_paths(root, changes)
-        if _READY_FILE not in staged:
+        if _READY_FILE not in names:
             _remove_stage(workspace, root, key, _UNDONE_SUFFIX)
             raise ToolError(_NOTHING_DONE_TEXT)
-        changes = _list_staged(workspace / f"{STAGING_PREFIX}{key}" / _READY_FILE, changes)
+        changes = _read_staged_changes(stage / _READY_FILE, changes)
         why = _carry_out(workspace, root, changes, key)
         if why:
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
@@ -102,31 +114,38 @@ def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None
         return [_read_state(root, change.path) for change in changes]
 
 
-def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
     """Return the staged changes with their old states. Raises OSError if they are not among ``changes``."""
     content = ready.read_bytes()
     if not content:  # written by an older release
         return changes
     staged = [FileChange.read(change) for change in json.loads(content)]
-    wanted = {(change.path, change.new) for change in changes}
-    if all((change.path, change.new) in wanted for change in staged):
-        return staged
-    raise OSError(errno.ESTALE, _ALTERED_TEXT)
+    approved = {(change.path, change.new) for change in changes}
+    for change in staged:
+        if (change.path, change.new) not in approved:
+            raise OSError(errno.ESTALE, _ALTERED_TEXT)
+    return staged
 
 
 def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
     """Return the result of `settle_apply` if no staging folder is left.
 
-    Either all or nothing was applied, so one path is enough to tell.
+    Either all or nothing was applied, so any path in its new state says that it was, and any path in its old
+    state that it was not. If both are found, the state is unclear.
     """
+    if not changes:
+        return True
     old = {change.path: change.old for change in reversed(changes)}  # before the first change of each path
-    new = {change.path: change.new for change in changes}
-    current = {path: _read_state(root, path) for path in new}
-    is_new = any(state == new[path] for path, state in current.items())
-    is_old = any(state == old[path] for path, state in current.items())
-    if is_old and not is_new:
+    new = {change.path: change.new for change in changes}  # after the last change of each path
+    any_is_new = False
+    any_is_old = False
+    for path, new_state in new.items():
+        state = _read_state(root, path)
+        any_is_new = any_is_new or state == new_state
+        any_is_old = any_is_old or state == old[path]
+    if any_is_old and not any_is_new:
         raise ToolError(_NOTHING_DONE_TEXT)
-    if not changes or (is_new and not is_old):
+    if any_is_new and not any_is_old:
         return True
     return None
 
@@ -140,7 +159,7 @@ def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
 
 @contextlib.contextmanager
 def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
-    """Open the workspace and lock it against other applies. Raises ToolError for bad changes."""
+    """Yield the open workspace, locked against other applies. Raises ToolError for bad changes."""
     check_changes(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
@@ -151,10 +170,11 @@ def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[
 def _open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
     """Yield the open parent folder of a path, and the name in it. Raises OSError without the folder."""
     *folders, name = path.split("/")
+    parent = root
     with contextlib.ExitStack() as stack:
-        for parent in folders:
-            root = stack.enter_context(open_descriptor(parent, FOLDER, root))
-        yield root, name
+        for folder in folders:
+            parent = stack.enter_context(open_descriptor(folder, FOLDER, parent))
+        yield parent, name
 
 
 def _read_state(root: int, path: str) -> FileState | None:
@@ -169,9 +189,10 @@ def _read_state(root: int, path: str) -> FileState | None:
 
 
 def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
-    """Return the state of an entry of a folder; a large or ``stamped`` file's by its stamp."""
+    """Return the state of an entry of a folder. The mark of a large or ``stamped`` file is its stamp."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    kind, mode = kind_of(status.st_mode), status.st_mode & 0o777
+    kind = kind_of(status.st_mode)
+    mode = status.st_mode & 0o777
     match kind:
         case "folder":
             return FileState(kind, mode | 0o700)
@@ -186,15 +207,15 @@ def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
             return FileState(kind, mode)
 
 
-def _is_in_place(folder: int, name: str, state: FileState, *, alone: bool = True) -> bool:
-    """Tell if an entry of a folder has this state; ``alone``: a folder must be empty.
+def _has_state(folder: int, name: str, state: FileState, *, empty: bool = True) -> bool:
+    """Tell if an entry of a folder has this state; ``empty``: the entry, if a folder, must be empty.
 
     Stamps are compared without the time that a rename changes.
     """
     stamped = state.mark.startswith("stamp:")
     try:
         current = _read_entry(folder, name, stamped=stamped)
-        if alone and state.kind == "folder":
+        if empty and state.kind == "folder":
             with open_descriptor(name, FOLDER, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
@@ -216,13 +237,13 @@ def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
     removed: set[str] = set()  # by earlier changes of the list
     for change in changes:
         is_same = False
-        if change.old is None:
-            parts = change.path.split("/")
-            ancestors = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
-            is_same = not removed.isdisjoint(ancestors) or _read_state(root, change.path) is None
-        else:
+        if change.old is not None:
             with contextlib.suppress(OSError), _open_parent(root, change.path) as (folder, name):
-                is_same = _is_in_place(folder, name, change.old, alone=False)
+                is_same = _has_state(folder, name, change.old, empty=False)
+        elif _is_in_any(removed, change.path):
+            is_same = True  # there will be nothing at this path when its turn comes
+        else:
+            is_same = _read_state(root, change.path) is None
         if not is_same:
             return f"{change.path} changed after it was tried."
         if change.new is None:
@@ -230,22 +251,33 @@ def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
     return ""
 
 
+def _is_in_any(removed: set[str], path: str) -> bool:
+    """Tell if a path, or a folder that it is in, was removed."""
+    names = path.split("/")
+    return any("/".join(names[:count]) in removed for count in range(1, len(names) + 1))
+
+
 def _stage(root: int, changes: Sequence[FileChange], stage: str) -> None:
     """Write every new content to the staging folder, and last the file that says it is complete."""
     os.mkdir(stage, 0o700, dir_fd=root)
     with open_descriptor(stage, FOLDER, root) as staged:
         for number, change in enumerate(changes):
-            changes_folder = change.old is not None and change.new is not None and change.new.kind == "folder"
-            if change.new is not None and not changes_folder:
+            if change.new is not None and not _is_mode_change(change):
                 _stage_content(root, staged, str(number), change.path, change.new)
         os.fsync(staged)
-        bare = [
-            FileChange(change.path, change.old and change.old.bare, change.new and change.new.bare)
+        stripped = [
+            FileChange(change.path, strip_content(change.old), strip_content(change.new))
             for change in changes
         ]
-        write_new(_READY_FILE, staged, json.dumps([asdict(change) for change in bare]).encode(), 0o600)
+        document = json.dumps([asdict(change) for change in stripped])
+        write_new(_READY_FILE, staged, document.encode(), 0o600)
         os.fsync(staged)
     os.fsync(root)
+
+
+def _is_mode_change(change: FileChange) -> bool:
+    """Tell if only the mode of a folder changes: nothing is exchanged for that."""
+    return change.old is not None and change.new is not None and change.new.kind == "folder"
 
 
 def _stage_content(root: int, staged: int, slot: str, path: str, new: FileState) -> None:
@@ -278,11 +310,10 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
 def _exchange_all(root: int, staged: int, changes: Sequence[FileChange]) -> str:
     for number, change in enumerate(changes):
         try:
-            _exchange(root, staged, number, change.path, change.old, change.new)
+            _exchange(root, staged, str(number), change)
         except OSError as error:
             why = f"{change.path} can't be changed ({error.strerror})."
-            made = list(enumerate(changes))[: number + 1]
-            stuck = [done.path for at, done in reversed(made) if not _undo_change(root, staged, at, done)]
+            stuck = _undo_changes(root, staged, changes[: number + 1])
             if stuck:
                 why = f"{why} These were changed by someone else: {', '.join(stuck)}"
                 raise OSError(errno.EBUSY, why) from error
@@ -294,40 +325,57 @@ def _exchange_all(root: int, staged: int, changes: Sequence[FileChange]) -> str:
     return ""
 
 
-def _undo_change(root: int, staged: int, number: int, change: FileChange) -> bool:
-    """Undo one change, if it was made. Return False if the path was changed since."""
-    try:
-        _exchange(root, staged, number, change.path, change.new, change.old)
-    except FileNotFoundError:
-        return change.old is None  # its folder was not there yet
-    except OSError:
-        return False
-    return True
+def _undo_changes(root: int, staged: int, changes: Sequence[FileChange]) -> list[str]:
+    """Undo changes, the last first. Return the paths that someone else has changed since."""
+    stuck = []
+    for number, change in reversed(list(enumerate(changes))):
+        inverse = FileChange(change.path, change.new, change.old)
+        try:
+            _exchange(root, staged, str(number), inverse)
+        except FileNotFoundError:
+            if change.old is not None:  # else its folder was not there yet, so nothing was made
+                stuck.append(change.path)
+        except OSError:
+            stuck.append(change.path)
+    return stuck
 
 
-def _exchange(
-    root: int, staged: int, number: int, path: str, old: FileState | None, new: FileState | None
-) -> None:
-    """Exchange the content of a path with its staged content, unless that was done before.
+def _exchange(root: int, staged: int, slot: str, change: FileChange) -> None:
+    """Exchange the content of a path with that of its slot in the staging folder.
 
-    Raises OSError if the path or its slot has another content than expected, which stays.
+    If that was done before, do nothing. Raises OSError if the path or the slot has another content than
+    expected, which stays.
+
+    The slot before and after, by the kind of change:
+
+    - addition: the new content, then nothing
+    - removal: nothing, then the old content
+    - change: the new content, then the old content
     """
-    slot = str(number)
-    if old is not None and new is not None and new.kind == "folder":
-        with _open_parent(root, path) as (folder, name), open_descriptor(name, FOLDER, folder) as existing:
-            os.fchmod(existing, new.mode)
+    old, new = change.old, change.new
+    if new is not None and _is_mode_change(change):
+        with _open_parent(root, change.path) as (folder, name), open_descriptor(name, FOLDER, folder) as fd:
+            os.fchmod(fd, new.mode)
         return
-    is_staged = look_at(slot, staged) is not None
-    if is_staged == (new is None) or (old is not None and is_staged and _is_in_place(staged, slot, old)):
+
+    is_slot_full = look_at(slot, staged) is not None
+    if new is None:
+        is_done = is_slot_full
+    elif old is None:
+        is_done = not is_slot_full
+    else:
+        is_done = not is_slot_full or _has_state(staged, slot, old)
+    if is_done:
         return
-    if new is not None and not _is_in_place(staged, slot, new):
+
+    if new is not None and not _has_state(staged, slot, new):
         raise OSError(errno.ESTALE, _ALTERED_TEXT)
-    with _open_parent(root, path) as (folder, name):
+    with _open_parent(root, change.path) as (folder, name):
         if old is None:
             renameat2(slot, staged, name, folder, NOREPLACE)
             return
-        flag = EXCHANGE if new is not None else NOREPLACE
+        flag = NOREPLACE if new is None else EXCHANGE
         renameat2(name, folder, slot, staged, flag)
-        if not _is_in_place(staged, slot, old):
+        if not _has_state(staged, slot, old):
             renameat2(slot, staged, name, folder, flag)
             raise OSError(errno.ESTALE, _ALTERED_TEXT)

@@ -2,8 +2,9 @@
 
 The command sees the system's programs, a copy of the workspace at the workspace's own path, and empty folders
 in memory. It has no network, sees no other process, and gets three environment variables. bubblewrap sets no
-limits: the warden bounds each process, and `Cage.run` bounds memory and files of all of them. Without user
-namespaces there is no cage, and so there are no trials.
+limits: the warden (``bot/tools/builtin/shell/warden.py``), under which all of it runs, limits each process,
+and `Cage.run` limits the memory and the files of all of them together. Without user namespaces there is no
+cage, and so there are no trials.
 """
 
 import asyncio
@@ -20,18 +21,17 @@ from bot.tools.builtin.trials.copies import create_copy_folder, find_excess, rem
 
 _UNPRIVILEGED_ID = 65533
 """The user and group of a command if Nod is root: they own nothing, and their processes can be counted."""
+_PREFIX_FOLDERS = ("bin", "sbin", "libexec", "share", "include", "lib", "lib32", "lib64", "libx32")
 _PROGRAMS = (
-    *(
-        f"/usr{local}/{name}"
-        for local in ("", "/local")
-        for name in ("bin", "sbin", "libexec", "share", "include")
-    ),
-    *(f"/usr{local}/lib{kind}" for local in ("", "/local") for kind in ("", "32", "64", "x32")),
+    *(f"/usr/{name}" for name in _PREFIX_FOLDERS),
+    *(f"/usr/local/{name}" for name in _PREFIX_FOLDERS),
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/nix/store",
 )
+"""The folders and files of the system's programs that a command sees."""
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""The same at the top, which are links into /usr on most systems."""
 _HOME = "/home/nod"
 _MEMORY_FOLDER_BYTES = {"/tmp": 64 << 20, "/dev/shm": 16 << 20, _HOME: 16 << 20}  # noqa: S108 - in the cage
 _PROBE_SECONDS = 15.0
@@ -63,14 +63,14 @@ def choose_account() -> int | None:
 
 @dataclass(eq=False)
 class Cage:
-    """A maker of cages for the commands of one workspace. ``output``: the bytes kept of each stream."""
+    """The cage for the commands of one workspace; each command gets a new one."""
 
     workspace: Path
-    output: int = 64_000
+    output: int = 64_000  # bytes kept of each stream
     limits: CageLimits = field(default_factory=CageLimits)
     name: str = ""  # of bubblewrap with its version, once it was found
     _trouble: str = "it was not tried yet"
-    _tried_at: float = float("-inf")
+    _tried_at: float = float("-inf")  # by time.monotonic()
 
     async def find_trouble(self) -> str:
         """Return why no cage can be made here, in words; empty if one can."""
@@ -121,7 +121,7 @@ class Cage:
         """Return the argv that runs a command in its cage, with the copy at the workspace's path."""
         argv = ["bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"]
         argv += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
-        for path in _PROGRAMS:
+        for path in _PROGRAMS:  # the "-try" options skip a path that this system does not have
             argv += ["--ro-bind-try", path, path]
         for folder in map(Path, _SYSTEM_FOLDERS):
             if folder.is_symlink():
@@ -152,9 +152,8 @@ class Cage:
                     excess = await asyncio.to_thread(find_excess, copy, max_entries, max_bytes)
                 if excess:
                     return excess
-                pause = max(
-                    _CHECK_SECONDS, 3 * (time.monotonic() - began_at)
-                )  # a quarter of the time at most
+                check_seconds = time.monotonic() - began_at
+                pause = max(_CHECK_SECONDS, 3 * check_seconds)  # so checks take a quarter of the time at most
 
         return await run_process(
             self.build_argv(command, copy),
@@ -169,32 +168,37 @@ class Cage:
     def _find_memory_excess(self, warden: int) -> str:
         """Return how the cage exceeds its memory or its files in memory, in words; empty if it doesn't.
 
-        A process may end while it is looked at, and its files in /proc with it.
+        Errors are ignored: a process may end while it is looked at, and its files in /proc with it.
         """
-        used, are_files_counted = 0, False
-        for pid in _list_descendants(warden):
+        pids = _list_descendants(warden)
+        used_bytes = 0
+        for pid in pids:
             with suppress(OSError, ValueError, IndexError):
-                used += _read_own_memory(pid)
-            with suppress(OSError):
-                # all processes in the cage see the same files, so one of them is enough
-                if are_files_counted or _is_outside_cage(pid):
-                    continue
-                file_counts = [_count_files(f"/proc/{pid}/root{folder}") for folder in _MEMORY_FOLDER_BYTES]
-                are_files_counted = True
-                if max(file_counts) > self.limits.files:
-                    return f"it made more than {self.limits.files:,} files in memory"
-        if used > self.limits.memory:
+                used_bytes += _read_own_memory(pid)
+        if self._has_too_many_files(pids):
+            return f"it made more than {self.limits.files:,} files in memory"
+        if used_bytes > self.limits.memory:
             return f"it used more than {self.limits.memory >> 20:,} MB of memory"
         return ""
 
+    def _has_too_many_files(self, pids: Sequence[int]) -> bool:
+        """Tell if a folder in memory has too many files. All processes in the cage see the same ones."""
+        for pid in pids:
+            with suppress(OSError):
+                if not _is_outside_cage(pid):
+                    counts = [_count_files(f"/proc/{pid}/root{folder}") for folder in _MEMORY_FOLDER_BYTES]
+                    return max(counts) > self.limits.files
+        return False
+
 
 def _list_descendants(pid: int) -> list[int]:
-    """Return the ids of a process's children, and of all below them."""
+    """Return the ids of a process's children, and of all below them; see proc(5), "children"."""
     pids = [pid]
-    for parent in pids:  # it grows while it is read
+    for parent in pids:  # the list grows while it is read
         with suppress(OSError):
             for task in Path(f"/proc/{parent}/task").iterdir():
-                pids += map(int, (task / "children").read_text(encoding="ascii").split())
+                children = (task / "children").read_text(encoding="ascii")
+                pids += [int(child) for child in children.split()]
     return pids[1:]
 
 

@@ -24,9 +24,9 @@ from bot.tools.builtin.files.workspace import decode_text
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MAX_PATHS = 1000  # that change
-_MAX_CONTENT_BYTES = 16 << 20  # of old content, and of new content, that are read
+_MAX_CONTENT_BYTES = 16 << 20  # read of all old files, and the same of all new ones
 _MAX_UNDO_BYTES = 1_000_000  # of old content that is stored for an undo
-_MAX_DEPTH = 60
+_MAX_DEPTH = 60  # of folders
 _MAX_TEXT_CHARS = 200_000  # of one text on the card
 _MAX_SHOWN_CHARS = 600_000  # of all texts on the card
 _MAX_FIELDS = 100  # files whose text is on the card
@@ -34,17 +34,16 @@ _MAX_FIELDS = 100  # files whose text is on the card
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The state of a path: ``kind`` is file, folder, link or other.
+    """The state of a path: of a file, a folder, a link, or of another kind (a device, a pipe)."""
 
-    ``mark`` identifies its content: a hash, the target of a link, or the stamp of a file too large to read.
-    ``content`` is a file's, compressed; empty if it was not read or not stored.
-    """
-
-    kind: str
+    kind: str  # file, folder, link or other
     mode: int = 0
     size: int = 0
     mark: str = ""
+    """A text that identifies the content: a file's hash or, if it is too large to read, its `Stamp`; a link's
+    target."""
     content: str = field(default="", compare=False, repr=False)
+    """A file's content, compressed, in base64; empty if it was not read or is not stored."""
 
     @classmethod
     def of(cls, mode: int, content: bytes) -> "FileState":
@@ -54,20 +53,15 @@ class FileState:
         return cls("file", mode, len(content), mark, packed)
 
     @property
-    def bare(self) -> "FileState":
-        """The state without its content."""
-        return replace(self, content="")
-
-    @property
     def unpacked(self) -> bytes:
         return zlib.decompress(base64.b64decode(self.content))
 
     @property
     def text(self) -> str | None:
         """The content as text, or as size and hash if it is binary; None if it was not read."""
-        if self.content:
-            return decode_text(self.unpacked).text
-        return None
+        if not self.content:
+            return None
+        return decode_text(self.unpacked).text
 
     @property
     def words(self) -> str:
@@ -81,8 +75,10 @@ class FileState:
 
     @property
     def permissions(self) -> str:
-        is_executable = self.kind == "file" and self.mode & 0o111
-        return f"{self.mode:o}, it can run" if is_executable else f"{self.mode:o}"
+        """The mode as people see it, such as "755, it can run"."""
+        if self.kind == "file" and self.mode & 0o111:
+            return f"{self.mode:o}, it can run"
+        return f"{self.mode:o}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +91,16 @@ class FileChange:
 
     @classmethod
     def read(cls, stored: Any) -> "FileChange":
-        """Parse a stored change; an older release stored the new content next to the states."""
-        old, new = (FileState(**part) if part else None for part in (stored["old"], stored["new"]))
-        if new and stored.get("content"):
+        """Parse a stored change."""
+        old = FileState(**stored["old"]) if stored["old"] else None
+        new = FileState(**stored["new"]) if stored["new"] else None
+        if new and stored.get("content"):  # an older release stored the new content here
             new = replace(new, content=stored["content"])
         return cls(stored["path"], old, new)
 
     @property
-    def parts(self) -> list[FileState]:
+    def states(self) -> list[FileState]:
+        """The states before and after, without None."""
         return [state for state in (self.old, self.new) if state is not None]
 
     @property
@@ -115,7 +113,7 @@ class FileChange:
 
 
 class Inapplicable(Exception):
-    """The changes can't be applied; the message says why."""
+    """Raised for changes that can't be applied; the message says why."""
 
 
 def content_of(fd: int) -> bytes:
@@ -127,16 +125,16 @@ def content_of(fd: int) -> bytes:
 
 
 class _Reader:
-    """A reader of files, until their contents take all of `_MAX_CONTENT_BYTES`."""
+    """A reader of files that reads `_MAX_CONTENT_BYTES` in all."""
 
     def __init__(self) -> None:
-        self.room = _MAX_CONTENT_BYTES
+        self.bytes_left = _MAX_CONTENT_BYTES
 
     def read(self, fd: int, mode: int, size: int) -> FileState | None:
-        """Return the state of an open file; None if it is too large."""
-        if size > self.room:
+        """Return the state of an open file; None if it is too large for what is left."""
+        if size > self.bytes_left:
             return None
-        self.room -= size
+        self.bytes_left -= size
         return FileState.of(mode, content_of(fd))
 
 
@@ -146,41 +144,50 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
     ``owner``: the account that must own all of the copy. Old contents are read from the workspace, which must
     not have changed since. The command has ended, so the copy no longer changes.
     """
-    new: dict[str, FileState] = {}
+    new_states: dict[str, FileState] = {}
     with open_descriptor(str(copy), FOLDER) as root:
         for path, state in _walk_copy(root, "", nodes, owner, _Reader(), 0):
-            new[path] = state
-            if len(new) > _MAX_PATHS:
+            new_states[path] = state
+            if len(new_states) > _MAX_PATHS:
                 break
         removed = _list_removed(root, nodes)
-    if len(new) + len(removed) > _MAX_PATHS:
+    if len(new_states) + len(removed) > _MAX_PATHS:
         raise Inapplicable(f"It changes more than {_MAX_PATHS:,} files.")
     changes: list[FileChange] = []
     reader = _Reader()
-    for path in [*removed, *new]:
+    for path in [*removed, *new_states]:
         if not all(map(may_be_in_path, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
-        old = _read_old_state(workspace, path, nodes[path], reader) if path in nodes else None
-        if old != new.get(path):
-            changes.append(FileChange(path, old, new.get(path)))
-    return [*_order_changes(changes)]
+        old = None
+        if path in nodes:
+            old = _read_old_state(workspace, path, nodes[path], reader)
+        new = new_states.get(path)
+        if old != new:
+            changes.append(FileChange(path, old, new))
+    return _order_changes(changes)
 
 
 def _walk_copy(
     folder: int, parent: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
-    """Yield every path in the copy that is new or was touched, with its state."""
+    """Yield every path in the copy that is new or was touched, with its state.
+
+    Folders are compared, and applied, as if their owner had all rights, because Nod must get into them.
+    """
     if depth > _MAX_DEPTH:
         raise Inapplicable(f"It made folders more than {_MAX_DEPTH} deep.")
     for name in sorted(os.listdir(folder)):
         path = f"{parent}/{name}" if parent else name
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        node, kind, mode = nodes.get(path), kind_of(status.st_mode), status.st_mode & 0o777
+        node = nodes.get(path)
+        kind = kind_of(status.st_mode)
+        mode = status.st_mode & 0o777
         _check_entry(path, kind, status, owner)
         if kind == "folder":
-            if node is None or node.kind != "folder" or mode | 0o700 != node.mode | 0o700:
-                yield path, FileState(kind, mode | 0o700)
-            os.chmod(name, mode | 0o700, dir_fd=folder)
+            open_mode = mode | 0o700
+            if node is None or node.kind != "folder" or node.mode | 0o700 != open_mode:
+                yield path, FileState(kind, open_mode)
+            os.chmod(name, open_mode, dir_fd=folder)
             with open_descriptor(name, FOLDER, folder) as inner:
                 yield from _walk_copy(inner, path, nodes, owner, reader, depth + 1)
         elif node is not None and node.copy == Stamp.of(status):
@@ -209,10 +216,19 @@ def _check_entry(path: str, kind: str, status: os.stat_result, owner: int) -> No
 
 
 def leads_out(path: str, target: str) -> bool:
-    """Tell if a link may lead out of the workspace: only ``..`` at its beginning can be counted."""
+    """Tell if the link at ``path`` may lead out of the workspace.
+
+    It may not if it only goes up at its beginning, and not further than to the workspace's top. A ``..``
+    after another name is refused, because that name may be a link itself.
+    """
+    if not target or target.startswith("/"):
+        return True
     steps = [step for step in target.split("/") if step not in ("", ".")]
-    up = next((count for count, step in enumerate(steps) if step != ".."), len(steps))
-    return target.startswith("/") or not target or ".." in steps[up:] or up > path.count("/")
+    steps_up = 0
+    while steps_up < len(steps) and steps[steps_up] == "..":
+        steps_up += 1
+    depth = path.count("/")
+    return steps_up > depth or ".." in steps[steps_up:]
 
 
 def _list_removed(root: int, nodes: Nodes) -> list[str]:
@@ -228,74 +244,97 @@ def _list_removed(root: int, nodes: Nodes) -> list[str]:
             removed.append(path)
         if node.kind == "folder" and kind != "folder":
             removed_folders.add(path)
-    return removed[::-1]
+    return list(reversed(removed))
 
 
 def _read_old_state(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
     """Return the state that was copied. Raises Inapplicable if it has changed in the workspace."""
-    if node.kind != "file":
-        return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, mark=node.target)
+    if node.kind == "folder":
+        return FileState("folder", node.mode | 0o700)
+    if node.kind == "link":
+        return FileState("link", mark=node.target)
     with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
         if Stamp.of(os.fstat(fd)) == node.source:
-            stamped = FileState("file", node.mode, node.size, node.source.mark)
-            return reader.read(fd, node.mode, node.size) or stamped
+            state = reader.read(fd, node.mode, node.size)
+            return state or FileState("file", node.mode, node.size, node.source.mark)
     raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
 
 
-def _order_changes(changes: Sequence[FileChange]) -> Iterator[FileChange]:
-    """Yield the changes in the order in which they can be applied: removals, deepest first, then additions.
+def _order_changes(changes: Sequence[FileChange]) -> list[FileChange]:
+    """Return the changes in the order in which they can be applied.
 
-    A path that becomes a folder, or was one, is removed and added.
+    Removals come first, the deepest before the others, then folders, then the rest. A path that becomes a
+    folder, or was one, is removed and added.
     """
     removals: list[FileChange] = []
-    additions: list[FileChange] = []
+    folders: list[FileChange] = []
+    others: list[FileChange] = []
     for change in changes:
-        kinds = {part.kind for part in change.parts}
+        was_folder = change.old is not None and change.old.kind == "folder"
+        becomes_folder = change.new is not None and change.new.kind == "folder"
         if change.new is None:
             removals.append(change)
-        elif len(kinds) > 1 and "folder" in kinds:
+            continue
+        if change.old is not None and was_folder != becomes_folder:
             removals.append(replace(change, new=None))
-            additions.append(replace(change, old=None))
+            change = replace(change, old=None)  # noqa: PLW2901 - the second half of the same change
+        if becomes_folder:
+            folders.append(change)
         else:
-            additions.append(change)
-    yield from sorted(removals, key=lambda change: (-change.path.count("/"), change.path))
-    yield from sorted(additions, key=lambda change: (change.parts[-1].kind != "folder", change.path))
+            others.append(change)
+    removals.sort(key=lambda change: (-change.path.count("/"), change.path))
+    folders.sort(key=lambda change: change.path)
+    others.sort(key=lambda change: change.path)
+    return removals + folders + others
 
 
 def is_code(path: str) -> bool:
-    """Tell if git runs the file at a path, or programs that it names."""
+    """Tell if git runs the file at a path (a hook), or programs that the file names (its configuration)."""
     names = [name.casefold() for name in path.split("/")]
     if ".git" not in names:
         return False
-    inner = names[names.index(".git") + 1 :]
-    return "hooks" in inner or (bool(inner) and inner[-1] in ("config", "config.worktree", "attributes"))
+    names_inside = names[names.index(".git") + 1 :]
+    if not names_inside:
+        return False
+    return "hooks" in names_inside or names_inside[-1] in ("config", "config.worktree", "attributes")
 
 
 def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
-    """Return the changes for people: code that git runs first, texts line by line, others in a list."""
+    """Return the changes as fields of a card, and every changed file.
+
+    Code that git runs comes first, and always has a field. A text has a field with its lines, as long as
+    there is room. All others are listed in one last field.
+    """
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
     listed: list[str] = []
-    room = _MAX_SHOWN_CHARS
+    chars_left = _MAX_SHOWN_CHARS
     for change in sorted(changes, key=lambda change: (not is_code(change.path), change.path)):
-        code, old, new = is_code(change.path), as_words(change.old), as_words(change.new)
+        path = change.path
+        is_run_by_git = is_code(path)
+        old, new = as_words(change.old), as_words(change.new)
         size = len(old or "") + len(new or "")
-        has_content = all(part.content for part in change.parts)
-        fits = size <= room and len(fields) < _MAX_FIELDS and has_content
-        is_in_git = ".git" in change.path.casefold().split("/")
-        name = ""
-        if old != new and (code or (fits and not is_in_git)):
-            room -= size
-            name = f"{'code' if code else 'content'} of {change.path}"
-            fields.append(PreviewField(name, old, new))
-        modes = _find_modes(change) if name or code else None
+        has_content = all(state.content for state in change.states)
+        fits = size <= chars_left and len(fields) < _MAX_FIELDS and has_content
+        is_in_git = ".git" in path.casefold().split("/")
+        content_field = ""
+        if old != new and is_run_by_git:
+            content_field = f"code of {path}"
+        elif old != new and fits and not is_in_git:
+            content_field = f"content of {path}"
+        if content_field:
+            chars_left -= size
+            fields.append(PreviewField(content_field, old, new))
+
+        modes = _find_modes(change) if content_field or is_run_by_git else None
         if modes:
-            fields.append(PreviewField(f"mode of {change.path}", *modes))
-        elif not name:
-            states = " → ".join(part.words for part in change.parts)
-            listed.append(f"{change.kind} {change.path}: {states}")
+            fields.append(PreviewField(f"mode of {path}", *modes))
+        elif not content_field:
+            states = " → ".join(state.words for state in change.states)
+            listed.append(f"{change.kind} {path}: {states}")
+
         old_size, new_size = _find_size(change.old), _find_size(change.new)
-        files.append(TriedFile(change.path, change.kind, old_size, new_size, code, name))
+        files.append(TriedFile(path, change.kind, old_size, new_size, is_run_by_git, content_field))
     if listed:
         fields.append(PreviewField("other changes", None, "\n".join(listed)))
     return fields, tuple(files)
@@ -308,11 +347,18 @@ def _find_size(state: FileState | None) -> int | None:
 
 
 def _find_modes(change: FileChange) -> tuple[str | None, str] | None:
-    """Return the old and new permissions of a file if they differ, and those of a new executable file."""
-    old = change.old.permissions if change.old and change.old.kind == "file" else None
-    new = change.new.permissions if change.new and change.new.kind == "file" else None
-    if new and old != new and (old or change.parts[-1].mode & 0o111):
-        return (old, new)
+    """Return the old and new permissions of a file if people should see them; else None.
+
+    They should if the permissions differ, or if a new file can run.
+    """
+    if change.new is None or change.new.kind != "file":
+        return None
+    new = change.new.permissions
+    if change.old is not None and change.old.kind == "file":
+        old = change.old.permissions
+        return None if old == new else (old, new)
+    if change.new.mode & 0o111:
+        return None, new
     return None
 
 
@@ -330,18 +376,21 @@ def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
     """Return the changes as JSON data, without old contents of more than 1 MB in all."""
     old_bytes = sum(_find_size(change.old) or 0 for change in changes)
     if old_bytes > _MAX_UNDO_BYTES:
-        changes = [replace(change, old=change.old and change.old.bare) for change in changes]
+        changes = [replace(change, old=strip_content(change.old)) for change in changes]
     return [asdict(change) for change in changes]
 
 
-def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
+def strip_content(state: FileState | None) -> FileState | None:
+    """Return a state without its content."""
+    return replace(state, content="") if state else None
+
+
+def invert_changes(changes: Sequence[FileChange]) -> list[FileChange] | None:
     """Return the changes that undo these; None if the old contents are not stored."""
     old_files = [change.old for change in changes if change.old is not None and change.old.kind == "file"]
     if not all(state.content for state in old_files):
         return None
-    return [
-        FileChange(change.path, change.new and change.new.bare, change.old) for change in reversed(changes)
-    ]
+    return [FileChange(change.path, strip_content(change.new), change.old) for change in reversed(changes)]
 
 
 def check_changes(changes: Sequence[FileChange]) -> None:

@@ -1,6 +1,7 @@
-"""Trials of commands: a command runs in a closed copy of the workspace, before it is decided.
+"""Trials of commands: before people decide on a command, it runs in a closed copy of the workspace.
 
-An approval applies the changes of files that the trial made; the command itself does not run again.
+They see what it did there. An approval applies the trial's changes of files to the workspace; the command
+itself does not run again.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from bot.tools.builtin.trials.changes import (
     changes_to_json,
     compare_copy,
     describe_changes,
-    undoing,
+    invert_changes,
 )
 from bot.tools.builtin.trials.copies import (
     CopyLimits,
@@ -56,9 +57,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommandToken:
-    """The result of a trial that an approval applies: the command's exit and output, and its changes."""
+    """The result of a trial, which an approval applies."""
 
     exit: int | None
+    """The exit code; None if the command was ended."""
     stdout: str
     stderr: str
     changes: Sequence[FileChange]
@@ -90,7 +92,13 @@ class CommandTrials:
     @property
     def trying(self) -> Trying:
         return Trying(
-            self.trial, self.apply, self.unchanged, self.settle, self.current, self.undo, touches="workspace"
+            trial=self.trial,
+            apply=self.apply,
+            unchanged=self.unchanged,
+            settle=self.settle,
+            current=self.current,
+            undo=self.undo,
+            touches="workspace",
         )
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
@@ -112,12 +120,15 @@ class CommandTrials:
         nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
         copied = len(nodes), sum(node.size for node in nodes.values())
         ended = await self.cage.run(argv, copy, seconds, copied)
+        if ended.why:
+            refusal = f"{ended.why[:1].upper()}{ended.why[1:]}."
+            return await asyncio.to_thread(self._describe_trial, ended, [], refusal)
+
         changes: list[FileChange] = []
-        refusal = f"{ended.why[:1].upper()}{ended.why[1:]}." if ended.why else ""
+        refusal = ""
+        owner = choose_account() or os.geteuid()
         try:
-            if not refusal:
-                owner = choose_account() or os.geteuid()
-                changes = await _run_to_end(compare_copy, self.workspace, copy, nodes, owner)
+            changes = await _run_to_end(compare_copy, self.workspace, copy, nodes, owner)
         except Inapplicable as error:
             refusal = str(error)
         except OSError as error:
@@ -125,9 +136,11 @@ class CommandTrials:
         return await asyncio.to_thread(self._describe_trial, ended, changes, refusal)
 
     def _describe_trial(self, ended: Ended, changes: Sequence[FileChange], refusal: str) -> TrialOutput:
+        """Return the trial as people see it. ``refusal``: why it can't be applied; empty if it can."""
         fields, files = describe_changes(changes)
         output = "\n".join(text.strip("\n") for text in (ended.stdout, ended.stderr) if text.strip())
         token = CommandToken(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
+        # of the stored changes, which lack old contents that are too large
         inverse = _find_inverse(_parse_changes(token))
         return TrialOutput(
             fields,
@@ -167,11 +180,13 @@ class CommandTrials:
     def undoing(self) -> Tool:
         """Return the tool that undoes the applied changes of a command."""
 
+        def summarise(arguments: Arguments) -> str:
+            paths = sorted(_list_paths(_parse_changes(arguments)))
+            return f"Put back {name_some(paths, _MAX_NAMED_PATHS)}"
+
         @tool(
             group="runtime",
-            summary=lambda arguments: (
-                f"Put back {name_some(sorted(_list_paths(_parse_changes(arguments))), _MAX_NAMED_PATHS)}"
-            ),
+            summary=summarise,
             preview=self._preview_undo,
             current=self._read_current_values,
             touches="workspace",
@@ -213,9 +228,9 @@ class CommandTrials:
     async def _preview_changes(
         self, changes: Sequence[FileChange]
     ) -> tuple[list[FileState | None], list[PreviewField]]:
-        """Return the current state of each path, and a field for each with its change."""
+        """Return the current state of each change's path, and a field for each path with its change."""
         current = await asyncio.to_thread(applying.now, self.workspace, changes)
-        fields = {}
+        fields = {}  # by path: the last of two changes of one path counts
         for change, state in zip(changes, current, strict=True):
             name = f"content of {change.path}"
             fields[change.path] = PreviewField(name, as_words(state), as_words(change.new))
@@ -223,20 +238,26 @@ class CommandTrials:
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
         """Return the current content of the files on a card, by the card's field."""
-        paths = {file.field: FileChange(file.path, None, None) for file in files if file.field}
-        states = await asyncio.to_thread(applying.now, self.workspace, list(paths.values()))
-        return {field: as_words(state) for field, state in zip(paths, states, strict=True)}
+        changes = {file.field: FileChange(file.path, None, None) for file in files if file.field}
+        states = await asyncio.to_thread(applying.now, self.workspace, list(changes.values()))
+        return {field: as_words(state) for field, state in zip(changes, states, strict=True)}
 
 
 def _skip_done(undo: Sequence[FileChange], current: Sequence[FileState | None]) -> list[FileChange]:
-    """Return the changes that are still to be made, each from the current state of its path."""
+    """Return the changes that are still to be made, each from the current state of its path.
+
+    A path that becomes a folder, or was one, has two changes: it is removed, then added. The second starts
+    from no file, not from the current state.
+    """
     removed = {change.path for change in undo if change.new is None}
     remaining = []
     for change, state in zip(undo, current, strict=True):
         if state == change.new:
             continue
-        is_made_again = change.old is None and change.path in removed
-        remaining.append(change if is_made_again else replace(change, old=state))
+        if change.old is None and change.path in removed:
+            remaining.append(change)
+        else:
+            remaining.append(replace(change, old=state))
     return remaining
 
 
@@ -271,7 +292,7 @@ def _count_files(count: int) -> str:
 
 def _find_inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
     """Return the arguments of `shell_undo` for these changes, or the reason why they can't be undone."""
-    undo = undoing(changes)
+    undo = invert_changes(changes)
     if undo is None:
         return "What was there before is more than 1 MB."
     if undo:

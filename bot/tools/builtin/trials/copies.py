@@ -1,8 +1,10 @@
-"""Bounded copies of a workspace, cheap where the file system shares blocks, and what they were made of.
+"""Bounded copies of a workspace, with a record of each copied path, by which later changes are found.
 
-Both folders are walked name by name from an open descriptor, and no link is followed. A copy is in a folder
-of its own that is locked as long as its process lives, so that `remove_abandoned_copies` finds what a crash
-left behind. All functions block; call them in a thread.
+A copy is cheap where the file system can share blocks. Both folders are walked name by name from an open
+descriptor, and no link is followed. The folder of a copy is locked as long as the process that made it lives,
+so `remove_abandoned_copies` finds the copies that a crash left behind.
+
+All functions block; call them in a thread.
 """
 
 import contextlib
@@ -23,34 +25,35 @@ STAGING_PREFIX = ".nod-apply-"
 _COPY_PREFIX = ".nod-trial-"
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
 _CHUNK_BYTES = 1 << 20
-_BLOCK_BYTES = 512  # of st_blocks
+_BLOCK_BYTES = 512  # the unit of st_blocks, see stat(2)
 _ENTRIES_PER_CLOCK_CHECK = 500
 
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """The limits of a copy: ``entries``, ``size`` in bytes of unshared blocks, ``depth`` of folders."""
+    """The limits of a copy."""
 
-    entries: int = 50_000
-    size: int = 1 << 30
-    depth: int = 60
+    entries: int = 50_000  # files and folders
+    size: int = 1 << 30  # bytes that are copied; shared blocks are not counted
+    depth: int = 60  # of folders
     seconds: float = 30.0
 
 
 class Stamp(tuple[int, ...]):
     """A fingerprint of a file's metadata that changes with the file.
 
-    Only a process with rights over the clock could set all of it back.
+    Only a process that may set the clock could set all of it back: the kernel sets the change time (ctime).
     """
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, found: os.stat_result) -> "Stamp":
-        return cls((found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode))
+    def of(cls, info: os.stat_result) -> "Stamp":
+        return cls((info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_mode))
 
     @property
     def mark(self) -> str:
+        """The fingerprint as a text, for `FileState.mark`."""
         return f"stamp:{'.'.join(map(str, self))}"
 
 
@@ -77,8 +80,8 @@ def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int
     """
     copier = _Copier(limits, owner, deadline=time.monotonic() + limits.seconds)
     try:
-        with open_descriptor(str(workspace), FOLDER) as root, open_descriptor(str(target), FOLDER) as made:
-            copier.copy_entries(root, made, "", 0)
+        with open_descriptor(str(workspace), FOLDER) as source, open_descriptor(str(target), FOLDER) as copy:
+            copier.copy_entries(source, copy, "", 0)
     except OSError as error:
         raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
     return copier.nodes
@@ -130,9 +133,9 @@ class _Copier:
         os.mkdir(name, 0o700, dir_fd=target)
         mode = _permissions(info)
         self.nodes[path] = Node("folder", mode, 0, source=Stamp.of(info), copy=Stamp())
-        with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as made:
-            self.copy_entries(inner, made, path, depth + 1)
-            self._hand_over(made, mode | 0o700)
+        with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as copy:
+            self.copy_entries(inner, copy, path, depth + 1)
+            self._hand_over(copy, mode | 0o700)
 
     def _copy_file(self, name: str, source: int, target: int, path: str) -> None:
         with open_descriptor(name, READ, source) as old:
@@ -220,13 +223,14 @@ def remove_folder(folder: Path) -> None:
 
     Folders inside a folder move to the top first, so that no path gets long and few descriptors are open.
     """
-    new_names = (f"{_COPY_PREFIX}{number}" for number in itertools.count(1))
+    numbers = itertools.count(1)
     with open_descriptor(str(folder), FOLDER) as top:
         while names := _unlink_files(top):
             for name in names:
                 with open_descriptor(name, FOLDER, top) as inner:
                     for inner_name in _unlink_files(inner):
-                        os.rename(inner_name, next(new_names), src_dir_fd=inner, dst_dir_fd=top)
+                        new_name = f"{_COPY_PREFIX}{next(numbers)}"
+                        os.rename(inner_name, new_name, src_dir_fd=inner, dst_dir_fd=top)
                 os.rmdir(name, dir_fd=top)
     folder.rmdir()
 
@@ -245,14 +249,16 @@ def _unlink_files(folder: int) -> list[str]:
 
 def find_excess(folder: Path, max_entries: int, max_bytes: int) -> str:
     """Return how a copy that a command writes to exceeds a limit, in words; empty if it doesn't."""
-    unread, entries, size = [str(folder)], 0, 0
+    unread = [str(folder)]
+    entry_count = 0
+    size = 0
     while unread:
         try:
-            with os.scandir(unread.pop()) as found:
-                for entry in found:
-                    entries += 1
+            with os.scandir(unread.pop()) as entries:
+                for entry in entries:
+                    entry_count += 1
                     size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
-                    if entries > max_entries:
+                    if entry_count > max_entries:
                         return f"it made more than {max_entries:,} files"
                     if size > max_bytes:
                         return f"it wrote more than {max_bytes >> 20:,} MB"

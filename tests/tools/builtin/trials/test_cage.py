@@ -13,7 +13,7 @@ import pytest
 
 from bot.errors import ToolError
 from bot.tools.builtin.trials.applying import apply
-from bot.tools.builtin.trials.changes import FileChange, undoing
+from bot.tools.builtin.trials.changes import FileChange, invert_changes
 from bot.tools.builtin.trials.command import CommandTrials
 from bot.tools.builtin.trials.copies import remove_abandoned_copies
 from tests.tiers import thin
@@ -70,7 +70,7 @@ async def test_a_kill_in_the_middle_of_applying_what_it_did_leaves_all_of_it_or_
             assert await trials.settle({}, tried.token, "nod-1")
         ends.add(str(now := outside.seen()))
         if now != before:  # as one more undoes it
-            back = [asdict(each) for each in undoing(read(tried.token)) or ()]
+            back = [asdict(each) for each in invert_changes(read(tried.token)) or ()]
             apply(outside.workspace, read({"changes": back}), "nod-2")
         assert outside.seen() == before
     assert len(ends) <= 2  # as it was, and as it is applied
