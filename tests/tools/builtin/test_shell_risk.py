@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.domain.proposals import Level
 from bot.domain.rules import Mode
 from bot.tools.builtin.shell.harm import program_name
-from bot.tools.builtin.shell.risk import classifier
+from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.builtin.shell.script import NotUnderstood, parse_script
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
@@ -33,7 +33,7 @@ def workspace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judge(workspace):
-    return classifier(workspace)
+    return make_classifier(workspace)
 
 
 # -- the written corpora
@@ -192,7 +192,7 @@ def test_a_script_is_read_as_its_commands_with_their_words_unquoted():
         ["pwd"],
         ["ls"],
     ]
-    assert [each.fed for each in found] == [False, True, False, False]
+    assert [each.reads_pipe for each in found] == [False, True, False, False]
     assert [each.background for each in found] == [False, False, True, True]
     assert [(each.operator, each.target.text) for each in found[1].redirects] == [(">", "/dev/null")]
 

@@ -42,19 +42,19 @@ _VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
 _DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")
-_GIT_SUBCOMMANDS = frozenset({
+_GIT_SUBCOMMANDS = frozenset({  # those that lose nothing without a harmful flag
     "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
     "revert", "cherry-pick", "rebase", "init", "clone", "mv", "remote", "apply", "am", "notes", "status",
     "log", "diff", "show", "rev-parse", "ls-files", "blame", "describe", "reflog", "shortlog", "grep",
     "ls-remote", "ls-tree", "cat-file", "rev-list", "version", "help",
 })  # fmt: skip
-_GIT_LONG_FLAGS = (
+_GIT_LONG_FLAGS = (  # harmful long flags of any subcommand
     "--force", "--mirror", "--delete", "--prune", "--hard", "--merge", "--keep", "--exec", "--upload-pack",
     "--receive-pack", "--config", "--discard-changes", "--orphan", "--ext-diff", "--open-files-in-pager",
     "--output", "--no-index", "--template", "--textconv", "--strategy", "--contents",
     "--recurse-submodules", "--abort", "--skip", "--quit",
 )  # fmt: skip
-_GIT_FLAG_LETTERS = {
+_GIT_FLAG_LETTERS = {  # harmful one-letter flags, by subcommand
     "push": "fd", "branch": "dDMCf", "tag": "df", "switch": "fC", "clone": "uc", "rebase": "xs", "grep": "O",
     "pull": "fs", "fetch": "fpP", "merge": "s", "add": "f", "mv": "f", "notes": "f", "revert": "s",
     "cherry-pick": "s",
@@ -72,10 +72,11 @@ def program_name(word: str) -> str:
     return _VERSION_SUFFIX.sub("", word.rpartition("/")[2].lower()) or word
 
 
-def find_harm(words: Sequence[str], *, fed: bool) -> str | None:
+def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     """Return why a command may lose something or can't be judged; None if it only writes.
 
-    ``fed``: it reads the output of another command.
+    ``reads_pipe``: it reads the output of another command. The checks that need only the program's name come
+    first, then those of its arguments.
     """
     program, arguments = program_name(words[0]), words[1:]
     file_name = words[0].rpartition("/")[2].lower()
@@ -84,13 +85,15 @@ def find_harm(words: Sequence[str], *, fed: bool) -> str | None:
         return f"“{program}” can lose something"
     if names & SENDS:
         return f"“{program}” sends something"
-    is_interpreter = bool(names & _LANGUAGES) and not _list_operands(arguments)
-    runs_input = fed and (is_interpreter or program.endswith("sh"))
+    # without a file to run, a language's program runs its input
+    is_without_file = bool(names & _LANGUAGES) and not _list_operands(arguments)
+    runs_input = reads_pipe and (is_without_file or program.endswith("sh"))
     if runs_input or names & (_RUNS_CODE | RUNS_ELSEWHERE):
         return f"“{program}” runs code that Nod can't inspect"
-    system_path = next(filter(is_on_system, words), None)
-    if system_path:
-        return f"{system_path} belongs to the machine, not to the workspace"
+    for word in words:
+        if is_on_system(word):
+            return f"{word} belongs to the machine, not to the workspace"
+
     check = _CHECKS.get(program)
     if check:
         return check(arguments)
@@ -103,7 +106,7 @@ def find_harm(words: Sequence[str], *, fed: bool) -> str | None:
 
 
 def find_hidden_code(words: Sequence[str]) -> str | None:
-    """Return why a command runs code that its words don't show; `find_harm` may have found nothing in it."""
+    """Return why a command that `find_harm` lets pass runs code that its words don't show; None if not."""
     program = program_name(words[0])
     if "/" in words[0] and not _is_in_system_folder(words[0]):
         return f"“{words[0]}” runs code that Nod can't inspect"
@@ -116,9 +119,11 @@ def find_hidden_code(words: Sequence[str]) -> str | None:
 
 def is_on_system(word: str) -> bool:
     """Tell if a word is a path to a device or a process, and so to disks or to secrets of other processes."""
-    can_leave = word.startswith("/") or ".." in word or "=/" in word
-    path = re.sub(r"/(\./|/)+", "/", word)
-    return can_leave and word != "/dev/null" and bool(_DEVICE_PATH.search(path))
+    if word == "/dev/null":
+        return False
+    leaves_workspace = word.startswith("/") or ".." in word or "=/" in word
+    path = re.sub(r"/(\./|/)+", "/", word)  # "/./" and "//" are "/"
+    return leaves_workspace and _DEVICE_PATH.search(path) is not None
 
 
 def _is_in_system_folder(path: str) -> bool:
@@ -161,21 +166,21 @@ def _check_git(arguments: Sequence[str]) -> str | None:
     An unknown subcommand could be an alias, which can run any program.
     """
     remaining = list(arguments)
-    while remaining[:1] and remaining[0] in ("--no-pager", "-P", "--no-optional-locks"):
+    while remaining and remaining[0] in ("--no-pager", "-P", "--no-optional-locks"):
         remaining.pop(0)
-    while remaining[:1] == ["-c"]:
+    while remaining and remaining[0] == "-c":
         remaining = remaining[2:]
     if not remaining or remaining[0] not in _GIT_SUBCOMMANDS:
         return f"“{' '.join(['git', *remaining[:1]])}” can lose something, or is not known here"
-    subcommand, subcommand_arguments = remaining[0], remaining[1:]
+    subcommand, *subcommand_arguments = remaining
     moves_commits = subcommand in ("push", "fetch", "pull")
     for argument in subcommand_arguments:
         flag = argument.partition("=")[0]
-        if flag[:2] == "--" and flag != "--" and _matches_flag(flag, _GIT_LONG_FLAGS):
+        if flag.startswith("--") and flag != "--" and _matches_flag(flag, _GIT_LONG_FLAGS):
             return f"“git {subcommand} {flag}” can lose something or run a program"
         if _is_harmful_git_argument(subcommand, argument):
             return f"“git {subcommand} {argument}” can lose something or run a program"
-        if moves_commits and argument[:1] in ("+", ":"):
+        if moves_commits and argument.startswith(("+", ":")):  # a refspec that forces or deletes
             return f"“git {subcommand} {argument}” overwrites or deletes what is at the end"
     if subcommand == "checkout" and subcommand_arguments[:1] != ["-b"]:
         return "“git checkout” can throw changes away. “git switch” does not"
@@ -187,8 +192,10 @@ def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
         return True  # a remote such as ext::COMMAND runs a program
     if argument in _GIT_HARMFUL_WORDS.get(subcommand, ()):
         return True
-    is_short_flag = re.match(r"-[^-]", argument) is not None
-    return is_short_flag and not set(argument[1:]).isdisjoint(_GIT_FLAG_LETTERS.get(subcommand, ""))
+    if not re.match(r"-[^-]", argument):
+        return False
+    harmful_letters = _GIT_FLAG_LETTERS.get(subcommand, "")
+    return any(letter in harmful_letters for letter in argument[1:])
 
 
 def _matches_flag(name: str, flags: Sequence[str]) -> bool:
@@ -196,6 +203,7 @@ def _matches_flag(name: str, flags: Sequence[str]) -> bool:
     return any(flag.startswith(name) or name.startswith(flag) for flag in flags)
 
 
+# patterns of harmful arguments; long flags are cut to the shortest abbreviation that the program accepts
 _check_tar_flags = _object_to(
     r"--(ab|ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IFPU]|[^-/][^/]*:",
     "“tar {}” can run a program or lose files",

@@ -1,8 +1,8 @@
 """The commands that *Approve similar* knows, each with the words and options that may follow.
 
 What may follow never changes which code runs, nor where. So no option here names a file, a folder, a program,
-a setting or a plugin. An option is only known as it is spelled here, neither abbreviated nor joined
-with others. `list_rows` makes the table in ``docs/commands.md`` from `COMMANDS`.
+a setting or a plugin. An option must be spelled as it is here, neither abbreviated nor joined with others.
+`list_rows` makes the table in ``docs/commands.md`` from `COMMANDS`.
 """
 
 import re
@@ -30,7 +30,7 @@ VALUES = {
 }
 """The kinds of values that an option may have, as patterns of the whole value."""
 
-# patterns of targets: plain words that a grant fixes
+# patterns of targets, the plain words that a grant fixes, such as what make builds
 _TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
 FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -110,24 +110,24 @@ class KnownCommand:
     """One command: the words that it begins with, and what may follow them."""
 
     words: str
-    options: str  # a call may have any of them; a name in capitals stands for a value (`VALUES`)
+    """The words that it begins with, such as "go test"."""
+    options: str
+    """Options of which a call may have any; a name in capitals stands for a value (`VALUES`)."""
     follows: Follows = Follows.NOTHING
-    targets: str = (
-        ""  # a pattern of each plain word that a grant fixes, such as what make builds; empty: none
-    )
-    most_targets: int = 0
-    least_targets: int = 0
-    kept: str = (
-        ""  # a call must have the same of these as the approved one: with or without them it does more
-    )
-    settings: tuple[
-        str, ...
-    ] = ()  # a file of such a name decides what runs for the paths in and below its folder
+    targets: str = ""
+    """A pattern of each plain word that a grant fixes; empty if the command has none."""
+    max_targets: int = 0
+    min_targets: int = 0
+    fixed_options: str = ""
+    """Options of which a call must have the same as the approved one, because they change what it does."""
+    settings: tuple[str, ...] = ()
+    """Names of files that decide what runs for the paths in and below their folder."""
 
     @property
     def shown_options(self) -> list[str]:
-        """The first few names of its options, as a card says them."""
-        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in self.options.split(_SEPARATOR)]
+        """The first few names of its options, as a card says them: without values."""
+        options = self.options.split(_SEPARATOR)
+        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in options]
         return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
 
 
@@ -137,31 +137,31 @@ COMMANDS = (
         "-j · -jNUMBER · -j NUMBER · --jobs=NUMBER · -k · --keep-going · -s · --silent · --quiet · -w"
         " · --no-print-directory · -Otarget · --output-sync=target",
         targets=_TARGET,
-        most_targets=5,
-        kept="-n --dry-run --just-print",
+        max_targets=5,
+        fixed_options="-n --dry-run --just-print",
     ),
     KnownCommand(
         "ninja", "-jNUMBER · -j NUMBER · -kNUMBER · -k NUMBER · -v · --verbose · --quiet", targets=_TARGET,
-        most_targets=5, kept="-n",
+        max_targets=5, fixed_options="-n",
     ),
     KnownCommand(
         "cmake --build", "-j · -jNUMBER · -j NUMBER · --parallel NUMBER · -v · --verbose", targets=FOLDER,
-        most_targets=1, least_targets=1,
+        max_targets=1, min_targets=1,
     ),
     KnownCommand(
         "ctest",
         "-jNUMBER · -j NUMBER · --parallel NUMBER · -R PATTERN · -E PATTERN · -L NAME · -V · -VV · -Q"
         " · --verbose · --quiet · --output-on-failure · --rerun-failed · --stop-on-failure · --progress"
         " · --timeout NUMBER",
-        kept="-N --show-only",
+        fixed_options="-N --show-only",
     ),
     KnownCommand("npm test", "--silent · -s · --if-present"),
     KnownCommand(
-        "npm run", "--silent · -s · --if-present", targets=_SCRIPT, most_targets=1, least_targets=1
+        "npm run", "--silent · -s · --if-present", targets=_SCRIPT, max_targets=1, min_targets=1
     ),
     *(
         KnownCommand(
-            words, _PYTEST, Follows.TESTS, kept="--co --collect-only", settings=_PYTEST_SETTINGS
+            words, _PYTEST, Follows.TESTS, fixed_options="--co --collect-only", settings=_PYTEST_SETTINGS
         )
         for words in ("pytest", "python3 -m pytest", "python -m pytest")
     ),
@@ -171,41 +171,43 @@ COMMANDS = (
     ),
     KnownCommand("python3 -m unittest discover", _UNITTEST),
     *(KnownCommand(words, _MYPY, Follows.PATHS) for words in ("mypy", "python3 -m mypy")),
-    KnownCommand("ruff check", _RUFF, Follows.PATHS, kept="--diff --fix"),
-    KnownCommand("ruff format", "-q · --quiet · -v · --no-cache", Follows.PATHS, kept="--check --diff"),
-    KnownCommand("black", "-q · --quiet · -v · --verbose", Follows.PATHS, kept="--check --diff"),
+    KnownCommand("ruff check", _RUFF, Follows.PATHS, fixed_options="--diff --fix"),
+    KnownCommand(
+        "ruff format", "-q · --quiet · -v · --no-cache", Follows.PATHS, fixed_options="--check --diff"
+    ),
+    KnownCommand("black", "-q · --quiet · -v · --verbose", Follows.PATHS, fixed_options="--check --diff"),
     KnownCommand(
         "eslint",
         "--quiet · --max-warnings=NUMBER · --max-warnings NUMBER · --ext ENDINGS · --color · --no-color",
         Follows.PATHS,
-        kept="--fix-dry-run --fix",
+        fixed_options="--fix-dry-run --fix",
         settings=(
             "package.json", ".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml",
             ".eslintrc.yaml", "eslint.config.js", "eslint.config.mjs", "eslint.config.cjs",
             "eslint.config.ts", "eslint.config.mts", "eslint.config.cts",
         ),
     ),
-    KnownCommand("tsc", "--pretty · --strict · --skipLibCheck · --noUnusedLocals", kept="--noEmit"),
+    KnownCommand("tsc", "--pretty · --strict · --skipLibCheck · --noUnusedLocals", fixed_options="--noEmit"),
     KnownCommand("go test", _GO_TEST, Follows.PACKAGES, settings=("go.mod",)),
-    KnownCommand("go build", "-v · -race", targets=_ALL_PACKAGES, most_targets=1),
+    KnownCommand("go build", "-v · -race", targets=_ALL_PACKAGES, max_targets=1),
     KnownCommand("go vet", "-v · -json", Follows.PACKAGES, settings=("go.mod",)),
     KnownCommand(
-        "cargo test", f"{_CARGO} · --doc · --no-fail-fast", Follows.NAME, kept="--no-run"
+        "cargo test", f"{_CARGO} · --doc · --no-fail-fast", Follows.NAME, fixed_options="--no-run"
     ),
     *(KnownCommand(words, _CARGO) for words in ("cargo build", "cargo check", "cargo clippy")),
-    KnownCommand("cargo fmt", "-q · --quiet · -v · --verbose", kept="--check"),
+    KnownCommand("cargo fmt", "-q · --quiet · -v · --verbose", fixed_options="--check"),
     *(
-        KnownCommand(words, _GRADLE, targets=_GRADLE_TASKS, most_targets=3, least_targets=1)
+        KnownCommand(words, _GRADLE, targets=_GRADLE_TASKS, max_targets=3, min_targets=1)
         for words in ("gradle", "./gradlew")
     ),
     *(
-        KnownCommand(words, _MAVEN, targets=_MAVEN_PHASES, most_targets=2, least_targets=1)
+        KnownCommand(words, _MAVEN, targets=_MAVEN_PHASES, max_targets=2, min_targets=1)
         for words in ("mvn", "./mvnw")
     ),
     KnownCommand("dotnet test", f"{_DOTNET} · --no-build · --filter FILTER"),
     KnownCommand("dotnet build", f"{_DOTNET} · --no-incremental"),
     KnownCommand(
-        "git add", "-A · --all · -u · --update · -v · --verbose", Follows.PATHS, kept="-n --dry-run",
+        "git add", "-A · --all · -u · --update · -v · --verbose", Follows.PATHS, fixed_options="-n --dry-run",
         settings=(".git",),
     ),
     KnownCommand(
@@ -213,43 +215,45 @@ COMMANDS = (
         "-m MESSAGE · --message=MESSAGE · -a · --all · -am MESSAGE · -q · --quiet · -v · --verbose · -s"
         " · --signoff",
         Follows.PATHS,
-        kept="--dry-run",
+        fixed_options="--dry-run",
         settings=(".git",),
     ),
     KnownCommand(
-        "git fetch", "-q · --quiet · -v · --verbose · --progress", targets=_REMOTE, most_targets=2,
-        kept="--dry-run",
+        "git fetch", "-q · --quiet · -v · --verbose · --progress", targets=_REMOTE, max_targets=2,
+        fixed_options="--dry-run",
     ),
 )  # fmt: skip
-"""All known commands. Where several match, the one with the most words counts."""
+"""All known commands. If several match, the one with the most words counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One spelling of an option. ``value`` is a pattern of the next word, for an option that has one."""
+    """One spelling of an option."""
 
     word: re.Pattern[str]
-    value: re.Pattern[str] | None
+    value: re.Pattern[str] | None  # of the next word, if that is the option's value
 
 
 def read_options(text: str) -> tuple[Option, ...]:
-    """Return the options of a command; those whose value is a word of its own come first."""
+    """Return the options of a command; those with a value in the next word come first."""
     options = [_read_option(spelling) for spelling in text.split(_SEPARATOR)]
     return tuple(sorted(options, key=lambda option: option.value is None))
 
 
 def list_rows() -> list[str]:
     """Return the rows of the table in the documents. Commands that differ only in their words share a row."""
-    words_of: dict[KnownCommand, list[str]] = {}
+    words_by_command: dict[KnownCommand, list[str]] = {}
     for known in COMMANDS:
-        words_of.setdefault(replace(known, words=""), []).append(f"`{known.words}`")
-    return [_format_row(known, ", ".join(words)) for known, words in words_of.items()]
+        without_words = replace(known, words="")
+        words_by_command.setdefault(without_words, []).append(f"`{known.words}`")
+    return [_format_row(known, ", ".join(words)) for known, words in words_by_command.items()]
 
 
 def _format_row(known: KnownCommand, words: str) -> str:
+    targets = _TARGET_TEXTS.get(known.targets, "")
     options = " ".join(f"`{option}`" for option in known.options.split(_SEPARATOR))
-    kept = " ".join(f"`{option}`" for option in known.kept.split()) or "none"
-    return f"| {words}{_TARGET_TEXTS.get(known.targets, '')} | {known.follows} | {options} | {kept} |"
+    fixed_options = " ".join(f"`{option}`" for option in known.fixed_options.split()) or "none"
+    return f"| {words}{targets} | {known.follows} | {options} | {fixed_options} |"
 
 
 def _read_option(spelling: str) -> Option:
@@ -258,7 +262,10 @@ def _read_option(spelling: str) -> Option:
 
 
 def _compile(spelling: str) -> re.Pattern[str]:
-    """Compile the spelling of a word. A name in capitals at its end stands for a value of `VALUES`."""
+    """Compile the spelling of a word. A name in capitals at its end stands for a value of `VALUES`.
+
+    It may follow a letter only in ``-jNUMBER`` and ``-kNUMBER``.
+    """
     name = re.search(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$", spelling)
     if name is None:
         return re.compile(re.escape(spelling))

@@ -66,6 +66,7 @@ PART_OF = {
     "tofu": "terraform",
     "terragrunt": "terraform",
 }
+"""The program that has the same subcommands, by program."""
 
 _PACKAGE_MANAGERS = frozenset({
     "npm", "pnpm", "yarn", "pip", "pip3", "pipx", "uv", "poetry", "cargo", "go", "gem", "composer", "apt",
@@ -82,7 +83,8 @@ _DEEP_VERBS = frozenset({
     "rosa", "jenkins-cli", "snyk", "auth0", "stripe",
 })  # fmt: skip
 """Programs whose verb may come late, after the names of services and the values of options."""
-_MAX_VERB_WORDS, _MAX_DEEP_VERB_WORDS = 3, 8
+_MAX_VERB_WORDS = 3  # the first operands, among which a verb is looked for
+_MAX_DEEP_VERB_WORDS = 8  # the same for a program of `_DEEP_VERBS`
 _MIN_OPTION_CHARS = 5  # of an abbreviated long option
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
@@ -244,15 +246,18 @@ def find_loss(program: str, arguments: Sequence[str]) -> str | None:
 
 def _find_losing_word(program: str, arguments: Sequence[str]) -> str | None:
     """Return the first argument that loses something by itself: a flag of any program, or of this one."""
-    flag = next(filter(_LOSING_FLAGS.fullmatch, arguments), None)
-    if flag:
-        return flag
+    for word in arguments:
+        if _LOSING_FLAGS.fullmatch(word):
+            return word
     letters = _LOSING_LETTERS.get(program, "")
     for word in arguments:
-        if _SHORT_FLAG.match(word) and not set(word[1:]).isdisjoint(letters):
+        if _SHORT_FLAG.match(word) and any(letter in letters for letter in word[1:]):
             return word
     losing_words = _LOSING_WORDS.get(_SAME_WORDS.get(program, program), "").split()
-    return next((word for word in arguments if _is_listed(word, losing_words)), None)
+    for word in arguments:
+        if _is_listed(word, losing_words):
+            return word
+    return None
 
 
 def _is_listed(word: str, listed: Sequence[str]) -> bool:
@@ -261,16 +266,21 @@ def _is_listed(word: str, listed: Sequence[str]) -> bool:
         return True
     if word.startswith("--"):
         name = word.partition("=")[0]
-        options = [entry for entry in listed if entry.startswith("--")]
-        return len(name) >= _MIN_OPTION_CHARS and any(option.startswith(name) for option in options)
-    joined = _JOINED_LETTERS.match(word)
-    letters = {entry[1] for entry in listed if re.fullmatch("-[A-Za-z]", entry)}
-    return joined is not None and not letters.isdisjoint(joined[0])
+        if len(name) < _MIN_OPTION_CHARS:
+            return False
+        return any(entry.startswith(name) for entry in listed)
+    joined_letters = _JOINED_LETTERS.match(word)
+    if joined_letters is None:
+        return False
+    listed_letters = {entry[1] for entry in listed if re.fullmatch("-[A-Za-z]", entry)}
+    return any(letter in listed_letters for letter in joined_letters[0])
 
 
 def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] | None:
-    pairs = _LOSING_PAIRS.get(program, set())
-    return next((pair for pair in pairwise(operands) if pair in pairs), None)
+    for pair in pairwise(operands):
+        if pair in _LOSING_PAIRS.get(program, ()):
+            return pair
+    return None
 
 
 def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
@@ -287,5 +297,7 @@ def _list_verb_candidates(program: str, words: Sequence[str]) -> Sequence[str]:
     """Return the words that may be verbs. After ``install`` a package manager has names of packages."""
     if program not in _PACKAGE_MANAGERS:
         return words
-    before_names = (position for position, word in enumerate(words, 1) if word in _BEFORE_PACKAGE_NAMES)
-    return words[: next(before_names, len(words))]
+    for count, word in enumerate(words, 1):
+        if word in _BEFORE_PACKAGE_NAMES:
+            return words[:count]
+    return words

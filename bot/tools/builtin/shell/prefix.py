@@ -3,6 +3,12 @@
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
 knows. Paths stay in the workspace, at or below what was approved, and go through no link. In case of doubt
 there is no prefix, so the next command asks again.
+
+A prefix is a `Beginning`: words, and how many of them a grant fixes. Two examples:
+
+- ``make -j4 test``: ``command make test …``; all words are fixed
+- ``pytest -q tests/web``: ``command pytest … below "" tests web``; all are fixed, so a grant covers any call
+  with paths in ``tests/web``. The ``""`` is the folder of the settings that hold there.
 """
 
 import re
@@ -26,7 +32,9 @@ from bot.tools.builtin.shell.known import (
 FORM = "command"
 """The first word of each prefix. Prefixes of an older form, which let anything follow, begin with another."""
 
-_END, _BELOW, _NO_PATH = "…", "below", "no path"
+_END = "…"  # ends the words of the command
+_BELOW = "below"  # begins the path that a grant is limited to
+_NO_PATH = "no path"  # of a command that may have paths, but has none
 _MAX_PATHS = 50
 _PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _SKIPPED_FOLDERS = frozenset({
@@ -45,16 +53,17 @@ class _Arguments:
     """The arguments of a known command: its plain words, and those options that a grant fixes."""
 
     plain: tuple[str, ...]
-    kept: tuple[str, ...]
+    fixed_options: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path as its parts. ``settings`` is the deepest folder on it that has a file of settings."""
+    """A path that a command names."""
 
     parts: tuple[str, ...]
     is_file: bool
     settings: str
+    """The deepest folder on the path that has a file of settings; empty if only the workspace has."""
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -79,7 +88,7 @@ def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
     ``folder``: the workspace, where the command would run.
     """
     known = _find_known_command(argv)
-    if known is None or not all(map(str.isprintable, argv)) or find_harm(argv, fed=False):
+    if known is None or not all(map(str.isprintable, argv)) or find_harm(argv, reads_pipe=False):
         return NO_BEGINNING
     arguments = _read_arguments(known, argv[len(known.words.split()) :])
     if arguments is None or not _is_in_workspace(argv[0], folder):
@@ -95,9 +104,13 @@ def read_beginning(argv: Sequence[str], folder: Path) -> Beginning:
 
 def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
     """Return the known command that ``argv`` begins with; the longest of several."""
-    given = list(argv)
-    found = [known for known in COMMANDS if given[: len(known.words.split())] == known.words.split()]
-    return max(found, key=lambda known: len(known.words.split()), default=None)
+    longest: KnownCommand | None = None
+    longest_count = 0
+    for known in COMMANDS:
+        words = known.words.split()
+        if list(argv[: len(words)]) == words and len(words) > longest_count:
+            longest, longest_count = known, len(words)
+    return longest
 
 
 def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | None:
@@ -105,26 +118,28 @@ def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | N
     if known.targets == FOLDER and words and words[0].startswith("-"):
         return None  # cmake would take it for the folder
     plain: list[str] = []
-    kept: set[str] = set()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    fixed_options: set[str] = set()
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if not word.startswith("-"):
             plain.append(word)
-        elif word in known.kept.split():
-            kept.add(word)
+        elif word in known.fixed_options.split():
+            fixed_options.add(word)
         else:
-            option = _find_option(known, word, rest[0] if rest else "")
+            next_word = remaining[0] if remaining else ""
+            option = _find_option(known, word, next_word)
             if option is None:
                 return None
             if option.value:
-                rest.pop(0)
-    return _Arguments(tuple(plain), tuple(sorted(kept)))
+                remaining.pop(0)
+    return _Arguments(tuple(plain), tuple(sorted(fixed_options)))
 
 
-def _find_option(known: KnownCommand, word: str, following: str) -> Option | None:
+def _find_option(known: KnownCommand, word: str, next_word: str) -> Option | None:
     for option in _list_options(known):
-        if option.word.fullmatch(word) and (option.value is None or option.value.fullmatch(following)):
+        has_value = option.value is None or option.value.fullmatch(next_word)
+        if option.word.fullmatch(word) and has_value:
             return option
     return None
 
@@ -138,7 +153,7 @@ def _takes_words(known: KnownCommand, plain: Sequence[str], folder: Path) -> boo
     """Tell if a command without paths may have these plain words: its targets, or the name of one test."""
     if known.follows is Follows.NAME:
         return len(plain) <= 1 and all(map(_NAMES.fullmatch, plain))
-    if not known.least_targets <= len(plain) <= known.most_targets:
+    if not known.min_targets <= len(plain) <= known.max_targets:
         return False
     if not all(re.fullmatch(known.targets, word, re.ASCII) for word in plain):
         return False
@@ -155,21 +170,20 @@ def _is_in_workspace(word: str, folder: Path) -> bool:
 
 def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()) -> Beginning:
     """Return the prefix of a command without paths. A grant fixes all of its words."""
-    options = _name_options(known)
-    seen = [*known.words.split(), *arguments.kept]
-    follows = options
+    command_words = [*known.words.split(), *arguments.fixed_options]
+    follows = _name_options(known)
     if known.follows is Follows.NOTHING:
-        seen += arguments.plain
+        command_words += arguments.plain
     elif known.follows is Follows.NAME:
-        follows = f"{known.follows} and {options}"
-    words = (FORM, *seen, _END, *tail)
-    return Beginning(words, len(words), _describe(seen, follows))
+        follows = f"{known.follows} and {follows}"
+    words = (FORM, *command_words, _END, *tail)
+    return Beginning(words, len(words), _describe(command_words, follows))
 
 
 def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
     """Return the prefix of a command with paths. A grant fixes it up to the folder that holds all paths.
 
-    Where none of the approved folders holds the others, a grant can fix nothing.
+    If none of the named folders holds the others, a grant can fix nothing.
     """
     if len(arguments.plain) > _MAX_PATHS:
         return NO_BEGINNING
@@ -179,26 +193,27 @@ def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Begi
         if place is None:
             return NO_BEGINNING
         places.append(place)
-    settings = {place.settings for place in places}
-    if len(settings) != 1:
+    settings = places[0].settings
+    if any(place.settings != settings for place in places):
         return NO_BEGINNING
     shared = _find_shared_parts([place.parts for place in places])
     widest = min(places, key=lambda place: len(place.scope))
-    seen = [*known.words.split(), *arguments.kept]
-    before_path = (FORM, *seen, _END, _BELOW, settings.pop())
-    holds_all = shared[: len(widest.scope)] == widest.scope
-    fixed = len(before_path) + len(widest.scope) if holds_all else 0
+    command_words = [*known.words.split(), *arguments.fixed_options]
+    before_path = (FORM, *command_words, _END, _BELOW, settings)
+    fixed_count = 0
+    if shared[: len(widest.scope)] == widest.scope:
+        fixed_count = len(before_path) + len(widest.scope)
     kinds_of_words = known.follows.partition(",")[0]  # without the example
     follows = f"{kinds_of_words} in {widest.scope_text} and {_name_options(known)}"
-    return Beginning((*before_path, *shared), fixed, _describe(seen, follows))
+    return Beginning((*before_path, *shared), fixed_count, _describe(command_words, follows))
 
 
 def _name_options(known: KnownCommand) -> str:
     return f"options such as {', '.join(known.shown_options)}"
 
 
-def _describe(seen: Sequence[str], follows: str) -> str:
-    return f"“{' '.join(seen)}”, which may be followed by {follows}"
+def _describe(command_words: Sequence[str], follows: str) -> str:
+    return f"“{' '.join(command_words)}”, which may be followed by {follows}"
 
 
 def _find_shared_parts(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -220,8 +235,10 @@ def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
     path = _find_path(known.follows, word)
     if not path:
         return None
+    parts: tuple[str, ...] = ()  # the workspace itself
     plain = path.removeprefix("./").removesuffix("/")
-    parts = () if plain in ("", ".") else tuple(plain.split("/"))
+    if plain not in ("", "."):
+        parts = tuple(plain.split("/"))
     if not all(map(_PATH_PART.fullmatch, parts)) or not _SKIPPED_FOLDERS.isdisjoint(parts):
         return None
     place = folder.joinpath(*parts)
@@ -260,13 +277,16 @@ def _read_module(word: str, folder: Path) -> _Place | None:
     if not _NAMES.fullmatch(word) or ":" in word:
         return None
     parts = tuple(word.split("."))
-    module = next((index for index, part in enumerate(parts) if _TEST_MODULE.fullmatch(part)), None)
-    if module is None or not _SKIPPED_FOLDERS.isdisjoint(parts):
+    if not _SKIPPED_FOLDERS.isdisjoint(parts):
         return None
-    file = folder.joinpath(*parts[:module], f"{parts[module]}.py")
-    if not file.is_file() or file.resolve() != file:
-        return None
-    return _Place(parts[: module + 1], is_file=True, settings="")
+    for index, part in enumerate(parts):
+        if not _TEST_MODULE.fullmatch(part):
+            continue  # a package
+        file = folder.joinpath(*parts[:index], f"{part}.py")
+        if not file.is_file() or file.resolve() != file:
+            return None
+        return _Place(parts[: index + 1], is_file=True, settings="")
+    return None
 
 
 def _find_nearest_settings(known: KnownCommand, parts: Sequence[str], folder: Path) -> str:

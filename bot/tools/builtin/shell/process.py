@@ -26,27 +26,25 @@ _FLOOD_FACTOR = 64  # times the kept output; a command that prints more is ended
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a process. ``exit_code`` is None if it was killed; then ``why`` says the reason."""
+    """The end of a process."""
 
     exit_code: int | None
+    """None if Nod ended it."""
     stdout: str
     stderr: str
     why: str = ""
+    """The reason why Nod ended it; empty if it ended by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """The limits of one process: bytes of memory, bytes of a file, and processes of the command.
+    """The limits of each process of a command."""
 
-    ``files`` are open ones, 0 for as many as Nod may have. ``account`` is the id of the user and group that
-    it runs as, 0 for Nod's own.
-    """
-
-    memory: int
-    file: int
-    processes: int
-    files: int = 0
-    account: int = 0
+    memory: int  # bytes
+    file: int  # bytes of a file that it writes
+    processes: int  # that the command may start
+    files: int = 0  # open at a time; 0 for as many as Nod may have
+    account: int = 0  # the id of the user and group that it runs as; 0 for Nod's own
 
 
 READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)
@@ -56,35 +54,35 @@ CHANGING = CommandLimits(memory=4 << 30, file=4 << 30, processes=512)
 """For commands that a person has approved."""
 
 
-class _Tail:
-    """The beginning and the end of a stream, never more than ``max_bytes`` in memory."""
+class _Output:
+    """The output of a stream: its beginning and its end, ``max_bytes`` together."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._half = max_bytes // 2
+        self.total_bytes = 0
+        self._half = max_bytes // 2  # bytes of the beginning, and of the end
         self._head = bytearray()
-        self._end: deque[bytes] = deque()
-        self._end_bytes = 0
-        self.seen = 0
+        self._tail: deque[bytes] = deque()  # the last parts, with a little more than the end
+        self._tail_bytes = 0
 
     def add(self, part: bytes) -> None:
-        self.seen += len(part)
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += part[:room]
-            part = part[room:]
+        self.total_bytes += len(part)
+        missing = self._half - len(self._head)
+        if missing > 0:
+            self._head += part[:missing]
+            part = part[missing:]
         if part:
-            self._end.append(part)
-            self._end_bytes += len(part)
-        while self._end and self._end_bytes - len(self._end[0]) >= self._half:
-            self._end_bytes -= len(self._end.popleft())
+            self._tail.append(part)
+            self._tail_bytes += len(part)
+        while self._tail and self._tail_bytes - len(self._tail[0]) >= self._half:
+            self._tail_bytes -= len(self._tail.popleft())
 
     def text(self) -> str:
         """Return the text, with a note in the middle on what was left out; invalid UTF-8 is escaped."""
-        end = b"".join(self._end)[-self._half :] if self._half else b""
-        left_out = self.seen - len(self._head) - len(end)
-        middle = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
-        kept = bytes(self._head) + middle + end
-        return kept.decode(errors="backslashreplace").replace("\0", "\\x00")
+        end = b"".join(self._tail)[-self._half :] if self._half else b""
+        left_out = self.total_bytes - len(self._head) - len(end)
+        note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+        content = bytes(self._head) + note + end
+        return content.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
 async def _ignore(_: str) -> None: ...
@@ -96,24 +94,24 @@ async def run_process(
     environment: Mapping[str, str],
     *,
     seconds: float,
-    most: int,
+    max_output: int,
     limits: CommandLimits = CHANGING,
     printed: Callable[[str], Awaitable[None]] = _ignore,
     watch: Callable[[int], Awaitable[str]] | None = None,
 ) -> Ended:
-    """Run a command until its end, for ``seconds``, or until it floods its output.
+    """Run a command until its end, for at most ``seconds``, or until it floods its output.
 
-    ``most``: the bytes kept of each stream. ``printed`` gets the newest output while it runs. ``watch`` gets
-    the warden's process id, and returns why the command has to end. The warden ends with the command, after
-    killing everything below it. A cancelled call ends the command before it returns.
+    ``max_output``: the bytes kept of each stream. ``printed`` gets the newest output while it runs. ``watch``
+    gets the warden's process id; when it returns, the command is ended for the reason that it returns. No
+    process of the command is left when this returns, also if it is cancelled.
     """
-    bounds = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
+    numbers = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
         str(_WARDEN),
         str(os.getpid()),
-        ",".join(map(str, bounds)),
+        ",".join(map(str, numbers)),
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -122,10 +120,13 @@ async def run_process(
         env=dict(environment),
         start_new_session=True,
     )
-    stdout, stderr, is_flooding, newest = _Tail(most), _Tail(most), asyncio.Event(), bytearray()
+    stdout, stderr = _Output(max_output), _Output(max_output)
+    newest = bytearray()  # the newest output of both streams
+    flood_bytes = max_output * _FLOOD_FACTOR
+    is_flooding = asyncio.Event()
     end: asyncio.Future[Any] = asyncio.gather(
-        _read_stream(process.stdout, stdout, most * _FLOOD_FACTOR, is_flooding, newest),
-        _read_stream(process.stderr, stderr, most * _FLOOD_FACTOR, is_flooding, newest),
+        _read_stream(process.stdout, stdout, flood_bytes, is_flooding, newest),
+        _read_stream(process.stderr, stderr, flood_bytes, is_flooding, newest),
         process.wait(),
     )
     flood: asyncio.Future[Any] = asyncio.ensure_future(is_flooding.wait())
@@ -134,11 +135,14 @@ async def run_process(
     try:
         events = {end, flood, watching}
         await asyncio.wait(events, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        why = "" if end.done() else f"it was ended after {seconds:g} s"
-        if watching.done() and not end.done():
-            why = f"it was ended: {watching.result()}"
         if is_flooding.is_set():
-            why = f"it was ended: it said more than {most * _FLOOD_FACTOR} bytes"
+            why = f"it was ended: it said more than {flood_bytes} bytes"
+        elif end.done():
+            why = ""
+        elif watching.done():
+            why = f"it was ended: {watching.result()}"
+        else:
+            why = f"it was ended after {seconds:g} s"
     finally:
         tasks = (flood, reporting, watching)
         for task in tasks:
@@ -155,20 +159,17 @@ async def _wait_forever() -> str:
 
 async def _read_stream(
     stream: asyncio.StreamReader | None,
-    tail: _Tail,
-    max_bytes: int,
+    output: _Output,
+    flood_bytes: int,
     is_flooding: asyncio.Event,
     newest: bytearray,
 ) -> None:
-    """Read a stream to its end, and set ``is_flooding`` beyond ``max_bytes``.
-
-    ``newest``: the newest output of both streams.
-    """
+    """Read a stream to its end; set ``is_flooding`` beyond ``flood_bytes``."""
     while stream is not None and (part := await stream.read(_CHUNK_BYTES)):
-        tail.add(part)
+        output.add(part)
         newest += part
         del newest[:-_REPORT_BYTES]
-        if tail.seen > max_bytes:
+        if output.total_bytes > flood_bytes:
             is_flooding.set()
 
 

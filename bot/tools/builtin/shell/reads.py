@@ -1,9 +1,8 @@
 """Recognises commands that only read in the workspace, which run without approval.
 
-``READERS`` lists the programs and their harmless flags; a program or flag that is not listed is an objection,
-and so is an abbreviated long option. find, sed, awk, jq and git could also run programs and write files, so
-`_CHECKS` has a function for each, which accepts a few simple forms. `Inside` tells if an operand is a path in
-the workspace.
+`READERS` lists programs and their harmless flags. There is an objection to any other program or flag, and to
+an abbreviated long flag. find, sed, awk, jq and git could also run programs and write files, so `_CHECKS` has
+a function for each, which accepts a few simple forms.
 """
 
 import re
@@ -12,11 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 Inside = Callable[[str], bool]
+"""Tells if an operand is a path in the workspace."""
 
 _SED_SCRIPT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
 _AWK_PROGRAM = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
 
-# paths, joined by pipes and commas, and a few functions that do not multiply their input
+# jq's paths, and a few of its functions that do not multiply their input; pipes and commas join them
 _JQ_PART = (
     r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
     r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
@@ -50,30 +50,25 @@ _GIT_SUBCOMMANDS = {  # by name: their flags, and the maximum of their operands
     "branch": (re.compile(r"-(a|r|v|vv|av|avv)|--(all|remotes|list|show-current)"), 0),
     "tag": (re.compile(r"-l|--list"), 0),
     "remote": (re.compile(r"-v"), 0),
-    "reflog": (re.compile(r"(?!)"), 0),
+    "reflog": (re.compile(r"(?!)"), 0),  # no flag at all
     "shortlog": (re.compile(r"-[sne]+"), 2),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The flags and operands with which a program only reads.
+    """The flags and operands with which a program only reads."""
 
-    ``plain`` and ``valued``: its one-letter flags without and with a value; ``long`` and ``long_valued``: its
-    long flags without and with ``=value``. The first ``texts`` operands are texts, the others paths; -1: all
-    are texts. ``most``: the maximum of operands.
-    """
-
-    plain: str = ""
-    valued: str = ""
-    long: tuple[str, ...] = ()
-    long_valued: tuple[str, ...] = ()
-    texts: int = 0
-    most: int = 1000
+    plain: str = ""  # one-letter flags without a value
+    valued: str = ""  # one-letter flags with a value
+    long: tuple[str, ...] = ()  # long flags without a value
+    long_valued: tuple[str, ...] = ()  # long flags with "=value"
+    texts: int = 0  # how many of the first operands are texts, not paths; -1: all of them
+    max_operands: int = 1000
     numeric: bool = False  # also takes flags such as -5
     pattern_flag: str = ""  # the letter of the flag that replaces the first text
 
-    def objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
+    def find_objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
         """Return why the program would not only read in the workspace; None if it would."""
         operands: list[str] = []
         texts = self.texts
@@ -83,25 +78,34 @@ class Reader:
                 operands += remaining
             elif argument.startswith("--"):
                 name, _, value = argument[2:].partition("=")
-                if argument[2:] not in self.long and not (value and name in self.long_valued):
+                is_known = argument[2:] in self.long or (value and name in self.long_valued)
+                if not is_known:
                     return f"{argument} is not known to only read"
-            elif argument.startswith("-") and argument != "-":
-                if self.numeric and re.fullmatch(r"-[0-9]+", argument):
-                    continue
-                for position, letter in enumerate(argument[1:], 2):
-                    if letter in self.valued:
-                        texts -= letter == self.pattern_flag and texts > 0
-                        if not argument[position:] and next(remaining, None) is None:
-                            return f"-{letter} has no value"
-                        break
-                    if letter not in self.plain:
-                        return f"{argument} is not known to only read"
-            else:
+            elif argument == "-" or not argument.startswith("-"):
                 operands.append(argument)
-        if len(operands) > self.most:
+            elif not (self.numeric and re.fullmatch(r"-[0-9]+", argument)):
+                plain_letters, valued_letter, value = self._split_letters(argument[1:])
+                if not all(letter in self.plain for letter in plain_letters):
+                    return f"{argument} is not known to only read"
+                if valued_letter and not value and next(remaining, None) is None:
+                    return f"-{valued_letter} has no value"
+                if valued_letter and valued_letter == self.pattern_flag and texts > 0:
+                    texts -= 1
+        if len(operands) > self.max_operands:
             return "it has more operands than are only read"
-        paths = [] if texts < 0 else operands[texts:]
-        return _find_outside(paths, inside)
+        if texts < 0:
+            return None
+        return _find_outside(operands[texts:], inside)
+
+    def _split_letters(self, letters: str) -> tuple[str, str, str]:
+        """Split the letters of a flag: ``-nC5`` is the plain ``n``, then ``C`` with the value ``5``.
+
+        Without a value here, the next argument is the value.
+        """
+        for position, letter in enumerate(letters):
+            if letter in self.valued:
+                return letters[:position], letter, letters[position + 1 :]
+        return letters, "", ""
 
 
 _GREP = Reader(
@@ -133,16 +137,16 @@ READERS: dict[str, Reader] = {
     "wc": Reader(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
     "cut": Reader(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
     "tr": Reader(plain="cCdst", texts=-1),
-    "uniq": Reader(plain="cdiuz", valued="fsw", most=1),  # its second operand is a file to write
+    "uniq": Reader(plain="cdiuz", valued="fsw", max_operands=1),  # its second operand is a file to write
     "sort": Reader(plain="nrufhVbdgiMszcCm", valued="kt", long=("reverse", "unique", "numeric-sort")),
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
-    "cmp": Reader(plain="bls", most=2),
-    "comm": Reader(plain="123", most=2),
+    "cmp": Reader(plain="bls", max_operands=2),
+    "comm": Reader(plain="123", max_operands=2),
     "stat": Reader(plain="t", valued="c", long_valued=("printf", "format")),
     "du": Reader(plain="shackmb", valued="d", long_valued=("max-depth",)),
-    "df": Reader(plain="hkTi", most=0),
+    "df": Reader(plain="hkTi", max_operands=0),
     "file": Reader(plain="bi", long=("brief", "mime", "mime-type")),
     "tree": Reader(plain="adfDhsp", valued="LPI"),
     "realpath": Reader(plain="em"),
@@ -151,12 +155,12 @@ READERS: dict[str, Reader] = {
     "dirname": Reader(texts=-1),
     "which": Reader(plain="a", texts=-1),
     **dict.fromkeys(("nl", "tac", "rev", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum"), Reader()),
-    "pwd": Reader(plain="LP", most=0),
-    "id": Reader(plain="ugnrG", most=0),
-    "uname": Reader(plain="asnrvmpio", most=0),
-    "hostname": Reader(plain="fs", most=0),  # an operand would set it
-    "uptime": Reader(plain="ps", most=0),
-    **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(most=0)),
+    "pwd": Reader(plain="LP", max_operands=0),
+    "id": Reader(plain="ugnrG", max_operands=0),
+    "uname": Reader(plain="asnrvmpio", max_operands=0),
+    "hostname": Reader(plain="fs", max_operands=0),  # an operand would set it
+    "uptime": Reader(plain="ps", max_operands=0),
+    **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(max_operands=0)),
 }  # fmt: skip
 
 _SED_FLAGS = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
@@ -180,13 +184,13 @@ _RG_FLAGS = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead
 _RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
-def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
+def find_objection(words: Sequence[str], inside: Inside) -> str | None:
     """Return why a command would not only read in the workspace; None if it would."""
     program, arguments = words[0], words[1:]
     if list(arguments) == ["--version"] and _PROGRAM_NAME.fullmatch(program):
         return None
     if program in READERS:
-        return READERS[program].objection(arguments, inside)
+        return READERS[program].find_objection(arguments, inside)
     if program in _CHECKS:
         return _CHECKS[program](arguments, inside)
     return "it is not on the list of what only reads"
@@ -199,6 +203,10 @@ def _find_outside(paths: Sequence[str], inside: Inside) -> str | None:
         if not inside(path):
             return f"“{path}” is outside the workspace"
     return None
+
+
+def _list_operands(arguments: Sequence[str]) -> list[str]:
+    return [argument for argument in arguments if not argument.startswith("-")]
 
 
 def _find_unknown(arguments: Sequence[str], is_known: Callable[[str], object]) -> str | None:
@@ -235,36 +243,38 @@ def _check_find(arguments: Sequence[str], inside: Inside) -> str | None:
 
 def _check_rg(arguments: Sequence[str], inside: Inside) -> str | None:
     flags = _RG_FILES_FLAGS if "--files" in arguments else _RG_FLAGS
-    return flags.objection(arguments, inside)
+    return flags.find_objection(arguments, inside)
 
 
 def _check_sed(arguments: Sequence[str], inside: Inside) -> str | None:
-    if any(argument == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument) for argument in arguments):
-        return "its flags are not plain"
+    for argument in arguments:
+        if argument == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", argument):  # "-e" joined with others
+            return "its flags are not plain"
     scripts = [script for flag, script in pairwise(arguments) if flag == "-e"]
     if not scripts:
-        scripts = [argument for argument in arguments if not argument.startswith("-")][:1]
+        scripts = _list_operands(arguments)[:1]
     if not scripts or not all(map(_SED_SCRIPT.fullmatch, scripts)):
         return "the script is not plain"
-    return _SED_FLAGS.objection(arguments, inside)
+    return _SED_FLAGS.find_objection(arguments, inside)
 
 
 def _check_awk(arguments: Sequence[str], inside: Inside) -> str | None:
     remaining = list(arguments)
     if remaining and re.fullmatch(r"-F.", remaining[0]):
         remaining.pop(0)
-    if not remaining or not _AWK_PROGRAM.fullmatch(remaining.pop(0)):
+    if not remaining or not _AWK_PROGRAM.fullmatch(remaining[0]):
         return "the program is not plain"
+    # "name=value" as an operand would set a variable
     return _find_unknown(
-        remaining, lambda argument: argument[:1] != "-" and "=" not in argument and inside(argument)
+        remaining[1:], lambda operand: operand[:1] != "-" and "=" not in operand and inside(operand)
     )
 
 
 def _check_jq(arguments: Sequence[str], inside: Inside) -> str | None:
-    filters = [argument for argument in arguments if not argument.startswith("-")][:1]
-    if not filters or not _JQ_FILTER.fullmatch(filters[0]):
+    operands = _list_operands(arguments)
+    if not operands or not _JQ_FILTER.fullmatch(operands[0]):
         return "the filter is not plain"
-    return _JQ_FLAGS.objection(arguments, inside)
+    return _JQ_FLAGS.find_objection(arguments, inside)
 
 
 def _check_git(arguments: Sequence[str], inside: Inside) -> str | None:
@@ -277,17 +287,17 @@ def _check_git(arguments: Sequence[str], inside: Inside) -> str | None:
         return f"git {' '.join(remaining[:1])} is not known to only read"
     subcommand, *words = remaining
     flag_pattern, max_operands = _GIT_SUBCOMMANDS[subcommand]
-    end = words.index("--") if "--" in words else len(words)
-    flags = [word for word in words[:end] if word.startswith("-")]
-    operands = [word for word in words[:end] if not word.startswith("-")] + words[end + 1 :]
+    end_of_flags = words.index("--") if "--" in words else len(words)
+    flags = [word for word in words[:end_of_flags] if word.startswith("-")]
+    operands = _list_operands(words[:end_of_flags]) + words[end_of_flags + 1 :]
     unknown = _find_unknown(flags, flag_pattern.fullmatch)
     if unknown:
         return f"git {subcommand} {unknown}"
     if len(operands) > max_operands:
         return f"git {subcommand} with a name may write"
-    magic = next(filter(_is_magic, operands), None)
-    if magic:
-        return f"“{magic}” may lead out of the workspace"
+    for operand in operands:
+        if _is_magic(operand):
+            return f"“{operand}” may lead out of the workspace"
     return _find_outside(operands, inside)
 
 
@@ -296,7 +306,9 @@ def _is_magic(operand: str) -> bool:
     if operand.startswith(":"):
         return True
     _, colon, path = operand.partition(":")
-    return bool(colon) and (path[:1] in ("/", "~") or ".." in re.split("[/:]", path))
+    if not colon:
+        return False
+    return path.startswith(("/", "~")) or ".." in re.split("[/:]", path)
 
 
 _CHECKS: dict[str, Callable[[Sequence[str], Inside], str | None]] = {

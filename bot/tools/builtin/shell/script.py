@@ -1,9 +1,12 @@
 """Parsing of a shell script into simple commands, or the verdict that it is not understood.
 
-Parsed with tree-sitter's bash grammar (https://github.com/tree-sitter/tree-sitter-bash). Only a small part of
-the language is accepted: literal words, pipes, lists, sub-shells and file redirections. Variables,
+The parser is tree-sitter's bash grammar (https://github.com/tree-sitter/tree-sitter-bash). Only a small part
+of the language is accepted: literal words, pipes, lists, sub-shells and file redirections. Variables,
 substitutions, loops, functions, here-documents and everything else are refused, because their effect cannot
-be read from the text. The words are also split by `shlex`; if the two disagree, the script is refused.
+be read from the text.
+
+As a second opinion `shlex` splits the script too. If its words and operators are not those that the grammar
+found (``tokens`` in the functions below), the script is refused.
 """
 
 import shlex
@@ -19,7 +22,7 @@ _MAX_DEPTH = 40
 _OPERATORS = "();<>|&"
 _EXPANDING_CHARS = frozenset("\\{}$`")
 _GLOB_CHARS = frozenset("*?[]")
-_ESCAPABLE_CHARS = '$`"\\'
+_ESCAPABLE_CHARS = frozenset('$`"\\')  # inside double quotes
 
 
 class NotUnderstood(Exception):
@@ -28,10 +31,10 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:
-    """A word of a script. ``text`` is what the program gets; ``open``: the shell expands it."""
+    """A word of a script, without its quotes."""
 
     text: str
-    open: bool = False
+    expands: bool = False  # the shell replaces it by names of files, or by a home folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,11 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """One program with its arguments. ``fed``: another command's output is its input."""
+    """One program with its arguments."""
 
     words: tuple[ShellWord, ...]
     redirects: tuple[Redirect, ...] = ()
-    fed: bool = False
+    reads_pipe: bool = False  # its input is another command's output
     background: bool = False
 
 
@@ -54,7 +57,7 @@ def parse_script(script: str) -> tuple[Simple, ...]:
     """Return every simple command that the script would run, in order. Raises NotUnderstood."""
     if len(script) > _MAX_SCRIPT_CHARS:
         raise NotUnderstood("it is very long")
-    if any(not (char.isprintable() or char in "\n\t") for char in script):
+    if not all(char.isprintable() or char in "\n\t" for char in script):
         raise NotUnderstood("it has unprintable characters")
     tree = _make_parser().parse(script.encode())
     if tree.root_node.has_error:
@@ -88,7 +91,10 @@ def _split_operators(tokens: list[str]) -> list[str]:
     parts: list[str] = []
     for token in tokens:
         is_operator = token and not token.strip(_OPERATORS)
-        parts += token if is_operator else [token]
+        if is_operator:
+            parts.extend(token)  # character by character
+        else:
+            parts.append(token)
     return parts
 
 
@@ -105,34 +111,41 @@ def _read_statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simp
             yield from _read_children(node, tokens, depth)
         case "pipeline":
             for position, command in enumerate(_read_children(node, tokens, depth)):
-                yield replace(command, fed=command.fed or position > 0)
+                yield replace(command, reads_pipe=command.reads_pipe or position > 0)
         case other:
             raise NotUnderstood(f"it uses {other.replace('_', ' ')}")
 
 
 def _read_children(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
-    """Yield the commands of a node's children, which operators separate."""
+    """Yield the commands of a node's children, which operators separate.
+
+    A statement's commands are held back until its operator is read: ``&`` puts them in the background.
+    """
     commands: list[Simple] = []
     for child in node.children:
         if child.is_named:
             yield from commands
             commands = list(_read_statements(child, tokens, depth + 1))
             continue
-        if child.type not in ("&&", "||", ";", "|", "|&", "&", "(", ")", "!", "\n"):
-            raise NotUnderstood(f"it uses {child.type}")
-        if child.type.strip():
-            tokens.append(child.type)
-        if child.type == "&":
+        operator = child.type
+        if operator not in ("&&", "||", ";", "|", "|&", "&", "(", ")", "!", "\n"):
+            raise NotUnderstood(f"it uses {operator}")
+        if operator != "\n":
+            tokens.append(operator)
+        if operator == "&":
             commands = [replace(command, background=True) for command in commands]
     yield from commands
 
 
 def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
-    """Yield a statement's commands. Its redirections are added to the last one: their harm is the same."""
-    body, *redirections = node.children
-    *first, last = _read_statements(body, tokens, depth + 1)
+    """Yield a statement's commands. Its redirections are added to the last one.
+
+    They belong to the whole statement, but their harm is the same at any of its commands.
+    """
+    statement, *redirections = node.children
+    *commands, last = _read_statements(statement, tokens, depth + 1)
     redirects = tuple(_read_redirect(redirection, tokens) for redirection in redirections)
-    yield from first
+    yield from commands
     yield replace(last, redirects=(*last.redirects, *redirects))
 
 
@@ -147,10 +160,13 @@ def _read_command(node: Node, tokens: list[str]) -> Simple:
             continue
         if child.type == "variable_assignment":
             raise NotUnderstood("it sets a variable")
-        is_name = child.type == "command_name" and child.child_count == 1
-        words.append(_read_word(child.children[0] if is_name else child))
-        tokens.append(words[-1].text)
-    if not words or words[0].open:
+        if child.type == "command_name" and child.child_count == 1:
+            word = _read_word(child.children[0])
+        else:
+            word = _read_word(child)
+        words.append(word)
+        tokens.append(word.text)
+    if not words or words[0].expands:
         raise NotUnderstood("the name of a program is not plain")
     return Simple(tuple(words), tuple(redirects))
 
@@ -180,14 +196,15 @@ def _read_word(node: Node) -> ShellWord:
         case "word" | "number" if node.named_child_count == 0:
             if _EXPANDING_CHARS & set(text):
                 raise NotUnderstood("a word has a backslash, a brace or a variable")
-            return ShellWord(text, open=text.startswith("~") or bool(_GLOB_CHARS & set(text)))
+            return ShellWord(text, expands=text.startswith("~") or bool(_GLOB_CHARS & set(text)))
         case "raw_string":
             return ShellWord(text[1:-1])
         case "string" if all(child.type in ('"', "string_content") for child in node.children):
             return ShellWord(_unquote(text[1:-1]))
         case "concatenation":
             parts = [_read_word(child) for child in node.children]
-            return ShellWord("".join(part.text for part in parts), open=any(part.open for part in parts))
+            joined_text = "".join(part.text for part in parts)
+            return ShellWord(joined_text, expands=any(part.expands for part in parts))
         case other:
             raise NotUnderstood(f"it uses {other.replace('_', ' ')}")
 
@@ -195,15 +212,17 @@ def _read_word(node: Node) -> ShellWord:
 def _unquote(text: str) -> str:
     """Return the content of double quotes, with its escapes undone."""
     content = []
-    letters = iter(text)
-    for letter in letters:
-        if letter in "$`":
+    chars = iter(text)
+    for char in chars:
+        if char in "$`":
             raise NotUnderstood("a quoted word has a variable")
-        if letter != "\\":
-            content.append(letter)
+        if char != "\\":
+            content.append(char)
             continue
-        escaped = next(letters, "")
-        content.append(escaped if escaped and escaped in _ESCAPABLE_CHARS else letter + escaped)
+        escaped = next(chars, "")
+        if escaped not in _ESCAPABLE_CHARS:
+            content.append(char)  # before any other character a backslash stays
+        content.append(escaped)
     return "".join(content)
 
 

@@ -1,7 +1,7 @@
 """A shell for the agent (group ``runtime``): one tool that runs an argv in the workspace.
 
-How much a call can harm is judged by what it would run, in ``risk.py``; a reading command runs
-immediately, everything else waits for a person. How it is bounded is in ``process.py``.
+The risk of a call is judged by what it would run (``risk.py``). A command that only reads runs immediately;
+all others wait for a person. ``process.py`` limits what a command may use.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.prefix import read_beginning
 from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run_process
-from bot.tools.builtin.shell.risk import classifier
+from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
-_KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
-_LONGEST = 600  # seconds
-_LONGEST_PATH = 4096  # characters; Linux PATH_MAX
-_MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end it and not the core
+_PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # of Nod's own environment
+_MAX_SECONDS = 600
+_MAX_PATH_CHARS = 4096  # Linux PATH_MAX
+_MARGIN_SECONDS = 15.0  # that the core waits longer than this tool, so that this tool ends the command
 # For commands that may run without a person: no settings from a home, and git finds no repository above the
 # workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
 # own configuration could start stays: the file tools never touch .git, so only people changed it.
-_CAREFUL = {
+_CAREFUL_VARIABLES = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "RIPGREP_CONFIG_PATH": "",
@@ -52,7 +52,7 @@ _CAREFUL = {
 
 Argument = Annotated[Storable, Field(max_length=20_000)]
 Argv = Annotated[list[Argument], Field(min_length=1, max_length=200)]
-Seconds = Annotated[int, Field(ge=1, le=_LONGEST)]
+Seconds = Annotated[int, Field(ge=1, le=_MAX_SECONDS)]
 
 
 def shell_tools(
@@ -66,21 +66,21 @@ def shell_tools(
     """Return the tool `shell_run` over ``workspace``, which the composition root leaves out by default.
 
     ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
-    ``seconds``: how long a command may run that asks for no other limit. ``max_output`` is the bytes kept of
-    each of its two streams. ``trials``: what asks is tried first, in a closed copy. Raises SettingsError for
-    a workspace that is not a folder.
+    ``seconds``: the time limit of a command that asks for no other one. ``max_output``: the bytes kept of
+    each of its two streams. ``trials``: a command that asks is tried first, in a closed copy. Raises
+    SettingsError if the workspace is not a folder.
     """
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
-    judge = classifier(folder)
-    given = scrub_environment(environment)
-    careful = {**_CAREFUL, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
-    usual = seconds
+    judge = make_classifier(folder)
+    base_variables = scrub_environment(environment)
+    careful_variables = {**_CAREFUL_VARIABLES, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    default_seconds = seconds
 
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
         fields = [
-            PreviewField("command", None, _in_words(arguments["argv"])),
+            PreviewField("command", None, _quote_all(arguments["argv"])),
             PreviewField("folder", None, str(folder)),
         ]
         limit = arguments.get("seconds")
@@ -93,12 +93,12 @@ def shell_tools(
 
     @tool(
         group="runtime",
-        summary=lambda arguments: f"Run “{_in_words(arguments['argv'])}”",
+        summary=lambda arguments: f"Run “{_quote_all(arguments['argv'])}”",
         classify=lambda arguments: judge(arguments["argv"]),
         preview=preview,
         begins=begins,
         touches="",  # its preview shows nothing of the world that could change
-        timeout=_LONGEST + _MARGIN,
+        timeout=_MAX_SECONDS + _MARGIN_SECONDS,
     )
     async def shell_run(argv: Argv, context: CallContext, seconds: Seconds | None = None) -> ToolOutput:
         """Run a program in the workspace. There is no shell: give the program and each argument by itself.
@@ -114,15 +114,15 @@ def shell_tools(
         risk = judge(argv)
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
-            around = {**given, "HOME": home}
+            variables = {**base_variables, "HOME": home}
             if not Mode.DESTRUCTIVE.asks(risk):
-                around |= careful
+                variables |= careful_variables
             ended = await run_process(
                 argv,
                 folder,
-                around,
-                seconds=seconds or usual,
-                most=max_output,
+                variables,
+                seconds=seconds or default_seconds,
+                max_output=max_output,
                 limits=limits,
                 printed=context.printed,
             )
@@ -130,34 +130,36 @@ def shell_tools(
         if ended.why:
             why = f"{ended.why[:1].upper()}{ended.why[1:]}"
             return ToolOutput({**output, "ended": ended.why}, ended_badly=why)
-        badly = f"Ended with code {ended.exit_code}" if ended.exit_code else None
-        return ToolOutput(output, ended_badly=badly)
+        failure = f"Ended with code {ended.exit_code}" if ended.exit_code else None
+        return ToolOutput(output, ended_badly=failure)
 
     shell_run = replace(shell_run, follow=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
         from bot.tools.builtin.trials.command import CommandTrials
 
-        tries = CommandTrials(folder, Cage(folder, max_output), seconds)
-        return FixedToolset("runtime", (replace(shell_run, trying=tries.trying), tries.undoing()))
+        command_trials = CommandTrials(folder, Cage(folder, max_output), seconds)
+        shell_run = replace(shell_run, trying=command_trials.trying)
+        return FixedToolset("runtime", (shell_run, command_trials.undoing()))
     return FixedToolset("runtime", (shell_run,))
 
 
 def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
-    """Replace each linked path in the command by the path it leads to, relative to the workspace."""
-    given = arguments["argv"]
-    argv = [_end_of_links(folder, word) for word in given]
-    if argv == given:
+    """Return the arguments that change if each linked path is replaced by the path that it leads to."""
+    argv = [_follow_link(folder, word) for word in arguments["argv"]]
+    if argv == arguments["argv"]:
         return {}
     return {"argv": argv}
 
 
-def _end_of_links(folder: Path, word: str) -> str:
-    if len(word) > _LONGEST_PATH or not os.path.lexists(folder / word):
+def _follow_link(folder: Path, word: str) -> str:
+    """Return the path that a word leads to, relative to the workspace; a word that is no link unchanged."""
+    if len(word) > _MAX_PATH_CHARS or not os.path.lexists(folder / word):
         return word
-    plain, end = os.path.normpath(folder / word), os.path.realpath(folder / word)
-    if end != plain:
-        return os.path.relpath(end, folder)
+    path = os.path.normpath(folder / word)
+    target = os.path.realpath(folder / word)
+    if target != path:
+        return os.path.relpath(target, folder)
     return word
 
 
@@ -172,27 +174,27 @@ def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_EDITOR": "false",
         "NO_COLOR": "1",
-        **{name: environment[name] for name in _KEPT if name in environment},
+        **{name: environment[name] for name in _PASSED_VARIABLES if name in environment},
     }
 
 
-def _in_words(argv: Sequence[str]) -> str:
+def _quote_all(argv: Sequence[str]) -> str:
     return " ".join(map(_quote, argv))
 
 
 def _quote(word: str) -> str:
-    if not all(each.isprintable() or each in "\n\t" for each in word):
-        return "$'" + "".join(map(_escape_letter, word)) + "'"
-    plain = word and all(each.isalnum() or each in "@%_-+=:,./" for each in word)
-    if plain:
+    """Return a word as one would type it in a shell; invisible characters become visible."""
+    if not all(char.isprintable() or char in "\n\t" for char in word):
+        return "$'" + "".join(map(_escape_char, word)) + "'"
+    if word and all(char.isalnum() or char in "@%_-+=:,./" for char in word):
         return word
     return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
-def _escape_letter(letter: str) -> str:
-    """Escape a letter for ``$'…'``; an invisible one becomes its number."""
-    if letter in "\\'":
-        return f"\\{letter}"
-    if letter.isprintable():
-        return letter
-    return f"\\U{ord(letter):08x}"
+def _escape_char(char: str) -> str:
+    """Escape a character for ``$'…'``; an invisible one becomes its number."""
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    return f"\\U{ord(char):08x}"

@@ -88,7 +88,7 @@ class Cage:
         folder, lock = await asyncio.to_thread(create_copy_folder, self.workspace, choose_account())
         try:
             version = await run_process(
-                ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_PROBE_SECONDS, most=200
+                ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_PROBE_SECONDS, max_output=200
             )
             self.name = version.stdout.strip()
             ended = await run_process(
@@ -96,7 +96,7 @@ class Cage:
                 Path("/"),
                 self.environment,
                 seconds=_PROBE_SECONDS,
-                most=1000,
+                max_output=1000,
                 limits=self.process_limits,
             )
         except OSError as error:
@@ -160,7 +160,7 @@ class Cage:
             Path("/"),
             self.environment,
             seconds=min(seconds, self.limits.seconds),
-            most=self.output,
+            max_output=self.output,
             limits=self.process_limits,
             watch=wait_for_excess,
         )
