@@ -1,8 +1,15 @@
-"""Reads one document or picture, in a process that can be killed (``bot/tools/documents.py``).
+"""A process that reads documents and pictures, one at a time. Nod can kill it (``bot/tools/documents.py``).
 
-A question is ``{"kind": …, "size": …}`` with that many bytes after its line. The answer has the ``kind`` that
-it turned out to be, ``text``, ``picture`` (base64) or ``fault`` (words), and a ``note`` on what was left out.
-What comes as ``text/html`` is a page in UTF-8; its answer has ``title`` and ``links`` too.
+A question is the JSON object ``{"kind": …, "size": …}`` on one line, followed by that many bytes of the file.
+The kind ``text/html`` is for web pages, and those are in UTF-8.
+
+The answer is a JSON object:
+
+- ``kind``: the media type that the file turned out to have
+- ``text``, ``picture`` (base64) or ``fault`` (words): the content, or why it can't be read
+- ``note``: what was left out
+- ``title`` and ``links``: of a web page
+
 A library is loaded only for the files that need it.
 """
 
@@ -24,15 +31,16 @@ _EMPTY_TEXT = "there is no text in it"
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
     """Read the file that follows the question."""
-    data, kind = sys.stdin.buffer.read(question["size"]), question["kind"]
+    kind = question["kind"]
+    data = sys.stdin.buffer.read(question["size"])
     report = Report()
     try:
         if kind.startswith("image/"):
             from bot.tools.reading.pictures import draw_picture
 
-            drawn = draw_picture(data, kind, report)
-            encoded = base64.b64encode(drawn.data).decode()
-            return {"kind": drawn.kind, "picture": encoded, "note": report.as_text()}
+            picture = draw_picture(data, kind, report)
+            encoded = base64.b64encode(picture.data).decode()
+            return {"kind": picture.kind, "picture": encoded, "note": report.as_text()}
         if kind == HTML:
             from bot.tools.reading.pages import read_page
 
@@ -46,11 +54,12 @@ def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
     except UnreadableError as error:
         return {"kind": kind, "fault": str(error)}
     except MemoryError:
-        raise
+        raise  # the process ends: Nod says that the file is too large
     except RecursionError:
         return {"kind": kind, "fault": _NESTED_TEXT}
     except Exception:  # noqa: BLE001 - a parser on a stranger's bytes
         return {"kind": kind, "fault": DAMAGED_TEXT}
+
     note = report.as_text()
     if not text.strip():
         return {"kind": kind, "fault": f"{_EMPTY_TEXT}. {note}".rstrip(". "), "note": note}

@@ -1,6 +1,7 @@
-"""Text from markup that was parsed: paragraphs on lines of their own, a table's row on one line.
+"""Text of parsed markup: each paragraph on its own line, each row of a table on one line.
 
-`Roles` says what the names of elements mean, so that one walk serves XHTML and OpenDocument.
+`Roles` says what the names of elements mean, so the same functions serve XHTML and OpenDocument. Elements and
+attributes are found by their local name, without the namespace: programs write different ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,17 +13,18 @@ from lxml import etree  # type: ignore[import-untyped]
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles of elements, by local name. ``special`` writes one itself.
-
-    None has it walked as any other.
-    """
+    """The roles of elements, by local name."""
 
     blocks: frozenset[str]
+    """Elements that begin and end a line."""
     rows: frozenset[str]
+    """Rows of a table."""
     cells: frozenset[str]
     skipped: frozenset[str] = frozenset()
     fixed: Mapping[str, str] = field(default_factory=dict)
+    """The text of an element that is always the same, such as a tab."""
     special: Callable[[Any, "Roles"], str | None] = lambda _element, _roles: None
+    """Returns the text of an element that is written in a way of its own; None for all others."""
 
 
 def parse_xml(data: bytes) -> Any:
@@ -32,13 +34,40 @@ def parse_xml(data: bytes) -> Any:
 
 
 def local_name(element: Any) -> str:
+    """Return the name of an element without its namespace; empty for a comment, which has none."""
     if isinstance(element.tag, str):
         return element.tag.rpartition("}")[2]
     return ""
 
 
+def find_all(tree: Any, *names: str) -> list[Any]:
+    """Return the elements with one of these names in a tree, its root included, in their order."""
+    return [element for element in tree.iter() if local_name(element) in names]
+
+
+def find_children(element: Any, *names: str) -> list[Any]:
+    """Return the direct children of an element with one of these names."""
+    return [child for child in element if local_name(child) in names]
+
+
+def find_child(element: Any, name: str) -> Any:
+    """Return the first direct child with this name; None without one."""
+    for child in element:
+        if local_name(child) == name:
+            return child
+    return None
+
+
+def find_ancestor(element: Any, name: str) -> Any:
+    """Return the nearest ancestor with this name; None without one."""
+    for ancestor in element.iterancestors():
+        if local_name(ancestor) == name:
+            return ancestor
+    return None
+
+
 def attribute(element: Any, name: str) -> str:
-    """Return an attribute by its local name, whatever its namespace, else nothing."""
+    """Return an attribute by its local name; empty without one."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:
             return str(value)
@@ -61,13 +90,13 @@ def _walk(element: Any, roles: Roles) -> Iterator[str]:
     elif name in roles.fixed:
         yield roles.fixed[name]
     elif name in roles.rows:
-        cells = [each for each in element.iterdescendants() if _is_cell_of(each, element, roles)]
-        yield "\n" + "\t".join(_one_line(text_of_element(each, roles)) for each in cells) + "\n"
+        cells = [cell for cell in element.iterdescendants() if _is_cell_of(cell, element, roles)]
+        yield "\n" + "\t".join(_one_line(text_of_element(cell, roles)) for cell in cells) + "\n"
     else:
-        edge = "\n" if name in roles.blocks else ""
-        yield edge
+        line_break = "\n" if name in roles.blocks else ""
+        yield line_break
         yield from _walk_inside(element, roles)
-        yield edge
+        yield line_break
 
 
 def _walk_inside(element: Any, roles: Roles) -> Iterator[str]:
@@ -78,12 +107,13 @@ def _walk_inside(element: Any, roles: Roles) -> Iterator[str]:
 
 
 def _is_cell_of(element: Any, row: Any, roles: Roles) -> bool:
+    """Tell if an element is a cell of this row, not of a table inside one of its cells."""
     if local_name(element) not in roles.cells:
         return False
-    above = element.getparent()
-    while above is not row and local_name(above) not in roles.rows:
-        above = above.getparent()
-    return above is row
+    ancestor = element.getparent()
+    while ancestor is not row and local_name(ancestor) not in roles.rows:
+        ancestor = ancestor.getparent()
+    return ancestor is row
 
 
 def _one_line(text: str) -> str:

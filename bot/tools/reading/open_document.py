@@ -3,16 +3,26 @@
 import re
 from typing import Any
 
-from bot.tools.reading.markup import Roles, attribute, inner_text, local_name, parse_xml, text_of_element
+from bot.tools.reading.markup import (
+    Roles,
+    attribute,
+    find_all,
+    find_children,
+    inner_text,
+    local_name,
+    parse_xml,
+    text_of_element,
+)
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.report import Report, UnreadableError
 
-_MAX_SPACES = 1_000
+_MAX_SPACES = 1_000  # of one element that stands for several
 _NO_STYLES = b"<none/>"
-_MIN_POINTS = 3.0
+_MIN_POINTS = 3.0  # of a font that people can read
 _POINTS = re.compile(r"(\d+(?:\.\d+)?)pt")
 _WHITE = re.compile(r"#f[a-f]f[a-f]f[a-f]", re.IGNORECASE)
-_COUNTED = {
+_HEADERS = ("header", "footer", "header-left", "footer-left", "header-first", "footer-first")
+_COUNTED = {  # what is left out, by the name of its element
     "image": "picture",
     "object": "embedded object",
     "object-ole": "embedded object",
@@ -21,21 +31,21 @@ _COUNTED = {
 
 
 def read_open_document(package: Package, report: Report) -> str:
-    """Return the text of a document or the slides of a presentation; its headers follow."""
+    """Return the text of a document, or the slides of a presentation; then the headers."""
     root = read_content(package)
-    styles = package.read("styles.xml")
-    hidden = _remove_hidden(root, parse_xml(styles or _NO_STYLES), report)
-    _count(root, report)
-    pages = [each for each in root.iter() if local_name(each) == "page"]
+    styles = parse_xml(package.read("styles.xml") or _NO_STYLES)
+    hiding_styles = _remove_hidden(root, styles, report)
+    _count_left_out(root, report)
+    pages = find_all(root, "page")
     if pages:
-        said = [_slide(at, page, hidden, report) for at, page in enumerate(pages, 1)]
+        texts = [_read_slide(number, page, hiding_styles, report) for number, page in enumerate(pages, 1)]
     else:
-        said = [text_of_element(root, _ROLES)]
-    return "\n".join([*said, *_headers(package)])
+        texts = [text_of_element(root, _ROLES)]
+    return "\n".join([*texts, *_list_headers(styles)])
 
 
 def read_content(package: Package) -> Any:
-    """Return the root of the content; raises UnreadableError where it has a password or is damaged."""
+    """Return the root of the content. Raises UnreadableError if it has a password or is damaged."""
     if b"encryption-data" in package.read("META-INF/manifest.xml"):
         raise UnreadableError(PROTECTED_TEXT)
     data = package.read("content.xml")
@@ -44,32 +54,28 @@ def read_content(package: Package) -> Any:
     return parse_xml(data)
 
 
-def _slide(number: int, page: Any, hidden: set[str], report: Report) -> str:
-    is_hidden = attribute(page, "style-name") in hidden
-    if is_hidden:
+def _read_slide(number: int, page: Any, hiding_styles: set[str], report: Report) -> str:
+    title = "Slide"
+    if attribute(page, "style-name") in hiding_styles:
+        title = "Hidden slide"
         report.reveal("hidden slide")
-    return f"[{'Hidden slide' if is_hidden else 'Slide'} {number}]\n{text_of_element(page, _ROLES)}\n"
+    return f"[{title} {number}]\n{text_of_element(page, _ROLES)}\n"
 
 
-def _headers(package: Package) -> list[str]:
-    data = package.read("styles.xml")
-    if not data:
-        return []
-    found = [
-        each
-        for each in parse_xml(data).iter()
-        if local_name(each)
-        in ("header", "footer", "header-left", "footer-left", "header-first", "footer-first")
-    ]
-    said = (
-        (local_name(each).partition("-")[0].capitalize(), text_of_element(each, _ROLES)) for each in found
-    )
-    return [f"[{title}]\n{text}" for title, text in dict.fromkeys(said) if text.strip()]
+def _list_headers(styles: Any) -> list[str]:
+    """Return the headers and footers; one with the same text comes once."""
+    texts = []
+    for header in find_all(styles, *_HEADERS):
+        title = local_name(header).partition("-")[0].capitalize()
+        text = text_of_element(header, _ROLES)
+        if text.strip():
+            texts.append(f"[{title}]\n{text}")
+    return list(dict.fromkeys(texts))
 
 
-def _count(root: Any, report: Report) -> None:
-    for each in root.iter():
-        name = local_name(each)
+def _count_left_out(root: Any, report: Report) -> None:
+    for element in root.iter():
+        name = local_name(element)
         if name in _COUNTED:
             report.leave_out(_COUNTED[name])
         elif name == "deletion":
@@ -77,49 +83,52 @@ def _count(root: Any, report: Report) -> None:
 
 
 def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
-    """Take out the text of styles that show none. Returns the names of the styles that hide."""
-    forms = {
-        attribute(style, "name"): list(style)
-        for tree in (styles, root)
-        for style in tree.iter()
-        if local_name(style) == "style"
-    }
-    hidden = {name for name, form in forms.items() if any(map(_is_hiding, form))}
-    faint = {name for name, form in forms.items() if any(map(_is_faint, form)) and name not in hidden}
-    for each in list(root.iter()):
-        if local_name(each) not in ("span", "p", "h") or not "".join(each.itertext()).strip():
+    """Remove the text of styles that hide it. Return the names of those styles."""
+    properties_by_style = {}
+    for style in find_all(styles, "style") + find_all(root, "style"):
+        properties_by_style[attribute(style, "name")] = list(style)
+    hiding_styles = set()
+    faint_styles = set()
+    for name, properties in properties_by_style.items():
+        if any(map(_is_hiding, properties)):
+            hiding_styles.add(name)
+        elif any(map(_is_faint, properties)):
+            faint_styles.add(name)
+    for element in find_all(root, "span", "p", "h"):
+        if not "".join(element.itertext()).strip():
             continue
-        style = attribute(each, "style-name")
-        if style in hidden:
+        style_name = attribute(element, "style-name")
+        if style_name in hiding_styles:
             report.leave_out("piece of hidden text")
-            tail = each.tail
-            each.clear()
-            each.tail = tail
-        elif style in faint:
+            tail = element.tail
+            element.clear()
+            element.tail = tail
+        elif style_name in faint_styles:
             report.reveal("piece of white or tiny text")
-    said_hidden = [each for each in root.iter() if local_name(each) in ("hidden-text", "hidden-paragraph")]
-    report.leave_out("piece of hidden text", len(said_hidden))
-    return hidden
+    hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # which `_ROLES` skips
+    report.leave_out("piece of hidden text", len(hidden_elements))
+    return hiding_styles
 
 
-def _is_hiding(form: Any) -> bool:
-    return attribute(form, "display") == "none" or attribute(form, "visibility") == "hidden"
+def _is_hiding(properties: Any) -> bool:
+    return attribute(properties, "display") == "none" or attribute(properties, "visibility") == "hidden"
 
 
-def _is_faint(form: Any) -> bool:
-    """Tell whether a form of text is white on nothing, or too small to be seen."""
-    size = _POINTS.fullmatch(attribute(form, "font-size"))
+def _is_faint(properties: Any) -> bool:
+    """Tell if properties of text make it white without a background, or too small to be seen."""
+    size = _POINTS.fullmatch(attribute(properties, "font-size"))
     if size and float(size[1]) < _MIN_POINTS:
         return True
-    under = attribute(form, "background-color")
-    return bool(_WHITE.fullmatch(attribute(form, "color"))) and under in ("", "transparent")
+    is_white = _WHITE.fullmatch(attribute(properties, "color")) is not None
+    return is_white and attribute(properties, "background-color") in ("", "transparent")
 
 
 def _write(element: Any, roles: Roles) -> str | None:
+    """Write the elements that say more than their text; None for others."""
     name = local_name(element)
     if name == "h":
         return f"\n# {inner_text(element, roles)}\n"
-    if name == "s":
+    if name == "s":  # several spaces
         count = attribute(element, "c")
         return " " * min(int(count) if count.isdecimal() else 1, _MAX_SPACES)
     if name == "a":
@@ -128,11 +137,11 @@ def _write(element: Any, roles: Roles) -> str | None:
             return f"{words} <{address}>"
         return words
     if name == "note":
-        bodies = [each for each in element if local_name(each) == "note-body"]
-        return "".join(f" [note: {text_of_element(each, roles).strip()}]" for each in bodies)
+        notes = [text_of_element(body, roles).strip() for body in find_children(element, "note-body")]
+        return "".join(f" [note: {note}]" for note in notes)
     if name == "annotation":
-        said = " ".join(text_of_element(each, roles) for each in element if local_name(each) in ("p", "list"))
-        return f" [comment: {said.strip()}]"
+        texts = [text_of_element(part, roles) for part in find_children(element, "p", "list")]
+        return f" [comment: {' '.join(texts).strip()}]"
     if name == "notes":
         return f"\n[Notes]\n{inner_text(element, roles)}\n"
     return None

@@ -1,4 +1,7 @@
-"""Files that are ZIP archives: what they are, and their parts, all within bounds."""
+"""Files that are ZIP archives: what kind of document one is, and its parts, within limits.
+
+The parts of an Office document refer to each other by relations (Open Packaging Conventions, ECMA-376).
+"""
 
 import re
 import zipfile
@@ -12,7 +15,8 @@ from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_UNPACKED_BYTES = 100_000_000
 _MAX_ENTRIES = 2_000
-_MAX_LISTED = 200
+_MAX_LISTED = 200  # names of files in an archive
+_MAX_MIME_BYTES = 200  # of an OpenDocument's or EPUB's part with its media type
 DAMAGED_TEXT = "it is damaged, or not what it says it is"
 PROTECTED_TEXT = "it is protected by a password"
 _TOO_LARGE_TEXT = "it unpacks to more than I read"
@@ -25,14 +29,14 @@ _MIME_TYPES = {
     b"application/vnd.oasis.opendocument.presentation": ODP,
     b"application/vnd.oasis.opendocument.presentation-template": ODP,
 }
-_MAIN_PART_TYPES = (
+_MAIN_PART_TYPES = (  # words in the content type of an Office document's main part
     ("wordprocessingml", DOCX), ("ms-word", DOCX), ("presentationml", PPTX), ("ms-powerpoint", PPTX),
     ("sheet.binary", XLSB), ("spreadsheetml", XLSX), ("ms-excel", XLSX),
 )  # fmt: skip
 
 
 class Package:
-    """An archive whose parts are read by name. Raises UnreadableError where it is damaged or too large."""
+    """An archive whose parts are read by name. Raises UnreadableError if it is damaged."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -40,16 +44,16 @@ class Package:
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise UnreadableError(DAMAGED_TEXT) from None
         self.entries = self._archive.infolist()
-        self.names = {each.filename for each in self.entries}
+        self.names = {entry.filename for entry in self.entries}
 
     def require_bounded(self) -> None:
-        """Raise UnreadableError where unpacking it takes more than the bounds."""
-        unpacked = sum(each.file_size for each in self.entries)
-        if len(self.entries) > _MAX_ENTRIES or unpacked > _MAX_UNPACKED_BYTES:
+        """Raise UnreadableError if it has too many entries, or unpacks to too much."""
+        unpacked_bytes = sum(entry.file_size for entry in self.entries)
+        if len(self.entries) > _MAX_ENTRIES or unpacked_bytes > _MAX_UNPACKED_BYTES:
             raise UnreadableError(_TOO_LARGE_TEXT)
 
     def read(self, name: str) -> bytes:
-        """Return a part's bytes; empty where there is no such part."""
+        """Return a part's bytes; empty if there is no such part."""
         try:
             return self._archive.read(name) if name in self.names else b""
         except RuntimeError:  # what zipfile raises for an entry with a password
@@ -59,31 +63,36 @@ class Package:
 
     def list_parts(self, pattern: str) -> list[str]:
         """Return the names that match a regular expression in full, in the order of their numbers."""
-        found = (name for name in self.names if re.fullmatch(pattern, name))
-        return sorted(found, key=lambda name: (len(name), name))
+        names = [name for name in self.names if re.fullmatch(pattern, name)]
+        return sorted(names, key=lambda name: (len(name), name))  # so that 10 comes after 9
 
     def relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return a part's relations by id: the last word of the type, and the target as a part's name."""
+        """Return a part's relations by id: each is a kind, such as "header", and the name of a part.
+
+        The relations of the part "" are those of the document itself.
+        """
         folder, _, name = part.rpartition("/")
         data = self.read(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
         if not data:
             return {}
-        found = {}
-        for each in parse_xml(data):
-            kind = each.get("Type", "").rpartition("/")[2]
-            found[each.get("Id", "")] = (kind, _resolve(folder, each))
-        return found
+        relations = {}
+        for element in parse_xml(data):
+            kind = element.get("Type", "").rpartition("/")[2]
+            relations[element.get("Id", "")] = (kind, _resolve_target(folder, element))
+        return relations
 
     def replace(self, changed: Mapping[str, bytes]) -> bytes:
-        """Return the archive with other bytes for some of its parts."""
+        """Return the bytes of the archive with other contents for some of its parts."""
         out = BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
-            for each in self.entries:
-                archive.writestr(each.filename, changed.get(each.filename) or self.read(each.filename))
+            for entry in self.entries:
+                name = entry.filename
+                archive.writestr(name, changed.get(name) or self.read(name))
         return out.getvalue()
 
 
-def _resolve(folder: str, relation: Any) -> str:
+def _resolve_target(folder: str, relation: Any) -> str:
+    """Return the name of the part that a relation leads to; it is stated relative to ``folder``."""
     target = relation.get("Target", "")
     if relation.get("TargetMode") == "External":
         return str(target)
@@ -99,44 +108,53 @@ def _resolve(folder: str, relation: Any) -> str:
 
 
 def identify(package: Package) -> str:
-    """Return the media type of what is packed; `ZIP` where it is an archive of files."""
-    if _is_small(package, "mimetype"):
-        mime = package.read("mimetype")[:100].strip()
-    else:
-        mime = b""
+    """Return the media type of the document; `ZIP` if it is just an archive of files."""
+    mime = _read_mime(package)
     if mime in _MIME_TYPES:
         return _MIME_TYPES[mime]
-    if "[Content_Types].xml" not in package.names:
-        if "META-INF/container.xml" in package.names:
-            return EPUB
-        return ZIP
+    if "[Content_Types].xml" in package.names:
+        return _identify_office(package)
+    if "META-INF/container.xml" in package.names:
+        return EPUB
+    return ZIP
+
+
+def _read_mime(package: Package) -> bytes:
+    """Return the content of the part ``mimetype``; empty without one, or if it is too large to be one."""
+    for entry in package.entries:
+        if entry.filename == "mimetype" and entry.file_size < _MAX_MIME_BYTES:
+            return package.read("mimetype")[:100].strip()
+    return b""
+
+
+def _identify_office(package: Package) -> str:
+    """Return the media type of an Office document by its main part: by its content type, else its folder."""
     main = main_part(package)
     types = package.read("[Content_Types].xml").decode("utf-8", errors="replace")
-    said = re.search(rf'PartName="/{re.escape(main)}"[^>]*ContentType="([^"]*)"', types)
-    said = said or re.search(rf'ContentType="([^"]*)"[^>]*PartName="/{re.escape(main)}"', types)
-    stated = said[1] if said else ""
-    kinds = [kind for word, kind in _MAIN_PART_TYPES if word in stated]
+    match = re.search(rf'PartName="/{re.escape(main)}"[^>]*ContentType="([^"]*)"', types)
+    if match is None:
+        match = re.search(rf'ContentType="([^"]*)"[^>]*PartName="/{re.escape(main)}"', types)
+    if match is not None:
+        for word, kind in _MAIN_PART_TYPES:
+            if word in match[1]:
+                return kind
     by_folder = {"word": DOCX, "xl": XLSX, "ppt": PPTX}
-    if kinds:
-        return kinds[0]
     return by_folder.get(main.partition("/")[0], ZIP)
 
 
 def main_part(package: Package) -> str:
-    """Return the name of an Office document's main part, else nothing."""
-    found = (target for kind, target in package.relations("").values() if kind == "officeDocument")
-    return next(found, "")
-
-
-def _is_small(package: Package, name: str) -> bool:
-    return any(each.filename == name and each.file_size < _MAX_LISTED for each in package.entries)
+    """Return the name of an Office document's main part; empty without one."""
+    for kind, target in package.relations("").values():
+        if kind == "officeDocument":
+            return target
+    return ""
 
 
 def list_archive(package: Package, report: Report) -> str:
     """Return the names and sizes of an archive's files; their contents are left out."""
-    files = [each for each in package.entries if not each.is_dir()]
+    files = [entry for entry in package.entries if not entry.is_dir()]
     report.leave_out("packed file", len(files))
-    rows = [f"{each.filename}\t{each.file_size:,} bytes\n" for each in files[:_MAX_LISTED]]
+    rows = [f"{file.filename}\t{file.file_size:,} bytes\n" for file in files[:_MAX_LISTED]]
     if len(files) > _MAX_LISTED:
         report.remark(f"Only the first {_MAX_LISTED} names are listed.")
     if files:

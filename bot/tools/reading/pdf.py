@@ -10,29 +10,34 @@ from bot.tools.reading.report import Report, UnreadableError, describe_numbers
 from bot.tools.reading.unseen.pdf_objects import UnseenText
 
 _MAX_PAGES = 1_000
-_MAX_FIELDS, _MAX_NOTES, _MAX_LINKS = 2_000, 1_000, 200
-_PASSWORD_FAULTS = ("password", "security")
-_SILENT_NOTES = frozenset({"/Link", "/Widget", "/Popup"})
+_MAX_FIELDS = 2_000
+_MAX_NOTES = 1_000
+_MAX_LINKS = 200
+_PASSWORD_FAULTS = ("password", "security")  # words in PDFium's errors
+_SILENT_NOTES = frozenset({"/Link", "/Widget", "/Popup"})  # annotations that are no notes of people
+_BUTTON_STATES = {"/Off": "not ticked", "/Yes": "ticked", "/On": "ticked"}
 
 
 def read_pdf(data: bytes, report: Report) -> str:
-    """Return the text of each page, then what was filled in, noted and linked."""
+    """Return the text of each page, then what was filled in, noted and linked.
+
+    If the pages alone are too long, they come last, since the end is cut.
+    """
     pages = _read_pages(data, report)
     try:
-        more = list(_read_more(data, len(pages), report))
+        extras = list(_read_extras(data, len(pages), report))
     except Exception:  # noqa: BLE001 - a parser on a stranger's bytes; the pages were read
         report.remark("Its form fields, notes and attached files can't be read.")
-        more = []
-    room, told = MAX_TEXT_CHARS, []
+        extras = []
+    chars_left = MAX_TEXT_CHARS
+    texts = []
     for number, text in enumerate(pages, 1):
         if text:
-            told.append(f"[Page {number}]\n{text}\n")
-            room -= len(text)
-        if room < 0:
-            break
-    if room < 0:
-        return "\n".join((*more, *told))
-    return "\n".join((*told, *more))
+            texts.append(f"[Page {number}]\n{text}\n")
+            chars_left -= len(text)
+        if chars_left < 0:
+            return "\n".join((*extras, *texts))
+    return "\n".join((*texts, *extras))
 
 
 def _read_pages(data: bytes, report: Report) -> list[str]:
@@ -46,7 +51,10 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
         raise UnreadableError(DAMAGED_TEXT) from None
     total = len(document)
     report.leave_out("page after the first thousand", max(0, total - _MAX_PAGES))
-    texts, damaged, pictures, room = [], [], 0, 2 * MAX_TEXT_CHARS
+    texts: list[str] = []
+    damaged: list[int] = []  # numbers of pages
+    pictures = 0
+    chars_left = 2 * MAX_TEXT_CHARS
     unseen = UnseenText(report)
     for number in range(min(total, _MAX_PAGES)):
         try:
@@ -58,17 +66,16 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
             damaged.append(number + 1)
             text = ""
         texts.append(_tidy(text))
-        room -= len(text)
-        if room < 0:
+        chars_left -= len(text)
+        if chars_left < 0:
             report.leave_out("page", total - number - 1)
             break
     if damaged and len(damaged) == len(texts):
         raise UnreadableError(DAMAGED_TEXT)
-    silent = [at for at, text in enumerate(texts, 1) if not text and at not in damaged]
+    silent = [number for number, text in enumerate(texts, 1) if not text and number not in damaged]
     if silent:
-        report.remark(
-            f"{describe_numbers('Page', silent)} {'holds' if len(silent) == 1 else 'hold'} no text."
-        )
+        verb = "holds" if len(silent) == 1 else "hold"
+        report.remark(f"{describe_numbers('Page', silent)} {verb} no text.")
     if damaged:
         report.remark(f"{describe_numbers('Page', damaged)} can't be read.")
     report.leave_out("picture", pictures)
@@ -76,6 +83,7 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
 
 
 def _tidy(text: str) -> str:
+    """Return the text without PDFium's marks. U+FFFE is a hyphen; at the end of a line it splits a word."""
     return text.replace("\ufffe\n", "").replace("\ufffe", "-").replace("\0", "").replace("\r", "\n")
 
 
@@ -85,13 +93,14 @@ def _count_pictures(page: Any) -> int:
     return sum(1 for _ in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3))
 
 
-def _read_more(data: bytes, pages: int, report: Report) -> Iterator[str]:
+def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
+    """Yield the form, the notes and the links of a document; what can't be read is counted."""
     from pypdf import PdfReader
 
     reader = PdfReader(BytesIO(data))
     if reader.is_encrypted:
         reader.decrypt("")
-    fields = list(_fields(reader))
+    fields = list(_list_fields(reader))
     if fields:
         yield "[Form]\n" + "\n".join(fields[:_MAX_FIELDS]) + "\n"
     report.leave_out("form field", max(0, len(fields) - _MAX_FIELDS))
@@ -112,22 +121,22 @@ def _read_more(data: bytes, pages: int, report: Report) -> Iterator[str]:
     report.leave_out("link", max(0, len(addresses) - _MAX_LINKS))
 
 
-def _fields(reader: Any) -> Iterator[str]:
+def _list_fields(reader: Any) -> Iterator[str]:
+    """Yield each field that is filled in: its label and its value. The keys are those of the PDF standard."""
     for name, field in (reader.get_fields() or {}).items():
-        value = field.get("/V")
-        if field.get("/FT") is None or value is None or value == "":
+        kind, value = field.get("/FT"), field.get("/V")
+        if kind is None or value is None or value == "":
             continue
-        said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        if field.get("/FT") == "/Btn":
-            said = {"/Off": "not ticked", "/Yes": "ticked", "/On": "ticked"}.get(
-                said, f"ticked: {said.lstrip('/')}"
-            )
-        elif field.get("/FT") == "/Sig":
-            said = "signed"
-        yield f"{field.get('/TU') or name}: {said}"
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        if kind == "/Btn":
+            text = _BUTTON_STATES.get(text) or f"ticked: {text.lstrip('/')}"
+        elif kind == "/Sig":
+            text = "signed"
+        yield f"{field.get('/TU') or name}: {text}"
 
 
 def _take_note(note: Any, page: int, notes: list[str], links: list[str], report: Report) -> None:
+    """Add an annotation to the notes or to the links, or count it."""
     kind = note.get("/Subtype")
     words = str(note.get("/Contents") or "").replace("\r", "\n").strip()
     action = note.get("/A")

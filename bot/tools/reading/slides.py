@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from bot.tools.reading.markup import attribute, local_name, parse_xml
+from bot.tools.reading.markup import attribute, find_all, local_name, parse_xml
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.slide_shapes import reveal_unseen
@@ -14,6 +14,7 @@ _MAX_SLIDES = 1_000
 _MAX_DEPTH = 20  # of groups in groups
 _MAX_VALUES = 2_000  # of one chart
 _FILE_NAME = re.compile(r"\.\w{3,4}$")
+# the namespaces of the two forms of Open XML (ISO/IEC 29500)
 _TRANSITIONAL = b"http://schemas.openxmlformats.org/"
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _OFFICE = b"officeDocument/2006/"
@@ -32,38 +33,50 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
 
     deck = pptx.Presentation(BytesIO(_as_presentation(data, package)))
     slides = list(deck.slides)
-    report.leave_out("slide", len(slides) - _MAX_SLIDES if len(slides) > _MAX_SLIDES else 0)
-    told = []
+    report.leave_out("slide", max(0, len(slides) - _MAX_SLIDES))
+    texts: list[str] = []
     for number, slide in enumerate(slides[:_MAX_SLIDES], 1):
-        is_hidden = slide.element.get("show") == "0"
-        if is_hidden:
+        heading = f"[Slide {number}]"
+        if slide.element.get("show") == "0":
+            heading = f"[Hidden slide {number}]"
             report.reveal("hidden slide")
         reveal_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
-        lines = [line for shape in slide.shapes for line in _shape(shape, package, report, 0)]
-        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            notes = slide.notes_slide.notes_text_frame.text.strip()
-            lines += ["[Notes]", notes] if notes else []
-        told.append("\n".join((f"[{'Hidden slide' if is_hidden else 'Slide'} {number}]", *lines)) + "\n")
+        lines = _read_slide(slide, package, report)
+        texts.append("\n".join((heading, *lines)) + "\n")
         if not lines:
             report.leave_out("slide without text")
-    told += _comments(package)
+    texts += _list_comments(package)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
-    if any("\n" in each.strip() for each in told):
-        return "\n".join(told)
+    if any("\n" in text.strip() for text in texts):  # one has more than its heading
+        return "\n".join(texts)
     return ""
+
+
+def _read_slide(slide: Any, package: Package, report: Report) -> list[str]:
+    """Return the lines of a slide, and its notes."""
+    lines: list[str] = []
+    for shape in slide.shapes:
+        lines += _read_shape(shape, package, report, 0)
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        notes = slide.notes_slide.notes_text_frame.text.strip()
+        if notes:
+            lines += ["[Notes]", notes]
+    return lines
 
 
 def _as_presentation(data: bytes, package: Package) -> bytes:
     """Return the file with the content types and namespaces that python-pptx knows.
 
-    Slide shows and Strict Open XML have others.
+    Slide shows, templates and Strict Open XML have others.
     """
     types = package.read("[Content_Types].xml")
-    plain = types
-    for each in _OTHER_TYPES:
-        plain = plain.replace(each, _MAIN_TYPE)
-    changed = {"[Content_Types].xml": plain} if plain != types else {}
+    known_types = types
+    for other_type in _OTHER_TYPES:
+        known_types = known_types.replace(other_type, _MAIN_TYPE)
+    changed = {}
+    if known_types != types:
+        changed["[Content_Types].xml"] = known_types
     if _STRICT in package.read("_rels/.rels"):
         for name in package.names:
             if name.endswith((".xml", ".rels")):
@@ -79,74 +92,72 @@ def _as_transitional(part: bytes) -> bytes:
     return part.replace(_STRICT + b"officeDocument/", _TRANSITIONAL + _OFFICE)
 
 
-def _shape(shape: Any, package: Package, report: Report, depth: int) -> Iterator[str]:
+def _read_shape(shape: Any, package: Package, report: Report, depth: int) -> Iterator[str]:
+    """Yield the texts of a shape. ``depth``: the number of groups that it is in."""
     if depth > _MAX_DEPTH:
         report.leave_out("group of shapes that is nested too deeply")
     elif hasattr(shape, "shapes"):
-        for each in shape.shapes:
-            yield from _shape(each, package, report, depth + 1)
+        for inner_shape in shape.shapes:
+            yield from _read_shape(inner_shape, package, report, depth + 1)
     elif getattr(shape, "has_table", False):
         for row in shape.table.rows:
-            yield "\t".join(" / ".join(cell.text.split("\n")) for cell in row.cells)
+            yield "\t".join(cell.text.replace("\n", " / ") for cell in row.cells)
     elif getattr(shape, "has_chart", False):
-        yield from _chart(shape.chart, report)
+        yield from _read_chart(shape.chart, report)
     elif shape.has_text_frame:
         words = shape.text_frame.text.replace("\v", "\n").strip()
         if words:
             yield words
     else:
-        yield from _other(shape, package, report)
+        yield from _read_other_shape(shape, package, report)
 
 
-def _other(shape: Any, package: Package, report: Report) -> Iterator[str]:
-    """Yield the words of a diagram; anything else is counted."""
-    names = {local_name(each) for each in shape.element.iter()}
-    if "relIds" in names:
-        yield from _diagram(shape, package, report)
-    elif "videoFile" in names or "audioFile" in names:
+def _read_other_shape(shape: Any, package: Package, report: Report) -> Iterator[str]:
+    """Yield the words of a diagram, and the description of a picture; anything else is counted."""
+    diagrams = find_all(shape.element, "relIds")
+    if diagrams:
+        yield from _read_diagram(diagrams[0], shape, package, report)
+    elif find_all(shape.element, "videoFile", "audioFile"):
         report.leave_out("recording")
-    elif "oleObj" in names:
+    elif find_all(shape.element, "oleObj"):
         report.leave_out("embedded object")
-    elif "blip" in names:
+    elif find_all(shape.element, "blip"):
         report.leave_out("picture")
-        about = next((each for each in shape.element.iter() if local_name(each) == "cNvPr"), None)
-        words = about.get("descr") if about is not None else ""
+        properties = find_all(shape.element, "cNvPr")
+        words = properties[0].get("descr") if properties else ""
         if words and not _FILE_NAME.search(words):
             yield f"[picture: {words}]"
 
 
-def _diagram(shape: Any, package: Package, report: Report) -> Iterator[str]:
-    ids = next(each for each in shape.element.iter() if local_name(each) == "relIds")
-    part = str(shape.part.partname).lstrip("/")
-    target = package.relations(part).get(attribute(ids, "dm"), ("", ""))[1]
-    data = package.read(target)
+def _read_diagram(ids: Any, shape: Any, package: Package, report: Report) -> Iterator[str]:
+    """Yield the words of a diagram. ``ids``: the element with the ids of its parts."""
+    slide_part = str(shape.part.partname).lstrip("/")
+    _, data_part = package.relations(slide_part).get(attribute(ids, "dm"), ("", ""))
+    data = package.read(data_part)
+    words: list[str] = []
     if data:
-        words = [each.text for each in parse_xml(data).iter() if local_name(each) == "t" and each.text]
-    else:
-        words = []
+        words = [element.text for element in find_all(parse_xml(data), "t") if element.text]
     report.leave_out("diagram with its layout" if words else "diagram")
     yield from words
 
 
-def _chart(chart: Any, report: Report) -> Iterator[str]:
+def _read_chart(chart: Any, report: Report) -> Iterator[str]:
+    """Yield a chart's title and its numbers, as rows of a table."""
     report.leave_out("chart with its look")
     if chart.has_title and chart.chart_title.has_text_frame:
         yield f"[Chart: {chart.chart_title.text_frame.text}]"
     for plot in chart.plots:
-        yield "\t".join(["", *map(str, list(plot.categories)[:_MAX_VALUES])])
+        categories = [str(category) for category in list(plot.categories)[:_MAX_VALUES]]
+        yield "\t".join(["", *categories])
         for series in plot.series:
-            yield "\t".join(
-                [
-                    series.name,
-                    *("" if each is None else str(each) for each in list(series.values)[:_MAX_VALUES]),
-                ]
-            )
+            values = ["" if value is None else str(value) for value in list(series.values)[:_MAX_VALUES]]
+            yield "\t".join([series.name, *values])
 
 
-def _comments(package: Package) -> Iterator[str]:
+def _list_comments(package: Package) -> Iterator[str]:
     for name in package.list_parts(r"ppt/comments/[^/]+\.xml"):
-        for each in parse_xml(package.read(name)).iter():
-            if local_name(each) == "text" and each.text:
-                yield f"[Comment: {each.text}]"
-            elif local_name(each) == "txBody":
-                yield f"[Comment: {''.join(each.itertext())}]"
+        for element in find_all(parse_xml(package.read(name)), "text", "txBody"):
+            if local_name(element) == "txBody":
+                yield f"[Comment: {''.join(element.itertext())}]"
+            elif element.text:
+                yield f"[Comment: {element.text}]"

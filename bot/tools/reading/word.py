@@ -1,4 +1,8 @@
-"""Word documents, read by mammoth after what it would pass over was put where it reads."""
+"""Word documents, read by mammoth.
+
+mammoth passes over text boxes, headers, equations and more. So the document is changed before: their text is
+put where mammoth reads it, and hidden text is removed.
+"""
 
 from collections.abc import Iterator
 from io import BytesIO
@@ -10,6 +14,10 @@ from bot.tools.reading.markup import (
     XHTML,
     Roles,
     attribute,
+    find_all,
+    find_ancestor,
+    find_child,
+    find_children,
     inner_text,
     local_name,
     parse_xml,
@@ -19,178 +27,190 @@ from bot.tools.reading.packed import Package, main_part
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
 
-_COUNTED = {
+_COUNTED = {  # what is left out, by the name of its element
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
     "subDoc": "embedded document",
     "control": "form control", "pic": "picture", "imagedata": "picture",
 }  # fmt: skip
-_SHOWN_DELETIONS = frozenset({"delText", "t"})
-_WRAPPERS = frozenset({"fldSimple", "bdo", "dir"})
 
 
 def read_docx(package: Package, report: Report) -> str:
-    """Return the text as it stands with tracked changes accepted: notes, comments and headers follow it."""
+    """Return the text with all tracked changes accepted; then the headers, footnotes and comments."""
     import mammoth  # type: ignore[import-untyped]
 
     main = main_part(package)
     root = parse_xml(package.read(main))
-    space = root.tag.rpartition("}")[0] + "}"
-    headers = list(_headers(package, main))
+    space = root.tag.rpartition("}")[0] + "}"  # Word's namespace, as lxml writes it before a name
+    headers = list(_list_headers(package, main))
     styles = TextStyles(package, main)
     for tree in (root, *(tree for _, tree in headers)):
         reveal_hidden_drawings(tree, report)
-        _count(tree, report)
+        _count_left_out(tree, report)
         _move_text_boxes(tree)
         _unwrap(tree)
         _write_choices(tree, space)
         _write_readings(tree, space)
         _write_equations(tree, space, report)
         remove_hidden(tree, styles, report)
-    body = next((each for each in root if local_name(each) == "body"), root)
+    body = find_child(root, "body")
+    if body is None:
+        body = root
     for title, tree in headers:
         _append_header(body, space, title, tree)
     _refer_to_comments(body, space, package, main)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
     document = package.replace({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
-    found = mammoth.convert_to_html(
+    converted = mammoth.convert_to_html(
         BytesIO(document),
         style_map="comment-reference => sup",
         include_embedded_style_map=False,
         convert_image=mammoth.images.img_element(lambda _image: {}),
     )
-    return text_of_element(parse_xml(f"<body>{found.value}</body>".encode()), _ROLES)
+    return text_of_element(parse_xml(f"<body>{converted.value}</body>".encode()), _ROLES)
 
 
-def _headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
-    """Yield headers and footers with their name, each text once."""
-    seen = set()
+def _list_headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
+    """Yield the title and the tree of each header and footer; one with the same text comes once."""
+    texts = set()
     for kind, target in package.relations(main).values():
         if kind in ("header", "footer") and target in package.names:
             tree = parse_xml(package.read(target))
-            said = "".join(tree.itertext())
-            if said.strip() and said not in seen:
-                seen.add(said)
+            text = "".join(tree.itertext())
+            if text.strip() and text not in texts:
+                texts.add(text)
                 yield kind.capitalize(), tree
 
 
 def _append_header(body: Any, space: str, title: str, tree: Any) -> None:
-    """Put a header's blocks at the end of the body, without links: their IDs are of another part."""
-    for each in list(tree.iter()):
-        if local_name(each) in ("hyperlink", "blip", "imagedata"):
-            each.attrib.clear()
+    """Move a header's blocks to the end of the body. Its links go: their ids are of another part."""
+    for link in find_all(tree, "hyperlink", "blip", "imagedata"):
+        link.attrib.clear()
     label = etree.SubElement(body, f"{space}p")
-    run = etree.SubElement(label, f"{space}r")
-    etree.SubElement(run, f"{space}t").text = f"[{title}]"
+    label.append(_make_run(space, f"[{title}]"))
     for block in list(tree):
         body.append(block)
 
 
-def _count(tree: Any, report: Report) -> None:
-    again = {id(each) for found in tree.iter() if local_name(found) == "Fallback" for each in found.iter()}
-    for each in tree.iter():
-        name = local_name(each)
-        if id(each) in again:  # what stands in a drawing, for programs that are older
+def _make_run(space: str, text: str) -> Any:
+    """Return a run, Word's element for a piece of text."""
+    run = etree.Element(f"{space}r")
+    etree.SubElement(run, f"{space}t").text = text
+    return run
+
+
+def _count_left_out(tree: Any, report: Report) -> None:
+    repeated = set()  # a fallback repeats a drawing for older programs
+    for fallback in find_all(tree, "Fallback"):
+        repeated.update(fallback.iter())
+    for element in tree.iter():
+        name = local_name(element)
+        if element in repeated:
             continue
         if name in _COUNTED:
             report.leave_out(_COUNTED[name])
-        elif name == "del" and (_has_words(each) or local_name(each.getparent()) == "trPr"):
+        elif name == "del" and (_has_words(element) or local_name(element.getparent()) == "trPr"):
             report.leave_out("tracked deletion")
 
 
+def _has_words(deletion: Any) -> bool:
+    return any(element.text for element in find_all(deletion, "delText", "t"))
+
+
 def _move_text_boxes(tree: Any) -> None:
-    """Put the text of drawn boxes where mammoth reads it: it passes over drawings, and over choices."""
-    for drawing in [each for each in tree.iter() if local_name(each) == "drawing"]:
-        boxes = [each for each in drawing.iter() if local_name(each) == "txbxContent"]
-        choice = next(
-            (each for each in drawing.iterancestors() if local_name(each) == "AlternateContent"), None
-        )
-        if not boxes or choice is None:
-            for box in reversed(boxes):
-                drawing.addnext(box)
+    """Move the text of drawn boxes to where mammoth reads it.
+
+    It passes over a drawing. Of an ``AlternateContent`` it reads the ``Fallback`` alone.
+    """
+    for drawing in find_all(tree, "drawing"):
+        boxes = find_all(drawing, "txbxContent")
+        alternatives = find_ancestor(drawing, "AlternateContent")
+        if alternatives is None:
+            _add_after(drawing, boxes)
             continue
-        fallback = next((each for each in choice if local_name(each) == "Fallback"), None)
+        fallback = find_child(alternatives, "Fallback")
         if fallback is None:
-            for box in reversed(boxes):
-                choice.addnext(box)
-        elif not any(local_name(each) == "txbxContent" for each in fallback.iter()):
+            _add_after(alternatives, boxes)
+        elif not find_all(fallback, "txbxContent"):
             for box in boxes:
                 fallback.append(box)
 
 
-def _has_words(deletion: Any) -> bool:
-    return any(local_name(each) in _SHOWN_DELETIONS and each.text for each in deletion.iter())
+def _add_after(element: Any, boxes: list[Any]) -> None:
+    for box in reversed(boxes):
+        element.addnext(box)
 
 
 def _unwrap(tree: Any) -> None:
     """Replace simple fields and direction marks by their content, without their code."""
-    for wrapper in [each for each in tree.iter() if local_name(each) in _WRAPPERS]:
-        for child in list(wrapper):
-            wrapper.addprevious(child)
-        wrapper.getparent().remove(wrapper)
+    for wrapper in find_all(tree, "fldSimple", "bdo", "dir"):
+        _replace_by_children(wrapper)
+
+
+def _replace_by_children(element: Any) -> None:
+    for child in list(element):
+        element.addprevious(child)
+    element.getparent().remove(element)
 
 
 def _write_choices(tree: Any, space: str) -> None:
-    """Write what was chosen in an old form's list in front of its field."""
-    for choice in [each for each in tree.iter() if local_name(each) == "ddList"]:
-        entries = [attribute(each, "val") for each in choice if local_name(each) == "listEntry"]
-        chosen = next((attribute(each, "val") for each in choice if local_name(each) == "result"), "0")
-        run = next((each for each in choice.iterancestors() if local_name(each) == "r"), None)
-        if run is not None and chosen.isdecimal() and int(chosen) < len(entries):
-            written = etree.Element(f"{space}r")
-            etree.SubElement(written, f"{space}t").text = entries[int(chosen)]
-            run.addprevious(written)
+    """Write the entry that was chosen in an old form's list in front of its field."""
+    for choice in find_all(tree, "ddList"):
+        entries = [attribute(entry, "val") for entry in find_children(choice, "listEntry")]
+        result = find_child(choice, "result")
+        index = "0" if result is None else attribute(result, "val")
+        run = find_ancestor(choice, "r")
+        if run is not None and index.isdecimal() and int(index) < len(entries):
+            run.addprevious(_make_run(space, entries[int(index)]))
 
 
 def _write_readings(tree: Any, space: str) -> None:
     """Write words that have their reading above them as words and reading: 東京 (とうきょう)."""
-    for ruby in [each for each in tree.iter() if local_name(each) == "ruby"]:
-        said = {local_name(part): "".join(part.itertext()) for part in ruby}
-        reading = f" ({said['rt']})" if said.get("rt") else ""
-        written = etree.Element(f"{space}t")
-        written.text = f"{said.get('rubyBase', '')}{reading}"
-        ruby.getparent().replace(ruby, written)
+    for ruby in find_all(tree, "ruby"):
+        texts = {local_name(part): "".join(part.itertext()) for part in ruby}
+        reading = f" ({texts['rt']})" if texts.get("rt") else ""
+        text = etree.Element(f"{space}t")
+        text.text = f"{texts.get('rubyBase', '')}{reading}"
+        ruby.getparent().replace(ruby, text)
 
 
 def _refer_to_comments(body: Any, space: str, package: Package, main: str) -> None:
-    """Put a reference to each comment that has none at the end: mammoth writes those that are referred to."""
-    referred = {attribute(each, "id") for each in body.iter() if local_name(each) == "commentReference"}
-    parts = [target for kind, target in package.relations(main).values() if kind == "comments"]
-    found = [each for part in parts if part in package.names for each in parse_xml(package.read(part))]
-    for comment in found:
-        if local_name(comment) == "comment" and attribute(comment, "id") not in referred:
-            run = etree.SubElement(etree.SubElement(body, f"{space}p"), f"{space}r")
-            etree.SubElement(run, f"{space}commentReference", {f"{space}id": attribute(comment, "id")})
+    """Add a reference to each comment that has none: mammoth writes only those that are referred to."""
+    referred = {attribute(reference, "id") for reference in find_all(body, "commentReference")}
+    for kind, part in package.relations(main).values():
+        if kind != "comments" or part not in package.names:
+            continue
+        for comment in find_children(parse_xml(package.read(part)), "comment"):
+            comment_id = attribute(comment, "id")
+            if comment_id not in referred:
+                run = etree.SubElement(etree.SubElement(body, f"{space}p"), f"{space}r")
+                etree.SubElement(run, f"{space}commentReference", {f"{space}id": comment_id})
 
 
 def _write_equations(tree: Any, space: str, report: Report) -> None:
-    """Write the characters of an equation in its place; how they stand to each other is left out."""
-    outer = [each for each in tree.iter() if local_name(each) == "oMath"]
-    for equation in outer:
+    """Write the characters of each equation in its place; their layout is left out."""
+    for equation in find_all(tree, "oMath"):
         report.leave_out("equation with its layout")
-        run = etree.Element(f"{space}r")
-        etree.SubElement(run, f"{space}t").text = f"[equation: {''.join(equation.itertext())}]"
+        run = _make_run(space, f"[equation: {''.join(equation.itertext())}]")
         run.tail = equation.tail
         equation.getparent().replace(equation, run)
-    for paragraph in [each for each in tree.iter() if local_name(each) == "oMathPara"]:
-        for child in list(paragraph):
-            paragraph.addprevious(child)
-        paragraph.getparent().remove(paragraph)
+    for paragraph in find_all(tree, "oMathPara"):
+        _replace_by_children(paragraph)
 
 
 def _write(element: Any, roles: Roles) -> str | None:
-    """Write what XHTML says by more than its text: headings, links, boxes to tick, words for pictures."""
+    """Write the elements of mammoth's XHTML that say more than their text; None for others."""
     name = local_name(element)
     if name in ("h1", "h2", "h3", "h4", "h5", "h6"):
         words = inner_text(element, roles)
         return f"\n# {words}\n" if words.strip() else ""
     if name == "a":
         words, address = inner_text(element, roles), element.get("href", "")
-        if words == "↑":
+        if words == "↑":  # mammoth's link from a note back to the text
             return ""
-        return (
-            f"{words} <{address}>" if address and not address.startswith("#") and address != words else words
-        )
+        if address and not address.startswith("#") and address != words:
+            return f"{words} <{address}>"
+        return words
     if name == "li":
         return f"\n- {inner_text(element, roles).strip()}\n"
     if name == "input":

@@ -158,7 +158,7 @@ def test_every_known_command_is_among_those_tried() -> None:
 
 def test_no_option_that_may_follow_names_a_file_a_folder_or_a_program() -> None:
     for known in COMMANDS:
-        for option in (*known.options.split(" · "), *known.kept.split()):
+        for option in (*known.options.split(" · "), *known.fixed_options.split()):
             assert not set(option) & set("/@$~*:"), (known.words, option)
 
 

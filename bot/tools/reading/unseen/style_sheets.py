@@ -1,6 +1,9 @@
-"""Style sheets of web pages: their rules, and the declarations that hold for an element.
+"""Style sheets of web pages: their rules, and the values that hold for an element.
 
-Only sheets that are in the page are read. A rule whose selector is not understood is counted, never guessed.
+The terms are those of CSS: a rule has a selector and, in braces, declarations (``color: red``). A selector is
+a chain of compounds with a combinator before each (``div.a > p``). A compound is a list of conditions that an
+element must meet (``p``, ``.a``, ``:first-child``). A rule whose selector is not understood is counted, never
+guessed.
 """
 
 import re
@@ -11,12 +14,13 @@ from typing import Any
 
 from bot.tools.reading.markup import local_name
 
-_SCREEN_PX = 1_280  # the width of the window that conditions are asked for
+_SCREEN_PX = 1_280  # the width of the window that is assumed
+_EM_PX = 16
 _MAX_RULES = 20_000
 _MAX_NESTING = 20
 _IGNORED_RULES = ("@font-face", "@keyframes", "@-webkit-keyframes", "@page", "@property", "@counter-style")
 _CONDITION_RULES = ("@media", "@supports", "@layer", "@container", "@scope", "@document", "@starting-style")
-_NOT_NOW = re.compile(
+_OTHER_MEDIA = re.compile(
     r"""(?<!not\ )\b(?:print|speech|tty)\b | prefers-color-scheme\s*:\s*dark
     | prefers-reduced | orientation\s*:\s*portrait""",
     re.IGNORECASE | re.VERBOSE,
@@ -27,9 +31,11 @@ _TOKEN = re.compile(
     r"""[^{};"'\\()]++ | \\. | "(?:[^"\\\n]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'? | [{};()\\]""",
     re.DOTALL | re.VERBOSE,
 )
+"""One piece of a style sheet: plain text, an escape, a quoted text, or one of the marks ``{ } ; ( )``."""
 _PIECE = re.compile(
     r"""[^;,"'()\[\]\\]++ | "(?:[^"\\]|\\.)*+"? | '(?:[^'\\]|\\.)*+'? | \\. | .""", re.DOTALL | re.VERBOSE
 )
+"""One piece of a text that is split outside quotes and brackets."""
 _DECLARATION = re.compile(r"\s*(-{0,2}[A-Za-z][\w-]*|--[\w-]+)\s*:(.*)", re.DOTALL)
 _IMPORTANT = re.compile(r"!\s*important\s*$", re.IGNORECASE)
 _NAME = r"(?:[\w-]|[^\x00-\x7f]|\\[0-9a-fA-F]{1,6}\s?|\\[^0-9a-fA-F])++"
@@ -44,13 +50,13 @@ _SIMPLE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")
-_STATES = frozenset({  # what a page that no one has touched is not in
+_STATES = frozenset({  # which no element has in a page that no one has touched
     "hover", "focus", "focus-within", "focus-visible", "active", "visited", "target",
     "target-within", "indeterminate", "fullscreen", "modal", "popover-open",
     "invalid", "user-invalid", "playing",
     "placeholder-shown", "autofill", "paused", "current", "past", "future",
 })  # fmt: skip
-_ALWAYS = frozenset({"valid", "defined", "read-only", "read-write", "optional", "scope"})
+_ALWAYS = frozenset({"valid", "defined", "read-only", "read-write", "optional", "scope"})  # taken as true
 _PLACES = frozenset({
     "root", "first-child", "last-child", "only-child", "first-of-type", "last-of-type", "empty",
 })  # fmt: skip
@@ -63,7 +69,10 @@ _PSEUDO_ELEMENTS = frozenset({
     "before", "after", "first-line", "first-letter", "selection", "placeholder", "marker", "backdrop",
     "file-selector-button",
 })  # fmt: skip
-_NTH = re.compile(r"([+-]?\d*)n\s*(?:([+-])\s*(\d+))?|([+-]?\d+)")
+_NTH = re.compile(r"([+-]?\d*)n\s*(?:([+-])\s*(\d+))?|([+-]?\d+)")  # "2n+1", or a number alone
+
+Specificity = tuple[int, int, int]
+"""The weight of a selector: the numbers of its ids, of its classes and attributes, and of its tags."""
 
 
 class _UnknownSelectorError(Exception):
@@ -76,70 +85,84 @@ class _NeverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One property's value; ``weight`` decides between several: importance, specificity and order."""
+    """One property's value."""
 
     name: str
     value: str
-    weight: tuple[bool, bool, tuple[int, int, int], int]
+    weight: tuple[bool, bool, Specificity, int]
+    """It decides between several: is important, is in a ``style`` attribute, specificity, order."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One simple condition of a selector, such as a class; ``lists`` are those in ``:not()`` or ``:is()``."""
+class _Condition:
+    """One condition on an element, such as a class."""
 
-    kind: str
+    kind: str  # tag, id, class, attribute, is, not or pseudo
     name: str
     value: str = ""
     operator: str = ""
-    lists: tuple["_Selector", ...] = ()
+    selectors: tuple["_Selector", ...] = ()  # those inside ``:not()`` or ``:is()``
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A compound of a selector, and the combinator before it."""
+
+    combinator: str
+    conditions: tuple[_Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Selector:
-    """Compounds from left to right, each with the combinator before it."""
+    """Steps from left to right."""
 
-    steps: tuple[tuple[str, tuple[_Part, ...]], ...]
+    steps: tuple[_Step, ...]
 
     @property
-    def specificity(self) -> tuple[int, int, int]:
-        parts = [part for _, compound in self.steps for part in compound]
-        inner = [max(each.specificity for each in part.lists) for part in parts if part.lists]
-        own = (
-            sum(part.kind == "id" for part in parts),
-            sum(part.kind in ("class", "attribute", "pseudo") for part in parts),
-            sum(part.kind == "tag" and part.name != "*" for part in parts),
-        )
-        a, b, c = (sum(each) for each in zip(own, *inner, strict=True))
-        return a, b, c
+    def specificity(self) -> Specificity:
+        ids = classes = tags = 0
+        for step in self.steps:
+            for condition in step.conditions:
+                if condition.kind == "id":
+                    ids += 1
+                elif condition.kind in ("class", "attribute", "pseudo"):
+                    classes += 1
+                elif condition.kind == "tag" and condition.name != "*":
+                    tags += 1
+                if condition.selectors:
+                    inner = max(selector.specificity for selector in condition.selectors)
+                    ids, classes, tags = ids + inner[0], classes + inner[1], tags + inner[2]
+        return ids, classes, tags
 
 
 @dataclass(slots=True)
 class StyleSheets:
-    """The rules of a page that speak of ``wanted`` properties, by what they ask of an element at least."""
+    """The rules of a page that set one of the ``wanted`` properties."""
 
     wanted: frozenset[str]
     unknown: int = 0
-    """Rules with a wanted property whose selector is not understood."""
+    """The number of rules with a wanted property whose selector is not understood."""
     imports: int = 0
-    """Sheets at other addresses that are asked for."""
+    """The number of sheets at other addresses that are asked for."""
     _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
+    """By the id, the class or the tag that an element must have (`_find_key`)."""
     _count: int = 0
 
     def add(self, sheet: str) -> None:
-        """Take the rules of one sheet, after those that were taken before."""
+        """Add the rules of one sheet, after those that were added before."""
         _Reader(self, _COMMENT.sub(" ", sheet)).read("", 0)
 
     def find(self, element: Any) -> dict[str, str]:
-        """Return the values that hold for an element, its ``style`` attribute included."""
-        found = list(self._list_matching(element))
+        """Return the values that hold for an element by property, with those of its ``style`` attribute."""
+        declarations = list(self._list_matching(element))
         inline = element.get("style")
         if inline:
-            found += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), is_inline=True)
-        found.sort(key=lambda each: each.weight)
-        return {each.name: each.value for each in found}
+            declarations += self._declare(_COMMENT.sub(" ", inline), (0, 0, 0), is_inline=True)
+        declarations.sort(key=lambda declaration: declaration.weight)
+        return {declaration.name: declaration.value for declaration in declarations}
 
-    def take_rule(self, prelude: str, body: str) -> None:
-        """Keep a rule where it has a wanted property."""
+    def add_rule(self, selectors_text: str, body: str) -> None:
+        """Add a rule if it sets a wanted property."""
         if not any(self._declare(body, (0, 0, 0))):
             return
         self._count += 1
@@ -147,131 +170,157 @@ class StyleSheets:
             self.unknown += 1
             return
         try:
-            selectors = _parse_selectors(prelude)
+            selectors = _parse_selectors(selectors_text)
         except _UnknownSelectorError:
             self.unknown += 1
             return
         for selector in selectors:
             declarations = list(self._declare(body, selector.specificity))
-            self._rules.setdefault(_key_of(selector), []).append((selector, declarations))
+            self._rules.setdefault(_find_key(selector), []).append((selector, declarations))
 
     def _declare(
-        self, body: str, specificity: tuple[int, int, int], *, is_inline: bool = False
+        self, body: str, specificity: Specificity, *, is_inline: bool = False
     ) -> Iterator[Declaration]:
+        """Yield the declarations of wanted properties, and of variables, in the body of a rule."""
         for text in _split(body, ";"):
-            found = _DECLARATION.match(text)
-            if not found:
+            match = _DECLARATION.match(text)
+            if not match:
                 continue
-            name, value = found[1], found[2].strip()
-            name = name if name.startswith("--") else name.lower()
-            is_important = bool(_IMPORTANT.search(value))
+            name, value = match[1], match[2].strip()
+            is_variable = name.startswith("--")
+            if not is_variable:
+                name = name.lower()
+            is_important = _IMPORTANT.search(value) is not None
             value = _IMPORTANT.sub("", value).strip()
-            if name in self.wanted or name.startswith("--"):
+            if is_variable or name in self.wanted:
                 yield Declaration(name, value, (is_important, is_inline, specificity, self._count))
 
     def _list_matching(self, element: Any) -> Iterator[Declaration]:
         keys = [("tag", "*"), ("tag", local_name(element).lower())]
-        keys += [("class", each) for each in element.get("class", "").split()]
-        keys += [("id", element.get("id"))] if element.get("id") else []
+        keys += [("class", name) for name in element.get("class", "").split()]
+        if element.get("id"):
+            keys.append(("id", element.get("id")))
         for key in keys:
             for selector, declarations in self._rules.get(key, ()):
-                if _is_match(element, selector):
+                if _is_match(element, selector, len(selector.steps) - 1):
                     yield from declarations
+
+
+def _find_key(selector: _Selector) -> tuple[str, str]:
+    """Return the id, the class or the tag that an element must have to match the selector."""
+    conditions = selector.steps[-1].conditions
+    for kind in ("id", "class", "tag"):
+        for condition in conditions:
+            if condition.kind == kind:
+                return kind, condition.name
+    return "tag", "*"
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a sheet's rules, those inside others too."""
+    """A reader of one sheet's rules, with the rules that are inside others."""
 
     sheets: StyleSheets
     text: str
-    place: int = 0
+    position: int = 0
 
-    def read(self, around: str, depth: int) -> None:
-        """Take the rules up to the end of this block, which is in a rule with the selector ``around``."""
-        said: list[str] = []
-        declared: list[str] = []
-        while found := _TOKEN.match(self.text, self.place):
-            self.place = found.end()
-            piece = found[0]
-            if piece == "{":
-                self._open("".join(said).strip(), around, depth)
-                said = []
-            elif piece == ";":
-                self._end_statement("".join(said).strip(), declared)
-                said = []
-            elif piece == "}":
+    def read(self, outer: str, depth: int) -> None:
+        """Add the rules up to the end of this block, which is in a rule with the selector ``outer``."""
+        statement: list[str] = []
+        declarations: list[str] = []
+        while token := _TOKEN.match(self.text, self.position):
+            self.position = token.end()
+            if token[0] == "{":
+                self._read_block("".join(statement).strip(), outer, depth)
+                statement = []
+            elif token[0] == ";":
+                self._end_statement("".join(statement).strip(), declarations)
+                statement = []
+            elif token[0] == "}":
                 break
             else:
-                said.append(piece)
-        declared.append("".join(said))
-        if around:
-            self.sheets.take_rule(around, ";".join(declared))
+                statement.append(token[0])
+        declarations.append("".join(statement))
+        if outer:
+            self.sheets.add_rule(outer, ";".join(declarations))
 
-    def _end_statement(self, statement: str, declared: list[str]) -> None:
+    def _end_statement(self, statement: str, declarations: list[str]) -> None:
         if statement.lower().startswith("@import"):
             self.sheets.imports += 1
         elif not statement.startswith("@"):
-            declared.append(statement)
+            declarations.append(statement)
 
-    def _open(self, prelude: str, around: str, depth: int) -> None:
+    def _read_block(self, prelude: str, outer: str, depth: int) -> None:
+        """Read or skip a block. ``prelude``: the text before its brace, a selector or an at-rule."""
         name = prelude.lower()
         if depth > _MAX_NESTING or name.startswith(_IGNORED_RULES):
-            self._skip()
+            self._skip_block()
         elif name.startswith(_CONDITION_RULES):
             if _is_met(prelude):
-                self.read(around, depth + 1)
+                self.read(outer, depth + 1)
             else:
-                self._skip()
+                self._skip_block()
         elif name.startswith("@"):
-            self._skip()
+            self._skip_block()
         else:
-            self.read(_nest(prelude, around), depth + 1)
+            self.read(_nest(prelude, outer), depth + 1)
 
-    def _skip(self) -> None:
+    def _skip_block(self) -> None:
         depth = 1
-        while depth and (found := _TOKEN.match(self.text, self.place)):
-            self.place = found.end()
-            depth += {"{": 1, "}": -1}.get(found[0], 0)
+        while depth and (token := _TOKEN.match(self.text, self.position)):
+            self.position = token.end()
+            if token[0] == "{":
+                depth += 1
+            elif token[0] == "}":
+                depth -= 1
 
 
-def _nest(prelude: str, around: str) -> str:
-    """Return the selector of a rule inside another, written out."""
-    if not around:
-        return prelude
-    outer = f":is({around})" if "," in around else around
-    inner = [
-        each.replace("&", outer) if "&" in each else f"{outer} {each.strip()}"
-        for each in _split(prelude, ",")
-    ]
-    return ",".join(inner)
+def _nest(inner: str, outer: str) -> str:
+    """Return the selectors of a rule inside another, written out; ``&`` stands for the outer selector."""
+    if not outer:
+        return inner
+    parent = f":is({outer})" if "," in outer else outer
+    selectors = []
+    for selector in _split(inner, ","):
+        if "&" in selector:
+            selectors.append(selector.replace("&", parent))
+        else:
+            selectors.append(f"{parent} {selector.strip()}")
+    return ",".join(selectors)
 
 
 def _is_met(condition: str) -> bool:
-    """Tell whether a condition holds in a wide window; one that is not known does."""
+    """Tell if the condition of an at-rule holds in a wide window; one that is not known does."""
     if not condition.lower().startswith("@media"):
         return not condition.lower().startswith("@starting-style")
     return any(_is_query_met(query) for query in condition[len("@media") :].split(","))
 
 
 def _is_query_met(query: str) -> bool:
-    if _NOT_NOW.search(query):
+    if _OTHER_MEDIA.search(query):
         return False
     for bound, number, unit in _WIDTH.findall(query):
-        width = float(number) * (1 if unit.lower() == "px" else 16)
-        if (bound.lower() == "min" and width > _SCREEN_PX) or (bound.lower() == "max" and width < _SCREEN_PX):
+        width = float(number)
+        if unit.lower() != "px":
+            width *= _EM_PX
+        if bound.lower() == "min" and width > _SCREEN_PX:
+            return False
+        if bound.lower() == "max" and width < _SCREEN_PX:
             return False
     return True
 
 
-def _split(text: str, at: str) -> Iterator[str]:
-    """The parts of a text between marks that are in no quotes or brackets."""
+def _split(text: str, separator: str) -> Iterator[str]:
+    """Yield the parts of a text between separators, except for those in quotes or brackets."""
     part: list[str] = []
     depth = 0
-    for found in _PIECE.finditer(text):
-        piece = found[0]
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(piece, 0)
-        if piece == at and depth <= 0:
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if piece in ("(", "["):
+            depth += 1
+        elif piece in (")", "]"):
+            depth -= 1
+        if piece == separator and depth <= 0:
             yield "".join(part)
             part = []
         else:
@@ -280,102 +329,117 @@ def _split(text: str, at: str) -> Iterator[str]:
 
 
 def _parse_selectors(text: str) -> list[_Selector]:
-    """The selectors of a list; those that can match no text are left away."""
-    found = []
-    for each in _split(text, ","):
+    """Return the selectors of a list; those that can match no text are left out."""
+    selectors = []
+    for selector in _split(text, ","):
         try:
-            found.append(_parse_selector(each.strip()))
+            selectors.append(_parse_selector(selector.strip()))
         except _NeverError:
             continue
-    return found
+    return selectors
 
 
 def _parse_selector(text: str) -> _Selector:
-    steps: list[tuple[str, tuple[_Part, ...]]] = []
-    place, combinator, compound = 0, "", list[_Part]()
-    while place < len(text):
-        between = _COMBINATOR.match(text, place)
-        if between:
-            if compound or between[1] is None or steps:
-                steps.append((combinator, tuple(compound)))
-            combinator, compound, place = between[1] or " ", [], between.end()
+    steps: list[_Step] = []
+    combinator = ""
+    conditions: list[_Condition] = []
+    position = 0
+    while position < len(text):
+        between = _COMBINATOR.match(text, position)
+        if between is None:
+            condition, position = _parse_condition(text, position)
+            conditions.append(condition)
             continue
-        part, place = _parse_part(text, place)
-        compound.append(part)
-    if not compound:
+        if conditions or steps or between[1] is None:  # else it begins with a combinator, as in "> p"
+            steps.append(_Step(combinator, tuple(conditions)))
+        combinator = between[1] or " "
+        conditions = []
+        position = between.end()
+    if not conditions:
         raise _UnknownSelectorError
-    return _Selector((*steps, (combinator, tuple(compound))))
+    return _Selector((*steps, _Step(combinator, tuple(conditions))))
 
 
-def _parse_part(text: str, place: int) -> tuple[_Part, int]:
-    found = _SIMPLE.match(text, place)
-    if not found:
+def _parse_condition(text: str, position: int) -> tuple[_Condition, int]:
+    """Return the condition that begins at a position of a selector, and the position after it."""
+    match = _SIMPLE.match(text, position)
+    if not match:
         raise _UnknownSelectorError
-    if found["pseudo"]:
-        return _parse_pseudo(text, found)
-    kind = next(each for each in ("tag", "id", "class", "attribute") if found[each])
-    name = _unescape(found[kind])
-    value = next((found[each] for each in ("double", "single", "bare") if found[each] is not None), "")
-    return _Part(
-        kind, name if kind in ("id", "class") else name.lower(), value, found["operator"] or ""
-    ), found.end()
+    if match["pseudo"]:
+        return _parse_pseudo(text, match)
+    if match["id"]:
+        return _Condition("id", _unescape(match["id"])), match.end()
+    if match["class"]:
+        return _Condition("class", _unescape(match["class"])), match.end()
+    if match["tag"]:
+        return _Condition("tag", _unescape(match["tag"]).lower()), match.end()
+    value = match["double"] or match["single"] or match["bare"] or ""
+    name = _unescape(match["attribute"]).lower()
+    return _Condition("attribute", name, value, match["operator"] or ""), match.end()
 
 
-def _parse_pseudo(text: str, found: re.Match[str]) -> tuple[_Part, int]:
-    name, place, inside = found["pseudo"].lower(), found.end(), ""
-    if found["opens"]:
-        depth, begin = 1, place
-        while depth and place < len(text):
-            depth += {"(": 1, ")": -1}.get(text[place], 0)
-            place += 1
-        inside = text[begin : place - 1]
+def _parse_pseudo(text: str, match: re.Match[str]) -> tuple[_Condition, int]:
+    """Return the condition of a pseudo-class, such as ``:not(.a)``, and the position after it."""
+    name = match["pseudo"].lower()
+    end = match.end()
+    argument = ""
+    if match["opens"]:
+        end = _find_closing(text, match.end())
+        argument = text[match.end() : end - 1]
     if name in _STATES or name in _PSEUDO_ELEMENTS or name.startswith(("-webkit-", "-moz-", "-ms-")):
         raise _NeverError
-    if name == "not" or name in _LISTS:
-        lists = tuple(_parse_selectors(inside))
-        if not lists and name != "not":
+    if name == "not":
+        return _Condition("not", name, selectors=tuple(_parse_selectors(argument))), end
+    if name in _LISTS:
+        selectors = tuple(_parse_selectors(argument))
+        if not selectors:
             raise _NeverError
-        return _Part("not" if name == "not" else "is", name, lists=lists), place
-    if name in ("nth-child", "nth-last-child", "nth-of-type") and " of " not in inside:
-        return _Part("pseudo", name, inside.strip().lower()), place
+        return _Condition("is", name, selectors=selectors), end
+    if name in ("nth-child", "nth-last-child", "nth-of-type") and " of " not in argument:
+        return _Condition("pseudo", name, argument.strip().lower()), end
     if name in _ALWAYS | _PLACES | _BY_ATTRIBUTE.keys():
-        return _Part("pseudo", name), place
+        return _Condition("pseudo", name), end
     raise _UnknownSelectorError
 
 
+def _find_closing(text: str, position: int) -> int:
+    """Return the position after the bracket that closes the one before ``position``; else the end."""
+    depth = 1
+    while depth and position < len(text):
+        if text[position] == "(":
+            depth += 1
+        elif text[position] == ")":
+            depth -= 1
+        position += 1
+    return position
+
+
 def _unescape(name: str) -> str:
-    def write(found: re.Match[str]) -> str:
-        if not found[1]:
-            return found[2]
-        number = int(found[1], 16)
+    r"""Return a name without its escapes: ``\31 a`` is ``1a``, ``\:`` is ``:``."""
+
+    def replace_escape(match: re.Match[str]) -> str:
+        if not match[1]:
+            return match[2]
+        number = int(match[1], 16)
         if 0 < number <= sys.maxunicode:
             return chr(number)
         return "\ufffd"
 
-    return _ESCAPE.sub(write, name)
+    return _ESCAPE.sub(replace_escape, name)
 
 
-def _key_of(selector: _Selector) -> tuple[str, str]:
-    """What an element has at least where the selector matches: an ID, a class or a tag."""
-    compound = selector.steps[-1][1]
-    for kind in ("id", "class", "tag"):
-        for part in compound:
-            if part.kind == kind:
-                return kind, part.name
-    return "tag", "*"
-
-
-def _is_match(element: Any, selector: _Selector, last: int = -1) -> bool:
-    at = last if last >= 0 else len(selector.steps) - 1
-    combinator, compound = selector.steps[at]
-    if not all(_has_part(element, part) for part in compound):
+def _is_match(element: Any, selector: _Selector, index: int) -> bool:
+    """Tell if an element matches the steps of a selector up to ``index``, from right to left."""
+    step = selector.steps[index]
+    if not all(_meets(element, condition) for condition in step.conditions):
         return False
-    if at == 0:
+    if index == 0:
         return True
-    return any(_is_match(each, selector, at - 1) for each in _list_related(element, combinator))
+    return any(_is_match(other, selector, index - 1) for other in _list_related(element, step.combinator))
 
 
 def _list_related(element: Any, combinator: str) -> Iterator[Any]:
+    """Yield the elements that the step before the combinator may match."""
     if combinator == " ":
         yield from element.iterancestors()
     elif combinator == ">":
@@ -383,29 +447,36 @@ def _list_related(element: Any, combinator: str) -> Iterator[Any]:
         if parent is not None:
             yield parent
     elif combinator == "+":
-        before = element.getprevious()
-        if before is not None:
-            yield before
+        previous = element.getprevious()
+        if previous is not None:
+            yield previous
     else:
         yield from element.itersiblings(preceding=True)
 
 
-def _has_part(element: Any, part: _Part) -> bool:
-    if part.kind == "tag":
-        return part.name in ("*", local_name(element).lower())
-    if part.kind == "id":
-        return bool(element.get("id") == part.name)
-    if part.kind == "class":
-        return part.name in element.get("class", "").split()
-    if part.kind == "attribute":
-        return _has_attribute(element, part)
-    if part.kind in ("is", "not"):
-        return any(_is_match(element, each) for each in part.lists) == (part.kind == "is")
-    return _has_place(element, part)
+def _meets(element: Any, condition: _Condition) -> bool:
+    match condition.kind:
+        case "tag":
+            return condition.name in ("*", local_name(element).lower())
+        case "id":
+            return bool(element.get("id") == condition.name)
+        case "class":
+            return condition.name in element.get("class", "").split()
+        case "attribute":
+            return _has_attribute(element, condition)
+        case "is":
+            return _matches_any(element, condition.selectors)
+        case "not":
+            return not _matches_any(element, condition.selectors)
+    return _meets_pseudo(element, condition)
 
 
-def _has_attribute(element: Any, part: _Part) -> bool:
-    value, wanted = element.get(part.name), part.value
+def _matches_any(element: Any, selectors: tuple[_Selector, ...]) -> bool:
+    return any(_is_match(element, selector, len(selector.steps) - 1) for selector in selectors)
+
+
+def _has_attribute(element: Any, condition: _Condition) -> bool:
+    value, wanted = element.get(condition.name), condition.value
     if value is None:
         return False
     tests: Mapping[str, bool] = {
@@ -417,15 +488,16 @@ def _has_attribute(element: Any, part: _Part) -> bool:
         "$=": bool(wanted) and value.endswith(wanted),
         "*=": bool(wanted) and wanted in value,
     }
-    return tests[part.operator]
+    return tests[condition.operator]
 
 
-def _has_place(element: Any, part: _Part) -> bool:
-    name, tag = part.name, element.tag
+def _meets_pseudo(element: Any, condition: _Condition) -> bool:
+    """Tell if a pseudo-class holds for an element: by an attribute, or by its place among others."""
+    name, tag = condition.name, element.tag
     if name in _ALWAYS:
         return True
     if name in _BY_ATTRIBUTE:
-        return any(element.get(each) is not None for each in _BY_ATTRIBUTE[name])
+        return any(element.get(attribute) is not None for attribute in _BY_ATTRIBUTE[name])
     if name == "root":
         return element.getparent() is None
     if name == "empty":
@@ -434,20 +506,27 @@ def _has_place(element: Any, part: _Part) -> bool:
         is_first, is_last = element.getprevious() is None, element.getnext() is None
         return {"first-child": is_first, "last-child": is_last, "only-child": is_first and is_last}[name]
     if name in ("first-of-type", "last-of-type"):
-        return next(element.itersiblings(tag, preceding=name == "first-of-type"), None) is None
-    kind = tag if name == "nth-of-type" else None
-    number = 1 + sum(1 for _ in element.itersiblings(kind, preceding=name != "nth-last-child"))
-    return _is_nth(number, part.value)
+        siblings = element.itersiblings(tag, preceding=name == "first-of-type")
+        return next(siblings, None) is None
+    counted_tag = tag if name == "nth-of-type" else None
+    siblings = element.itersiblings(counted_tag, preceding=name != "nth-last-child")
+    return _is_nth(1 + len(list(siblings)), condition.value)
 
 
 def _is_nth(number: int, formula: str) -> bool:
-    found = _NTH.fullmatch({"odd": "2n+1", "even": "2n"}.get(formula, formula))
-    if not found:
+    """Tell if a number, from 1, is one of those that a formula such as ``2n+1`` gives for n from 0."""
+    formula = {"odd": "2n+1", "even": "2n"}.get(formula, formula)
+    match = _NTH.fullmatch(formula)
+    if not match:
         return False
-    if found[4]:
-        return number == int(found[4])
-    step = int(found[1] + "1" if found[1] in ("", "+", "-") else found[1])
-    first = int(f"{found[2]}{found[3]}") if found[2] else 0
+    factor, sign, offset, single_number = match.groups()
+    if single_number:
+        return number == int(single_number)
+    if factor in ("", "+", "-"):
+        factor += "1"
+    step = int(factor)
+    first = int(f"{sign}{offset}") if sign else 0
     if step == 0:
         return number == first
-    return (number - first) % step == 0 and (number - first) // step >= 0
+    n, rest = divmod(number - first, step)
+    return rest == 0 and n >= 0

@@ -1,4 +1,8 @@
-"""Text of a web page that people who open it do not see: by its style, its attributes or its element."""
+"""Text of a web page that people who open it do not see: by its style, its attributes or its element.
+
+The properties and their values are those of CSS. Lengths are in CSS pixels. The checks are rough on purpose:
+a window of 1,280 pixels is assumed, and no layout is computed.
+"""
 
 import re
 from collections.abc import Mapping
@@ -20,12 +24,14 @@ WANTED = frozenset({
 """The properties that can hide text."""
 _MIN_FONT_PX = 4.0
 _MIN_OPACITY = 0.1
-_FAR_PX, _FAR_AHEAD_PX = 300.0, 5_000.0
-_MAX_CLIPPED_PX = 2.0
+_FAR_PX = 300.0  # before the left or upper edge of the window, where nothing can be scrolled to
+_FAR_AHEAD_PX = 5_000.0  # to the right of it or below
+_MAX_CLIPPED_PX = 2.0  # of a box so small that nothing in it can be read
 _ROOT_FONT_PX = 16.0
 _WINDOW_PX = 1_280.0
-_HALF_PERCENT = 50.0
-_WITH_SHARE = 4  # numbers of a colour that says how much of it is there
+_HALF_PERCENT = 50.0  # an inset of so much on both sides leaves nothing
+_COLOURS = 3  # numbers of a colour; a fourth one is its opacity
+_BYTE = 255
 _PX_PER_UNIT = {
     "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0,
     "vw": 12.8, "vh": 7.2, "ex": 8.0, "ch": 8.0,
@@ -38,23 +44,22 @@ _LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z%]*)", re
 _LENGTH_IN_MOVES = re.compile(r"-?[\d.]+(?:px|em|rem|vw|vh|%)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
 _MAX_SUBSTITUTIONS = 20
-_FONT = re.compile(r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)")
+_FONT_SIZE = re.compile(r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)")
+"""The size in the property ``font``, which also has a style, a weight and the names of fonts."""
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
 _TRANSPARENT = (0, 0, 0, 0.0)
 _UNKNOWN = (-1, -1, -1)  # a picture, or a colour that is not understood
+_INHERITED = ("inherit", "unset", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """How the text of an element looks; what is ``gone`` no child can show again.
-
-    ``hider`` is the outermost element that hides the text, ``unspoken`` the outermost that is hidden from
-    screen readers alone.
-    """
+    """The appearance of an element's text."""
 
     gone: bool = False
+    """True if the element is not displayed, which no element inside it can change."""
     is_invisible: bool = False
     font_px: float = _ROOT_FONT_PX
     colour: Colour = BLACK
@@ -63,37 +68,43 @@ class Appearance:
     opacity: float = 1.0
     is_indented_away: bool = False
     hider: Any = None
+    """The outermost element that hides the text; None if it is seen."""
     unspoken: Any = None
+    """The outermost element that is hidden from screen readers alone; None if there is none."""
     is_hidden: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def look_at(element: Any, styles: Mapping[str, str], around: Appearance) -> Appearance:
-    """Return the look of an element in what is around it; ``styles`` are the values that hold for it."""
-    values = dict(styles)
-    own = {name: value for name, value in values.items() if name.startswith("--")}
-    variables = {**around.variables, **own} if own else around.variables
+def look_at(element: Any, styles: Mapping[str, str], parent: Appearance) -> Appearance:
+    """Return the appearance of an element. ``styles``: its values by property; ``parent``: of its parent."""
+    own_variables = {name: value for name, value in styles.items() if name.startswith("--")}
+    variables = {**parent.variables, **own_variables} if own_variables else parent.variables
     values = {
-        name: _substitute(value, variables).lower() for name, value in values.items() if name not in own
+        name: _substitute(value, variables).lower()
+        for name, value in styles.items()
+        if name not in own_variables
     }
-    found = replace(
-        around,
+    is_indented_away = parent.is_indented_away
+    if "text-indent" in values:
+        is_indented_away = _is_far(values["text-indent"])
+    look = replace(
+        parent,
         variables=variables,
-        gone=around.gone or _is_gone(element, values),
-        is_invisible=_read_visibility(values, around),
-        font_px=_read_font(element, values, around.font_px),
-        opacity=around.opacity * _read_opacity(values),
-        is_indented_away=_is_far(values["text-indent"])
-        if "text-indent" in values
-        else around.is_indented_away,
+        gone=parent.gone or _is_gone(element, values),
+        is_invisible=_read_visibility(values, parent),
+        font_px=_read_font(element, values, parent.font_px),
+        opacity=parent.opacity * _read_opacity(values),
+        is_indented_away=is_indented_away,
     )
-    found = _colour(element, values, found)
-    is_hidden, hider, unspoken = _is_hidden(found), None, around.unspoken
+    look = _apply_colours(element, values, look)
+    is_hidden = _is_hidden(look)
+    hider = None
     if is_hidden:
-        hider = around.hider if around.is_hidden else element
+        hider = parent.hider if parent.is_hidden else element
+    unspoken = parent.unspoken
     if unspoken is None and element.get("aria-hidden") == "true":
         unspoken = element
-    return replace(found, is_hidden=is_hidden, hider=hider, unspoken=unspoken)
+    return replace(look, is_hidden=is_hidden, hider=hider, unspoken=unspoken)
 
 
 def _is_hidden(look: Appearance) -> bool:
@@ -109,204 +120,234 @@ def _is_hidden(look: Appearance) -> bool:
 
 
 def _substitute(value: str, variables: Mapping[str, str]) -> str:
+    """Replace each ``var(--name, default)`` by its value."""
     for _ in range(_MAX_SUBSTITUTIONS):
-        found = _VARIABLE.search(value)
-        if not found:
+        match = _VARIABLE.search(value)
+        if not match:
             break
-        said = variables.get(found[1], found[2] or "")
-        value = f"{value[: found.start()]}{said[:200]}{value[found.end() :]}"
+        text = variables.get(match[1], match[2] or "")
+        value = f"{value[: match.start()]}{text[:200]}{value[match.end() :]}"
     return value
 
 
 def _is_gone(element: Any, values: Mapping[str, str]) -> bool:
-    tag, display = local_name(element).lower(), values.get("display", "")
+    tag = local_name(element).lower()
+    display = values.get("display", "")
     if tag in _UNSEEN_TAGS or display == "none" or values.get("content-visibility") == "hidden":
         return True
-    is_closed = tag == "dialog" and element.get("open") is None
-    if not display and (is_closed or any(element.get(each) is not None for each in _HIDING_ATTRIBUTES)):
-        return True
+    if not display:  # any other value would show the element again
+        is_closed_dialog = tag == "dialog" and element.get("open") is None
+        if is_closed_dialog or any(element.get(name) is not None for name in _HIDING_ATTRIBUTES):
+            return True
     return _is_off_screen(values) or _is_clipped(values)
 
 
-def _read_visibility(values: Mapping[str, str], look: Appearance) -> bool:
-    said = values.get("visibility", "inherit")
-    if said in ("inherit", "unset", ""):
-        return look.is_invisible
-    return said in ("hidden", "collapse")
+def _read_visibility(values: Mapping[str, str], parent: Appearance) -> bool:
+    """Tell if the text is invisible."""
+    value = values.get("visibility", "inherit")
+    if value in _INHERITED:
+        return parent.is_invisible
+    return value in ("hidden", "collapse")
 
 
 def _read_opacity(values: Mapping[str, str]) -> float:
-    said = values.get("opacity", "1")
+    opacity = _read_share(values.get("opacity", "1"))
     by_filter = re.search(r"opacity\(\s*([\d.]+%?)|alpha\(\s*opacity\s*=\s*(\d+)", values.get("filter", ""))
-    shares = [_share(said)]
     if by_filter:
-        shares.append(_share(by_filter[1] or f"{by_filter[2]}%"))
-    return min(shares)
+        opacity = min(opacity, _read_share(by_filter[1] or f"{by_filter[2]}%"))
+    return opacity
 
 
-def _share(text: str) -> float:
-    found = _LENGTH.match(text.strip())
-    if not found:
+def _read_share(text: str) -> float:
+    """Return a number or a percentage, such as 0.5 or 50%; 1 for anything else."""
+    match = _LENGTH.match(text.strip())
+    if not match:
         return 1.0
-    number = float(found[1])
-    return max(0.0, number / 100 if found[2] == "%" else number)
+    number = float(match[1])
+    if match[2] == "%":
+        number /= 100
+    return max(0.0, number)
 
 
-def _read_font(element: Any, values: Mapping[str, str], around: float) -> float:
+def _read_font(element: Any, values: Mapping[str, str], parent_px: float) -> float:
+    """Return the size of the font."""
     if "font-size" in values:
-        return _font_px(values["font-size"], around)
+        return _read_font_size(values["font-size"], parent_px)
     if "font" in values:
-        found = re.search(
-            r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)", values["font"]
-        )
-        if found:
-            return _font_px(found[1], around)
-        return around
+        match = _FONT_SIZE.search(values["font"])
+        if match:
+            return _read_font_size(match[1], parent_px)
+        return parent_px
     if local_name(element).lower() in ("h1", "h2", "h3"):
-        return around * 1.2
-    return around
+        return parent_px * 1.2
+    return parent_px
 
 
-def _font_px(said: str, around: float) -> float:
-    if said in _FONT_WORDS:
-        return _FONT_WORDS[said]
-    if said in ("smaller", "larger"):
-        return around * (5 / 6 if said == "smaller" else 1.2)
-    length = _read_length(said, around, around)
-    return around if length is None else length
+def _read_font_size(size: str, parent_px: float) -> float:
+    if size in _FONT_WORDS:
+        return _FONT_WORDS[size]
+    if size == "smaller":
+        return parent_px * (5 / 6)
+    if size == "larger":
+        return parent_px * 1.2
+    length = _read_length(size, parent_px, parent_px)
+    return parent_px if length is None else length
 
 
-def _read_length(said: str, em: float, whole: float) -> float | None:
-    """Return a length in pixels; None without one. Of a sum, the one furthest from nothing.
+def _read_length(text: str, em: float, hundred_percent: float) -> float | None:
+    """Return a length in pixels; None without one. Of several in a ``calc()``, the one furthest from zero.
 
-    ``em`` is the size of the font, ``whole`` what a hundred percent are.
+    ``em``: the size of the font in pixels.
     """
-    found = [_as_px(number, unit.lower(), em, whole) for number, unit in _LENGTH.findall(said)]
-    known = [each for each in found if each is not None]
-    if known:
-        return max(known, key=abs)
-    return None
+    px_per_unit = {"": 1.0, "em": em, "%": hundred_percent / 100, **_PX_PER_UNIT}
+    lengths = []
+    for number, unit in _LENGTH.findall(text):
+        if unit.lower() in px_per_unit:
+            lengths.append(float(number) * px_per_unit[unit.lower()])
+    return max(lengths, key=abs, default=None)
 
 
-def _as_px(number: str, unit: str, em: float, whole: float) -> float | None:
-    px = {"": 1.0, "em": em, "%": whole / 100, **_PX_PER_UNIT}.get(unit)
-    if px is None:
-        return None
-    return float(number) * px
-
-
-def _is_far(said: str) -> bool:
-    """Tell whether a place is before the beginning of the window, further than anything reaches."""
-    length = _read_length(said, _ROOT_FONT_PX, _WINDOW_PX)
+def _is_far(place: str) -> bool:
+    """Tell if a place is so far before the window, or behind it, that no one sees it."""
+    length = _read_length(place, _ROOT_FONT_PX, _WINDOW_PX)
     return length is not None and (length <= -_FAR_PX or length >= _FAR_AHEAD_PX)
 
 
 def _is_off_screen(values: Mapping[str, str]) -> bool:
-    places = [values.get(name, "") for name in ("margin", "margin-left", "margin-top")]
+    """Tell if an element is moved off the screen, or scaled to nothing."""
+    names = ["margin", "margin-left", "margin-top"]
     if values.get("position", "static") != "static":
-        places += [values.get(name, "") for name in ("left", "right", "top", "bottom", "inset")]
-    if any(_is_far(each) for text in places for each in text.split()):
-        return True
+        names += ["left", "right", "top", "bottom", "inset"]
+    for name in names:
+        if any(map(_is_far, values.get(name, "").split())):
+            return True
+
     moves = f"{values.get('transform', '')} {values.get('translate', '')}"
-    if any(_is_far(each) for each in _LENGTH_IN_MOVES.findall(moves)):
+    if any(map(_is_far, _LENGTH_IN_MOVES.findall(moves))):
         return True
-    sizes = re.findall(r"scale[xy3d]*\(([^()]*)\)", values.get("transform", ""))
-    sizes += [values["scale"]] if "scale" in values else []
-    return any(abs(float(number)) < _MIN_OPACITY for each in sizes for number, _ in _LENGTH.findall(each)[:2])
+
+    scales = re.findall(r"scale[xy3d]*\(([^()]*)\)", values.get("transform", ""))
+    if "scale" in values:
+        scales.append(values["scale"])
+    for scale in scales:
+        if any(abs(float(number)) < _MIN_OPACITY for number, _ in _LENGTH.findall(scale)[:2]):
+            return True
+    return False
 
 
 def _is_clipped(values: Mapping[str, str]) -> bool:
+    """Tell if nothing of an element is left by ``clip``, by ``clip-path``, or by a tiny box."""
     clip = re.match(r"rect\(([^()]*)\)", values.get("clip", ""))
     if clip and all(abs(float(number)) <= _MAX_CLIPPED_PX for number, _ in _LENGTH.findall(clip[1])):
         return "auto" not in clip[1]
     if _is_clipped_by_path(values.get("clip-path", "")):
         return True
-    overflows = [values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y")]
-    if not any(each in text for text in overflows for each in ("hidden", "clip", "scroll", "auto")):
+    overflow = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
+    if not any(word in overflow for word in ("hidden", "clip", "scroll", "auto")):
         return False
-    sizes = [values[name] for name in ("width", "height", "max-width", "max-height") if name in values]
-    lengths = [
-        _read_length(each, _ROOT_FONT_PX, _WINDOW_PX)
-        for each in sizes
-        if each[:1].isdigit() or each[:1] == "."
-    ]
-    return any(each is not None and each <= _MAX_CLIPPED_PX for each in lengths)
+    for name in ("width", "height", "max-width", "max-height"):
+        size = values.get(name, "")
+        if not size[:1].isdigit() and not size.startswith("."):
+            continue  # a word, a function, or no size
+        length = _read_length(size, _ROOT_FONT_PX, _WINDOW_PX)
+        if length is not None and length <= _MAX_CLIPPED_PX:
+            return True
+    return False
 
 
 def _is_clipped_by_path(path: str) -> bool:
-    kind, _, rest = path.partition("(")
-    numbers = _LENGTH.findall(rest)
-    if kind.strip() == "inset":
-        return any(unit == "%" and float(number) >= _HALF_PERCENT for number, unit in numbers)
-    if kind.strip() in ("circle", "ellipse"):
-        return bool(numbers) and float(numbers[0][0]) == 0
-    return kind.strip() == "polygon" and bool(numbers) and all(float(number) == 0 for number, _ in numbers)
+    function, _, arguments = path.partition("(")
+    numbers = _LENGTH.findall(arguments)
+    if not numbers:
+        return False
+    match function.strip():
+        case "inset":
+            return any(unit == "%" and float(number) >= _HALF_PERCENT for number, unit in numbers)
+        case "circle" | "ellipse":
+            radius, _ = numbers[0]
+            return float(radius) == 0
+        case "polygon":
+            return all(float(number) == 0 for number, _ in numbers)
+    return False
 
 
-def _colour(element: Any, values: Mapping[str, str], look: Appearance) -> Appearance:
-    background = _read_background(element, values, look.background)
-    said = values.get("-webkit-text-fill-color") or values.get("color") or ""
-    if not said:
-        said = element.get("text" if local_name(element).lower() == "body" else "color") or ""
-    if not said or said in ("inherit", "unset", "currentcolor", "initial", "revert"):
-        return replace(look, background=background)
-    found = _read_colour(said)
-    if found is None:
-        return replace(look, background=background)
-    shade = _blend(found, background)
-    return replace(look, background=background, colour=shade, is_transparent=found[3] < _MIN_OPACITY)
+def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) -> Appearance:
+    """Return the look with the element's own background and colour of text."""
+    look = replace(look, background=_read_background(element, values, look.background))
+    stated = values.get("-webkit-text-fill-color") or values.get("color") or ""
+    if not stated:
+        attribute = "text" if local_name(element).lower() == "body" else "color"
+        stated = element.get(attribute) or ""
+    if not stated or stated in ("inherit", "unset", "currentcolor", "initial", "revert"):
+        return look
+    colour = _read_colour(stated)
+    if colour is None:
+        return look
+    return replace(look, colour=_blend(colour, look.background), is_transparent=colour[3] < _MIN_OPACITY)
 
 
-def _read_background(element: Any, values: Mapping[str, str], around: Colour) -> Colour:
-    said = values.get("background-color") or values.get("background") or element.get("bgcolor") or ""
+def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
+    """Return the colour behind the text; `_UNKNOWN` if it is a picture. ``parent``: the one behind that."""
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
         return _UNKNOWN
-    if not said or said in ("inherit", "unset", "none", "initial"):
-        return around
-    found = _read_colour(said)
-    if found is None:
-        words = [each for each in re.split(r"\s+(?![^()]*\))", said) if _read_colour(each) is not None]
-        found = _read_colour(words[0]) if words else _TRANSPARENT
-    if found is None or (around == _UNKNOWN and found[3] < 1):
-        return around
-    return _blend(found, around)
+    stated = values.get("background-color") or values.get("background") or element.get("bgcolor") or ""
+    if not stated or stated in ("inherit", "unset", "none", "initial"):
+        return parent
+    colour = _find_colour(stated)
+    if parent == _UNKNOWN and colour[3] < 1:
+        return parent
+    return _blend(colour, parent)
 
 
-def _read_colour(said: str) -> tuple[int, int, int, float] | None:
-    """Return red, green, blue and how much of it is there."""
-    said = said.strip().lower()
-    if said == "transparent":
+def _find_colour(background: str) -> tuple[int, int, int, float]:
+    """Return the colour in the value of ``background``, which may have more words; else transparent."""
+    colour = _read_colour(background)
+    if colour is not None:
+        return colour
+    for word in re.split(r"\s+(?![^()]*\))", background):
+        colour = _read_colour(word)
+        if colour is not None:
+            return colour
+    return _TRANSPARENT
+
+
+def _read_colour(text: str) -> tuple[int, int, int, float] | None:
+    """Return red, green, blue and the opacity; None for a text that is no colour."""
+    text = text.strip().lower()
+    if text == "transparent":
         return _TRANSPARENT
-    function, share = _FUNCTION.fullmatch(said), 1.0
+    opacity = 1.0
+    function = _FUNCTION.fullmatch(text)
     if function:
         numbers = re.findall(r"[+-]?[\d.]+(?:%|deg)?", function[2])
-        if len(numbers) >= _WITH_SHARE:
-            share = _share(numbers[_WITH_SHARE - 1])
-        separator = ",".join(number.removesuffix("deg") for number in numbers[:3])
-        if function[1].startswith("rgb") and "%" not in separator:
-            levels = [min(255, max(0, round(float(number)))) for number in separator.split(",") if number]
-            if len(levels) < _WITH_SHARE - 1:
+        if len(numbers) > _COLOURS:
+            opacity = _read_share(numbers[_COLOURS])
+        joined = ",".join(number.removesuffix("deg") for number in numbers[:_COLOURS])
+        if function[1].startswith("rgb") and "%" not in joined:
+            levels = [min(_BYTE, max(0, round(float(number)))) for number in joined.split(",") if number]
+            if len(levels) < _COLOURS:
                 return None
-            return levels[0], levels[1], levels[2], share
-        said = f"{function[1][:3]}({separator})"
+            return levels[0], levels[1], levels[2], opacity
+        text = f"{function[1][:3]}({joined})"  # Pillow knows neither rgba() nor spaces between the numbers
     try:
-        found = ImageColor.getrgb(said)
+        colour = ImageColor.getrgb(text)
     except ValueError:
-        bare = f"#{said}"  # old attributes
-        if not re.fullmatch("[0-9a-f]{6}", said):
+        if not re.fullmatch("[0-9a-f]{6}", text):  # without "#", as in old attributes
             return None
-        found = ImageColor.getrgb(bare)
-    if len(found) == _WITH_SHARE:
-        share = found[_WITH_SHARE - 1] / 255
-    return found[0], found[1], found[2], share
+        colour = ImageColor.getrgb(f"#{text}")
+    if len(colour) > _COLOURS:
+        opacity = colour[_COLOURS] / _BYTE
+    return colour[0], colour[1], colour[2], opacity
 
 
 def _blend(colour: tuple[int, int, int, float], under: Colour) -> Colour:
+    """Return the colour that is seen where one lies over another."""
+    *levels, opacity = colour
     if under == _UNKNOWN:
         return colour[:3]
-    share = min(1.0, colour[3])
+    opacity = min(1.0, opacity)
     red, green, blue = (
-        round(above * share + below * (1 - share)) for above, below in zip(colour[:3], under, strict=True)
+        round(above * opacity + below * (1 - opacity)) for above, below in zip(levels, under, strict=True)
     )
     return red, green, blue

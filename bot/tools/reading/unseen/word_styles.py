@@ -1,52 +1,63 @@
-"""Text of Word documents that people who open them don't see: by its own form, its style or its place."""
+"""Text of Word documents that people who open them don't see: by its format, its style or its place.
+
+Names such as ``vanish`` or ``rPr`` are those of WordprocessingML (ECMA-376). A run (``r``) is a piece of text
+in one format; its properties are in ``rPr``, those of a paragraph (``p``) in ``pPr``.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.tools.reading.markup import attribute, local_name, parse_xml
+from bot.tools.reading.markup import (
+    attribute,
+    find_all,
+    find_ancestor,
+    find_child,
+    find_children,
+    local_name,
+    parse_xml,
+)
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MAX_BASES = 20  # styles that a style builds on
-_MIN_HALF_POINTS = 6
-_MIN_WIDTH_PERCENT = 10
-_MIN_LINE_TWIPS = 60
-_FAR_TWIPS = 5_000  # from where a paragraph would stand
-_FAR_EMU = 3_000_000
+_MIN_HALF_POINTS = 6  # of the letters' size; Word states it in half points
+_MIN_WIDTH_PERCENT = 10  # of the letters' usual width
+_MIN_LINE_TWIPS = 60  # of a line's height; a twip is a twentieth of a point
+_FAR_TWIPS = 5_000  # from the place where a paragraph would be without an indent
+_FAR_EMU = 3_000_000  # of a box; 914,400 are an inch
 _OFF = ("0", "false", "off")
 _LIGHT_THEMES = frozenset({"background1", "light1", "bg1", "lt1"})
 _HEX = re.compile("[0-9a-fA-F]{6}")
-_SHOWN = frozenset({"vanish", "specVanish", "color", "sz", "w", "shd", "highlight"})
-_UNKNOWN = "unknown"
+_PROPERTIES = frozenset({"vanish", "specVanish", "color", "sz", "w", "shd", "highlight"})
+"""The properties of a run that decide if it is seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """The form of a piece of text by the names of its elements."""
+class _Format:
+    """The format of a run: the elements of its properties, by name."""
 
-    said: Mapping[str, Any]
+    properties: Mapping[str, Any]
 
     @property
     def is_hidden(self) -> bool:
-        return any(
-            name in self.said and attribute(self.said[name], "val") not in _OFF
-            for name in ("vanish", "specVanish")
-        )
+        for name in ("vanish", "specVanish"):
+            if name in self.properties and attribute(self.properties[name], "val") not in _OFF:
+                return True
+        return False
 
     @property
     def is_tiny(self) -> bool:
-        return any(
-            0 < _number(self.said.get(name)) < least
-            for name, least in (("sz", _MIN_HALF_POINTS), ("w", _MIN_WIDTH_PERCENT))
-        )
+        half_points = _read_number(self.properties.get("sz"), "val")
+        width = _read_number(self.properties.get("w"), "val")
+        return 0 < half_points < _MIN_HALF_POINTS or 0 < width < _MIN_WIDTH_PERCENT
 
     @property
     def colour(self) -> Colour | None:
-        """The colour of the letters where it is stated."""
-        element = self.said.get("color")
+        """The colour of the letters; None if it is not stated."""
+        element = self.properties.get("color")
         if element is None:
             return None
         if attribute(element, "themeColor") in _LIGHT_THEMES and not attribute(element, "themeShade"):
@@ -55,158 +66,178 @@ class _Form:
 
 
 class TextStyles:
-    """The forms that a document's styles give to text."""
+    """The formats that a document's styles give to text."""
 
     def __init__(self, package: Package, main: str) -> None:
-        styles = (target for kind, target in package.relations(main).values() if kind == "styles")
-        data = package.read(next(styles, ""))
-        found = parse_xml(data) if data else ()
-        self._styles = {attribute(each, "styleId"): each for each in found if local_name(each) == "style"}
-        self._known: dict[str, dict[str, Any]] = {}
+        self._styles: dict[str, Any] = {}
+        self._formats: dict[str, dict[str, Any]] = {}  # those that were asked for, by the style's id
+        for kind, part in package.relations(main).values():
+            data = package.read(part) if kind == "styles" else b""
+            if data:
+                for style in find_children(parse_xml(data), "style"):
+                    self._styles[attribute(style, "styleId")] = style
+                break
 
-    def form_of(self, run: Any) -> _Form:
-        """Return what a piece of text looks like: its paragraph's style, its own style, then its own form."""
-        said: dict[str, Any] = {}
-        paragraph = _above(run, "p")
+    def find_format(self, run: Any) -> _Format:
+        """Return the format of a run. Its own properties count most, then its style, then its paragraph's."""
+        properties: dict[str, Any] = {}
+        paragraph = find_ancestor(run, "p")
         if paragraph is not None:
-            said |= self._find(_style_of(paragraph, "pPr", "pStyle"))
-        said |= self._find(_style_of(run, "rPr", "rStyle"))
-        for form in _children(run, "rPr"):
-            said |= _list_forms(form)
-        return _Form(said)
+            properties |= self._find_properties(_read_style_id(paragraph, "pPr", "pStyle"))
+        properties |= self._find_properties(_read_style_id(run, "rPr", "rStyle"))
+        return _Format(properties | _list_properties(run))
 
-    def _find(self, name: str) -> dict[str, Any]:
-        if name not in self._known:
-            self._known[name] = {}
-            for style in reversed(list(self._list_bases(name))):
-                for form in _children(style, "rPr"):
-                    self._known[name] |= _list_forms(form)
-        return self._known[name]
+    def _find_properties(self, style_id: str) -> dict[str, Any]:
+        """Return the properties that a style gives to runs, with those of the styles that it builds on."""
+        if style_id not in self._formats:
+            properties: dict[str, Any] = {}
+            for style in reversed(list(self._list_bases(style_id))):
+                properties |= _list_properties(style)
+            self._formats[style_id] = properties
+        return self._formats[style_id]
 
-    def _list_bases(self, name: str) -> Iterator[Any]:
+    def _list_bases(self, style_id: str) -> Iterator[Any]:
+        """Yield a style, then the one that it builds on, and so on."""
         for _ in range(_MAX_BASES):
-            style = self._styles.get(name)
+            style = self._styles.get(style_id)
             if style is None:
                 return
             yield style
-            name = next((attribute(each, "val") for each in _children(style, "basedOn")), "")
+            base = find_child(style, "basedOn")
+            style_id = "" if base is None else attribute(base, "val")
 
 
 def remove_hidden(tree: Any, styles: TextStyles, report: Report) -> None:
-    """Take out hidden text and rows; count what is too faint, too small or too far away to be seen."""
-    for row in [each for each in tree.iter() if local_name(each) == "tr"]:
-        if any(local_name(each) == "hidden" for form in _children(row, "trPr") for each in form):
+    """Remove hidden text and rows; count text that is too faint, too small or too far away to be seen."""
+    for row in find_all(tree, "tr"):
+        if any(find_child(properties, "hidden") is not None for properties in find_children(row, "trPr")):
             report.leave_out("hidden row")
             row.getparent().remove(row)
-    for run in [each for each in tree.iter() if local_name(each) == "r"]:
+    for run in find_all(tree, "r"):
         if not "".join(run.itertext()).strip():
             continue
-        form = styles.form_of(run)
-        if form.is_hidden:
+        run_format = styles.find_format(run)
+        if run_format.is_hidden:
             report.leave_out("piece of hidden text")
             run.getparent().remove(run)
-        elif form.is_tiny or _is_squeezed(run):
+        elif run_format.is_tiny or _is_squeezed(run):
             report.reveal("piece of tiny text")
         elif _is_off_page(run):
             report.reveal("piece of text off the page")
-        elif form.colour is not None:
-            _reveal_faint(run, form, form.colour, report)
+        elif run_format.colour is not None:
+            _reveal_faint(run, run_format, run_format.colour, report)
 
 
 def reveal_hidden_drawings(tree: Any, report: Report) -> None:
-    """Count boxes of text that are hidden or stand off the page."""
-    for drawing in [each for each in tree.iter() if local_name(each) in ("anchor", "inline")]:
-        inside = list(drawing.iter())
-        if not any(local_name(each) == "txbxContent" for each in inside):
+    """Count boxes of text that are hidden or off the page."""
+    for drawing in find_all(tree, "anchor", "inline"):
+        if not find_all(drawing, "txbxContent"):
             continue
-        if any(local_name(each) == "docPr" and each.get("hidden") in ("1", "true") for each in inside):
+        if any(properties.get("hidden") in ("1", "true") for properties in find_all(drawing, "docPr")):
             report.reveal("hidden text box")
-        elif any(local_name(each) == "posOffset" and _is_far(each.text, _FAR_EMU) for each in inside):
+        elif any(_is_far(offset.text, _FAR_EMU) for offset in find_all(drawing, "posOffset")):
             report.reveal("text box off the page")
 
 
-def _reveal_faint(run: Any, form: _Form, colour: Colour, report: Report) -> None:
-    under = _find_ground(run, form)
-    if under is not None and is_too_faint(colour, under):
-        report.reveal(
-            "piece of white text" if colour == WHITE else "piece of text in the colour of its ground"
-        )
+def _reveal_faint(run: Any, run_format: _Format, colour: Colour, report: Report) -> None:
+    background = _find_background(run, run_format)
+    if background is None or not is_too_faint(colour, background):
+        return
+    if colour == WHITE:
+        report.reveal("piece of white text")
+    else:
+        report.reveal("piece of text in the colour of its ground")
 
 
-def _find_ground(run: Any, form: _Form) -> Colour | None:
-    """The colour under a piece of text; None where it is not known."""
-    if "highlight" in form.said:
+def _find_background(run: Any, run_format: _Format) -> Colour | None:
+    """Return the colour under a run; None if it is not known.
+
+    The innermost shading counts: of the run, its paragraph, its cell or its table. Without one the page is
+    white, unless the document sets a background, or the run is in a box, whose fill is not read here.
+    """
+    if "highlight" in run_format.properties:
         return None
-    shades = [form.said["shd"]] if "shd" in form.said else []
-    for above in run.iterancestors():
-        for properties in above:
-            if local_name(properties) in ("pPr", "tcPr", "tblPr"):
-                if any(local_name(each) == "tblStyle" for each in properties):
-                    return None
-                shades += _children(properties, "shd")
-        if local_name(above) in ("document", "txbxContent"):
-            if local_name(above) == "txbxContent" or any(local_name(each) == "background" for each in above):
-                return _fill_of(shades)
+    shadings = [run_format.properties["shd"]] if "shd" in run_format.properties else []
+    for ancestor in run.iterancestors():
+        for properties in find_children(ancestor, "pPr", "tcPr", "tblPr"):
+            if find_child(properties, "tblStyle") is not None:
+                return None
+            shadings += find_children(properties, "shd")
+        if local_name(ancestor) == "txbxContent":
+            return _find_fill(shadings)
+        if local_name(ancestor) == "document":
+            if find_child(ancestor, "background") is not None:
+                return _find_fill(shadings)
             break
-    return _fill_of(shades) or WHITE
+    return _find_fill(shadings) or WHITE
 
 
-def _fill_of(shades: list[Any]) -> Colour | None:
-    fills = (_read_hex(attribute(each, "fill")) for each in shades)
-    return next((each for each in fills if each is not None), None)
+def _find_fill(shadings: list[Any]) -> Colour | None:
+    """Return the colour of the first shading that states one."""
+    for shading in shadings:
+        colour = _read_hex(attribute(shading, "fill"))
+        if colour is not None:
+            return colour
+    return None
 
 
 def _is_squeezed(run: Any) -> bool:
-    return any(
-        attribute(each, "lineRule") == "exact" and 0 <= _number(each, "line") < _MIN_LINE_TWIPS
-        for each in _list_paragraph_forms(run, "spacing")
-    )
+    """Tell if the lines of a run's paragraph are too low for letters."""
+    for spacing in _list_paragraph_properties(run, "spacing"):
+        is_exact = attribute(spacing, "lineRule") == "exact"
+        if is_exact and 0 <= _read_number(spacing, "line") < _MIN_LINE_TWIPS:
+            return True
+    return False
 
 
 def _is_off_page(run: Any) -> bool:
-    frames = [attribute(each, name) for each in _list_paragraph_forms(run, "framePr") for name in ("x", "y")]
-    indents = [
-        attribute(each, name) for each in _list_paragraph_forms(run, "ind") for name in ("left", "start")
-    ]
-    return any(_is_far(each, _FAR_TWIPS) for each in (*frames, *indents))
+    places: list[str] = []
+    for frame in _list_paragraph_properties(run, "framePr"):
+        places += [attribute(frame, "x"), attribute(frame, "y")]
+    for indent in _list_paragraph_properties(run, "ind"):
+        places += [attribute(indent, "left"), attribute(indent, "start")]
+    return any(_is_far(place, _FAR_TWIPS) for place in places)
 
 
-def _is_far(stated: str | None, least: int) -> bool:
-    found = re.fullmatch(r"-(\d{1,12})", (stated or "").strip())
-    return found is not None and int(found[1]) >= least
+def _is_far(place: str | None, min_distance: int) -> bool:
+    """Tell if a place is negative, and at least so far from zero."""
+    match = re.fullmatch(r"-(\d{1,12})", (place or "").strip())
+    return match is not None and int(match[1]) >= min_distance
 
 
-def _list_paragraph_forms(run: Any, name: str) -> Iterator[Any]:
-    paragraph = _above(run, "p")
-    for form in _children(paragraph, "pPr") if paragraph is not None else ():
-        yield from _children(form, name)
+def _list_paragraph_properties(run: Any, name: str) -> Iterator[Any]:
+    paragraph = find_ancestor(run, "p")
+    if paragraph is not None:
+        for properties in find_children(paragraph, "pPr"):
+            yield from find_children(properties, name)
 
 
-def _list_forms(form: Any) -> dict[str, Any]:
-    return {local_name(each): each for each in form if local_name(each) in _SHOWN}
+def _list_properties(element: Any) -> dict[str, Any]:
+    """Return the properties of a run, or of a style for runs, by name."""
+    found = {}
+    for properties in find_children(element, "rPr"):
+        for element_of_property in find_children(properties, *_PROPERTIES):
+            found[local_name(element_of_property)] = element_of_property
+    return found
 
 
-def _style_of(element: Any, form: str, kind: str) -> str:
-    found = (each for properties in _children(element, form) for each in _children(properties, kind))
-    return next((attribute(each, "val") for each in found), "")
+def _read_style_id(element: Any, properties_name: str, style_name: str) -> str:
+    """Return the id of the style that a paragraph or a run names; empty without one."""
+    for properties in find_children(element, properties_name):
+        for style in find_children(properties, style_name):
+            return attribute(style, "val")
+    return ""
 
 
-def _children(element: Any, name: str) -> list[Any]:
-    return [each for each in element if local_name(each) == name]
-
-
-def _above(element: Any, name: str) -> Any:
-    return next((each for each in element.iterancestors() if local_name(each) == name), None)
-
-
-def _number(element: Any, name: str = "val") -> float:
-    stated = "" if element is None else attribute(element, name)
-    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", stated):
-        return float(stated)
+def _read_number(element: Any, name: str) -> float:
+    """Return an attribute as a number; -1 without the element, or for anything else."""
+    text = "" if element is None else attribute(element, name)
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text):
+        return float(text)
     return -1.0
 
 
-def _read_hex(stated: str) -> Colour | None:
-    if not _HEX.fullmatch(stated):
+def _read_hex(text: str) -> Colour | None:
+    if not _HEX.fullmatch(text):
         return None
-    return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)
+    return int(text[:2], 16), int(text[2:4], 16), int(text[4:], 16)
