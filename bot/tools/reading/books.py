@@ -4,7 +4,7 @@ import re
 from posixpath import join, normpath
 from urllib.parse import unquote
 
-from bot.tools.reading.markup import attribute, local_name, parse_xml
+from bot.tools.reading.markup import attribute, find_all, parse_xml
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.pages import read_html
 from bot.tools.reading.report import Report, UnreadableError
@@ -19,34 +19,34 @@ def read_book(package: Package, report: Report) -> str:
     if "META-INF/rights.xml" in package.names:
         raise UnreadableError(PROTECTED_TEXT)
     container = package.read("META-INF/container.xml")
-    roots = [
-        attribute(each, "full-path") for each in parse_xml(container).iter() if local_name(each) == "rootfile"
-    ]
+    roots = [attribute(rootfile, "full-path") for rootfile in find_all(parse_xml(container), "rootfile")]
     if not roots or roots[0] not in package.names:
         raise UnreadableError(DAMAGED_TEXT)
     book = parse_xml(package.read(roots[0]))
     folder = roots[0].rpartition("/")[0]
-    items = {each.get("id"): each.get("href", "") for each in book.iter() if local_name(each) == "item"}
-    spine = [each.get("idref") for each in book.iter() if local_name(each) == "itemref"]
-    chapters = [normpath(join(folder, unquote(items.get(each, "")))) for each in spine]
+    hrefs = {item.get("id"): item.get("href", "") for item in find_all(book, "item")}
+    chapters = []  # in the order of the "spine"
+    for itemref in find_all(book, "itemref"):
+        href = hrefs.get(itemref.get("idref"), "")
+        chapters.append(normpath(join(folder, unquote(href))))
     report.leave_out("chapter", max(0, len(chapters) - _MAX_CHAPTERS))
-    titles = [each.text for each in book.iter() if local_name(each) == "title" and each.text]
-    said = [f"# {titles[0]}"] if titles else []
+    titles = [title.text for title in find_all(book, "title") if title.text]
+    texts = [f"# {titles[0]}"] if titles else []
     for chapter in chapters[:_MAX_CHAPTERS]:
         if chapter not in package.names:
             report.leave_out("missing chapter")
             continue
         markup = decode(package.read(chapter), report)
-        said.append(read_html(markup, report, _read_sheets(package, chapter, markup)))
-    return "\n\n".join(said)
+        texts.append(read_html(markup, report, _read_sheets(package, chapter, markup)))
+    return "\n\n".join(texts)
 
 
 def _read_sheets(package: Package, chapter: str, markup: str) -> dict[str, str]:
-    """The style sheets that a chapter names, by the address that it gives."""
+    """Return the style sheets that a chapter names, by the address that it gives."""
     folder = chapter.rpartition("/")[0]
-    parts = {address: normpath(join(folder, unquote(address))) for address in _SHEET.findall(markup)}
-    return {
-        address: package.read(part).decode(errors="replace")
-        for address, part in parts.items()
-        if part in package.names
-    }
+    sheets = {}
+    for address in _SHEET.findall(markup):
+        part = normpath(join(folder, unquote(address)))
+        if part in package.names:
+            sheets[address] = package.read(part).decode(errors="replace")
+    return sheets

@@ -1,7 +1,8 @@
-"""The encoding of text that does not say it: chardet's candidates, and what they make of the words.
+"""The encoding of text that does not say it: chardet's candidates, judged by the words that they give.
 
-Of a short text chardet is sure of little. A reading that puts a symbol, a capital or a letter of another
-script inside a word is hardly the right one, and without evidence Windows' is the likeliest.
+chardet is hardly ever sure of a short text. So its confidence is changed by two more facts. Some encodings
+are more common than others. And an encoding is hardly the right one if it gives odd characters: a symbol, a
+capital or a letter of another script inside a word.
 """
 
 import re
@@ -14,10 +15,14 @@ _EVERYDAY = (
     "iso8859-15", *(f"cp{number}" for number in range(1250, 1259)),
 )  # fmt: skip
 _LIKELIEST = "Windows-1252"
-_WEIGHTS = {_LIKELIEST: 1.5}
-_WINDOWS_WEIGHT, _MAC_WEIGHT, _MAC_WITH_CRLF_WEIGHT = 1.2, 1.1, 0.5
-_MIN_CONFIDENCE = 0.02
-_ODD_WEIGHT, _MAX_ODD_SHARE = 4, 0.95
+_LIKELIEST_WEIGHT = 1.5
+_WINDOWS_WEIGHT = 1.2
+_MAC_WEIGHT = 1.1
+_MAC_WITH_CRLF_WEIGHT = 0.5  # a Mac does not end lines that way
+_MIN_CONFIDENCE = 0.02  # below it chardet knows nothing
+_ODD_WEIGHT = 4  # of an odd character against one that is not ASCII
+_MAX_ODD_SHARE = 0.95
+_NOT_ASCII = bytes(range(128, 256))
 _ODD = re.compile(
     r"""(?<=[^\W\d_])[^\w\s\u2018\u2019\u2011\x00-\x7f](?=[^\W\d_])  # a symbol in a word
     | [\x80-\x9f\ufffd] | [\u2500-\u259f]  # nothing that is printed, or a frame
@@ -27,41 +32,43 @@ _ODD = re.compile(
 
 
 def detect_encoding(data: bytes) -> str:
-    """Return the likeliest encoding by a name that Python knows; empty where the bytes are no text."""
+    """Return the likeliest encoding by a name that Python knows; empty if the bytes are no text."""
     import chardet
 
-    begin = data[:_MAX_DETECTED_BYTES]
-    candidates = chardet.detect_all(begin, ignore_threshold=True, include_encodings=_EVERYDAY)
-    scores = {
-        each["encoding"]: _score(each["encoding"], each["confidence"], begin)
-        for each in candidates
-        if each["encoding"]
-    }
+    sample = data[:_MAX_DETECTED_BYTES]
+    candidates = chardet.detect_all(sample, ignore_threshold=True, include_encodings=_EVERYDAY)
+    scores: dict[str, float] = {}
+    for candidate in candidates:
+        name = candidate["encoding"]
+        if name:
+            scores[name] = _score(name, candidate["confidence"], sample)
     if not scores:
         return ""
-    best = max(scores, key=lambda name: scores[name])
-    is_unsure = max(each["confidence"] for each in candidates) < _MIN_CONFIDENCE
-    if is_unsure and scores.get(_LIKELIEST) and not _count_odd(begin.decode("cp1252", errors="replace")):
+    is_unsure = max(candidate["confidence"] for candidate in candidates) < _MIN_CONFIDENCE
+    if is_unsure and scores.get(_LIKELIEST) and not _count_odd(sample.decode("cp1252", errors="replace")):
         return _LIKELIEST
-    return best
+    return max(scores, key=lambda name: scores[name])
 
 
 def _score(name: str, confidence: float, data: bytes) -> float:
-    weight = _WEIGHTS.get(name, 1.0)
-    if name.startswith("Windows") and name != _LIKELIEST:
+    """Return chardet's confidence, weighted by how common the encoding is, and reduced by odd characters."""
+    weight = 1.0
+    if name == _LIKELIEST:
+        weight = _LIKELIEST_WEIGHT
+    elif name.startswith("Windows"):
         weight = _WINDOWS_WEIGHT
     elif name.startswith("Mac"):
         weight = _MAC_WITH_CRLF_WEIGHT if b"\r\n" in data else _MAC_WEIGHT
-    high = len(data) - len(data.translate(None, bytes(range(128, 256))))
-    odd = _count_odd(data.decode(name, errors="replace"))
-    return confidence * weight * (1 - min(_MAX_ODD_SHARE, _ODD_WEIGHT * odd / max(1, high)))
+    not_ascii = len(data) - len(data.translate(None, _NOT_ASCII))
+    odd_chars = _count_odd(data.decode(name, errors="replace"))
+    odd_share = min(_MAX_ODD_SHARE, _ODD_WEIGHT * odd_chars / max(1, not_ascii))
+    return confidence * weight * (1 - odd_share)
 
 
 def _count_odd(text: str) -> int:
-    triples = zip(text, text[1:], text[2:], strict=False)
-    capitals = sum(
-        1
-        for one, two, three in triples
-        if two > "\x7f" and one.islower() and two.isupper() and three.islower()
-    )
-    return len(_ODD.findall(text)) + capitals
+    """Return the number of odd characters, and of capitals that are not ASCII inside a small word."""
+    count = len(_ODD.findall(text))
+    for before, char, after in zip(text, text[1:], text[2:], strict=False):
+        if char > "\x7f" and before.islower() and char.isupper() and after.islower():
+            count += 1
+    return count

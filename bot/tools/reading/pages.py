@@ -12,9 +12,10 @@ from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.style_sheets import StyleSheets
 from bot.tools.reading.unseen.visibility import WANTED, Appearance, look_at
 
-_MAX_LINKS, _MAX_LINK_CHARS = 60, 500
+_MAX_LINKS = 60
+_MAX_LINK_CHARS = 500
 _CELL = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all other white space
-_SILENT = frozenset(
+_SILENT = frozenset(  # elements whose text is not read
     {"script", "style", "svg", "iframe", "object", "embed", "head", "title", "area", "param", "math"}
 )
 _BLOCKS = frozenset({
@@ -26,7 +27,7 @@ _BLOCKS = frozenset({
 _ENDS_LINE = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # needs no line break after it
 _SILENT_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
-_COUNTED = {
+_COUNTED = {  # what is left out, by its element
     "img": "picture",
     "svg": "picture",
     "canvas": "picture",
@@ -42,18 +43,19 @@ _CUT_TEXT = "The rest of the page is left out: it has too much markup."
 _SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
 _SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
 _MISNESTED_TEXT = "Its markup has faults. Text that it hides may be in what I read."
-_CUT_ERRORS = ("Excessive depth", "xmlSAX2", "Memory allocation")
+_CUT_ERRORS = ("Excessive depth", "xmlSAX2", "Memory allocation")  # begin libxml2's errors
 _MISNESTED_ERROR = "Opening and ending tag mismatch"
 _WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What people see of a page. ``links`` are the addresses of its visible links, as they stand there."""
+    """A page as people see it."""
 
     title: str
     text: str
     links: tuple[str, ...]
+    """The addresses of its visible links, as they are written there."""
 
 
 def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = None) -> Page:
@@ -89,7 +91,8 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
         elif "stylesheet" in element.get("rel", "").lower().split():
             address = element.get("href", "")
             sheets.add(files.get(address, ""))
-            unread += address not in files
+            if address not in files:
+                unread += 1
     if unread or sheets.imports:
         report.remark(_SHEETS_TEXT)
     if sheets.unknown:
@@ -99,17 +102,22 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
 
 @dataclass(slots=True)
 class _Reading:
-    """Walks a page's elements and collects what they say."""
+    """A walk over a page's elements, and the text that was collected so far."""
 
     report: Report
     sheets: StyleSheets
     hiders: set[Any] = field(default_factory=set)
+    """The elements that hide text."""
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # in their order, each once
     _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
+    """The appearances of the elements that are open, the innermost last."""
     _silent_depth: int = 0
+    """The number of open elements from the outermost silent one."""
     _in_row: bool = False
+    """True after the first cell of a row."""
     _hidden_from_readers: set[Any] = field(default_factory=set)
+    """The elements that hide text from screen readers."""
 
     def read(self, root: Any) -> None:
         for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -120,11 +128,9 @@ class _Reading:
 
     def as_page(self, root: Any) -> Page:
         """Return what was collected, and count what was hidden."""
-        title = next((each for each in root.iter("title") if not _is_in_picture(each)), None)
         self.report.leave_out("piece of hidden text", len(self.hiders))
         self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_readers))
-        words = "" if title is None else " ".join("".join(title.itertext()).split())
-        return Page(words, _tidy("".join(self._parts)), tuple(self._links))
+        return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))
 
     def _open(self, element: Any) -> None:
         tag = local_name(element).lower()
@@ -140,11 +146,11 @@ class _Reading:
         elif tag in ("td", "th"):
             self._parts.append(_CELL if self._in_row else "")
             self._in_row = True
-        self._say(_say_by_attributes(element, tag))
+        self._add_text(_text_of_attributes(element, tag))
         address = element.get("href", "").strip() if tag == "a" else ""
         if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not look.is_hidden:
             self._links[address] = None
-        self._say(element.text or "")
+        self._add_text(element.text or "")
 
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
@@ -154,10 +160,10 @@ class _Reading:
         elif tag in ("td", "th") or tag in _BLOCKS - _ENDS_LINE:
             self._parts.append("\n" if tag in _BLOCKS else " ")
         if not self._silent_depth:
-            self._say(element.tail or "")
+            self._add_text(element.tail or "")
 
-    def _say(self, text: str) -> None:
-        """Take text of the element that is open, unless people do not see it."""
+    def _add_text(self, text: str) -> None:
+        """Add text of the innermost open element, unless people do not see it."""
         look = self._looks[-1]
         has_words = _WORD.search(text) is not None
         if look.is_hidden:
@@ -175,12 +181,16 @@ class _Reading:
             self.report.leave_out(_COUNTED[tag])
 
 
-def _is_in_picture(title: Any) -> bool:
-    return any(local_name(each).lower() == "svg" for each in title.iterancestors())
+def _find_title(root: Any) -> str:
+    for title in root.iter("title"):
+        is_of_picture = any(local_name(ancestor).lower() == "svg" for ancestor in title.iterancestors())
+        if not is_of_picture:
+            return " ".join("".join(title.itertext()).split())
+    return ""
 
 
-def _say_by_attributes(element: Any, tag: str) -> str:
-    """Return what an element says without text: a picture's words, what a person filled in."""
+def _text_of_attributes(element: Any, tag: str) -> str:
+    """Return the text that an element has in its attributes: a picture's description, a form's value."""
     if tag == "option":
         if element.get("selected") is not None:
             return "☒ "

@@ -1,5 +1,6 @@
 """Pictures: upright, scaled and drawn again, so that nothing but what is seen stays in them."""
 
+import math
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -7,27 +8,29 @@ from bot.tools.reading.packed import DAMAGED_TEXT
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_PIXELS = 40_000_000
-_SIDE = 1600  # pixels of a picture that is kept
+_SIDE = 1600  # pixels of the longer side of a picture that is kept
 _MAX_PARTS = 6  # that a long picture is cut into
-_LONG = 2.5  # times as long as it is wide
-_MIN_SCALE_WHOLE = 0.5  # at which a long picture is not cut
-_MIN_SCALE = 0.3  # of which small print can still be read
+_LONG = 2.5  # times as long as it is wide: a long picture
+_MIN_SCALE_WHOLE = 0.5  # at which a long picture need not be cut
+_MIN_SCALE = 0.3  # at which small print can still be read
 _QUALITY = 85
-_MAX_CHUNK_BYTES = 64_000_000
+_MAX_CHUNK_BYTES = 64_000_000  # of a PNG's text and colour profile
+_BYTE = 255
+_TWO_BYTES = 65_535
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "PSD", "ICO", "JPEG2000")
 
 
 class DrawnPicture(NamedTuple):
-    """The picture as it is kept: its media type and bytes."""
+    """A picture as it is kept."""
 
     kind: str
     data: bytes
 
 
 def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
-    """Return the picture without anything that is not seen.
+    """Return the picture without anything that is not seen. Raises UnreadableError.
 
-    A long one is cut into parts that stand next to each other: scaled as one, it could not be read.
+    A long one is cut into parts, which are put next to each other: scaled down as one, it could not be read.
     """
     from PIL import Image, ImageOps, PngImagePlugin
 
@@ -45,74 +48,91 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
         with Image.open(BytesIO(data), formats=formats) as picture:
             width, height = picture.size
             if min(width, height) * _LONG > max(width, height):
-                picture.draft("RGB", (_SIDE, _SIDE))
+                picture.draft("RGB", (_SIDE, _SIDE))  # decodes a JPEG smaller, which is faster
             if picture.width * picture.height > _MAX_PIXELS:
                 raise UnreadableError(f"it has {width:,} by {height:,} pixels, more than I read")
             frames = getattr(picture, "n_frames", 1)
             if frames > 1 and kind not in ("image/vnd.adobe.photoshop", "image/jpeg", "image/x-icon"):
                 report.leave_out("further page" if kind == "image/tiff" else "further picture", frames - 1)
-            upright = _with_levels(picture)
+            upright = _reduce_levels(picture)
             if max(upright.size) <= min(upright.size) * _LONG:
                 upright.thumbnail((_SIDE, _SIDE))
             upright = ImageOps.exif_transpose(upright)
-            seen = upright.has_transparency_data
-            drawn = _arrange(upright.convert("RGBA" if seen else "RGB"), max(width, height), report)
-            clean = Image.new(drawn.mode, drawn.size)
+            is_transparent = upright.has_transparency_data
+            coloured = upright.convert("RGBA" if is_transparent else "RGB")
+            drawn = _arrange(coloured, max(width, height), report)
+            clean = Image.new(drawn.mode, drawn.size)  # a new picture has no metadata of the old one
             clean.paste(drawn)
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, AttributeError, KeyError):
         raise UnreadableError(DAMAGED_TEXT) from None
     out = BytesIO()
-    clean.save(out, "PNG" if seen else "JPEG", quality=_QUALITY)
-    return DrawnPicture("image/png" if seen else "image/jpeg", out.getvalue())
+    if is_transparent:
+        clean.save(out, "PNG")
+        return DrawnPicture("image/png", out.getvalue())
+    clean.save(out, "JPEG", quality=_QUALITY)
+    return DrawnPicture("image/jpeg", out.getvalue())
 
 
-def _with_levels(picture: Any) -> Any:
-    """Scale what has more than 256 levels to 256 of them: a conversion alone would cut the bright ones."""
+def _reduce_levels(picture: Any) -> Any:
+    """Scale a picture of more than 256 levels of grey to 256 of them.
+
+    Pillow's own conversion would make all levels above 255 white.
+    """
+    scale_of_16_bits = _BYTE / _TWO_BYTES
     if picture.mode.startswith("I;16"):
-        levels = picture.convert("I")
-        return levels.point(lambda level: level * (1 / 257) + 0).convert("L")
+        return _multiply(picture.convert("I"), scale_of_16_bits)
     if picture.mode in ("I", "F"):
         low, high = picture.getextrema()
-        top = 255 / (high - low) if high > low else 0
-        if low >= 0 and high > 255:  # noqa: PLR2004 - a byte's last level
-            scale = 1 / 257 if high <= 65_535 else top  # noqa: PLR2004 - of 16 bits
-            return picture.point(lambda level: level * scale + 0).convert("L")
+        if low >= 0 and high > _TWO_BYTES:
+            return _multiply(picture, _BYTE / (high - low) if high > low else 0)
+        if low >= 0 and high > _BYTE:
+            return _multiply(picture, scale_of_16_bits)
     return picture
 
 
-def _arrange(picture: Any, drawn: int, report: Report) -> Any:
-    """Cut a long picture into parts, next to each other; a wide one below each other."""
+def _multiply(picture: Any, factor: float) -> Any:
+    return picture.point(lambda level: level * factor + 0).convert("L")
+
+
+def _arrange(picture: Any, original_side: int, report: Report) -> Any:
+    """Cut a long picture into parts and put them next to each other; those of a wide one below each other.
+
+    ``original_side``: the pixels of its longer side in the file.
+    """
     from PIL import Image
 
     width, height = picture.size
     is_wide = width > height
     long, short = max(width, height), min(width, height)
     if long <= short * _LONG or long <= _SIDE / _MIN_SCALE_WHOLE:
-        return _scale(picture, drawn, report)
+        return _scale_down(picture, original_side, report)
+
+    # with the square root of the ratio as the number of parts, the sheet is about a square
     parts = min(_MAX_PARTS, max(2, round((long / short) ** 0.5)))
-    step = -(-long // parts)
+    part_length = math.ceil(long / parts)
     gap = max(8, short // 50)
-    if is_wide:
-        size = (step, short * parts + gap * (parts - 1))
-    else:
-        size = (short * parts + gap * (parts - 1), step)
-    sheet = Image.new(picture.mode, size, "magenta")
+    across = short * parts + gap * (parts - 1)
+    sheet_size = (part_length, across) if is_wide else (across, part_length)
+    sheet = Image.new(picture.mode, sheet_size, "magenta")
     for number in range(parts):
-        begin, end = number * step, min((number + 1) * step, long)
-        box = (begin, 0, end, height) if is_wide else (0, begin, width, end)
+        begin = number * part_length
+        end = min(begin + part_length, long)
         offset = number * (short + gap)
-        sheet.paste(picture.crop(box), (0, offset) if is_wide else (offset, 0))
+        if is_wide:
+            sheet.paste(picture.crop((begin, 0, end, height)), (0, offset))
+        else:
+            sheet.paste(picture.crop((0, begin, width, end)), (offset, 0))
     if is_wide:
         order = "below each other, from top to bottom"
     else:
         order = "next to each other, from left to right"
     report.remark(f"It has {width:,} by {height:,} pixels, so it is shown in {parts} parts {order}.")
-    return _scale(sheet, 0, report)
+    return _scale_down(sheet, 0, report)
 
 
-def _scale(picture: Any, drawn: int, report: Report) -> Any:
-    """Scale to `_SIDE`; ``drawn`` is how many pixels long it was at first."""
-    scale = _SIDE / max(drawn, *picture.size)
+def _scale_down(picture: Any, original_side: int, report: Report) -> Any:
+    """Scale a picture to `_SIDE`, and say so if small print is lost."""
+    scale = _SIDE / max(original_side, *picture.size)
     if scale < _MIN_SCALE:
         report.remark(f"It is shown at {scale:.0%} of its size, so small print may be lost.")
     picture.thumbnail((_SIDE, _SIDE))

@@ -19,21 +19,21 @@ class Report:
     """The account that a reader collects; kinds are named in the singular ("hidden sheet")."""
 
     left_out: Counter[str] = field(default_factory=Counter)
+    """What is in the file and not in its text."""
     revealed: Counter[str] = field(default_factory=Counter)
+    """What is in the text although people who open the file do not see it."""
     remarks: list[str] = field(default_factory=list)
+    """Sentences on what no count can say."""
 
     def leave_out(self, kind: str, count: int = 1) -> None:
-        """Count what is in the file and not in its text."""
         if count:
             self.left_out[kind] += count
 
     def reveal(self, kind: str, count: int = 1) -> None:
-        """Count what is in the text although people who open the file do not see it."""
         if count:
             self.revealed[kind] += count
 
     def remark(self, sentence: str) -> None:
-        """Add a sentence that no count can say."""
         if sentence not in self.remarks and len(self.remarks) < _MAX_REMARKS:
             self.remarks.append(sentence)
 
@@ -44,25 +44,30 @@ class Report:
         return " ".join((*sentences, *self.remarks))
 
 
-def describe_numbers(one: str, numbers: Sequence[int]) -> str:
+def describe_numbers(noun: str, numbers: Sequence[int]) -> str:
     """Return "page 2" or "pages 2, 3 and 5"."""
     if len(numbers) == 1:
-        return f"{one} {numbers[0]}"
+        return f"{noun} {numbers[0]}"
+    words = [str(number) for number in numbers]
     if len(numbers) > _MAX_NUMBERS:
-        return f"{one}s {name_some(list(map(str, numbers)), _MAX_NUMBERS)}"
-    return f"{one}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        return f"{noun}s {name_some(words, _MAX_NUMBERS)}"
+    return f"{noun}s {', '.join(words[:-1])} and {words[-1]}"
 
 
 def _list_counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {kind if count == 1 else pluralise(kind)}" for kind, count in counts.items())
+    parts = []
+    for kind, count in counts.items():
+        noun = kind if count == 1 else pluralise(kind)
+        parts.append(f"{count:,} {noun}")
+    return ", ".join(parts)
 
 
 def pluralise(kind: str) -> str:
     """Return the plural of a kind; what follows "of" or "with" stays as it is."""
-    for link in (" of ", " with ", " after ", " without "):
-        head, found, rest = kind.partition(link)
-        if found:
-            return f"{pluralise(head)}{found}{rest}"
+    for preposition in (" of ", " with ", " after ", " without "):
+        if preposition in kind:
+            noun, rest = kind.split(preposition, 1)
+            return f"{pluralise(noun)}{preposition}{rest}"
     if kind.endswith("y"):
         return f"{kind[:-1]}ies"
     return f"{kind}s"

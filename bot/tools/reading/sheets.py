@@ -1,6 +1,7 @@
-"""Spreadsheets of all kinds, their values read by calamine.
+"""Spreadsheets of all kinds. calamine reads the values.
 
-What calamine does not tell (hidden rows, formulas without a value, comments, percent) is read from the XML.
+It does not tell hidden rows, formulas without a value, comments and units such as "%". Those are read from
+the XML of the sheets. Names of elements (``v``, ``f``, ``cellXfs``) are those of SpreadsheetML (ECMA-376).
 """
 
 import datetime as dt
@@ -14,7 +15,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from bot.domain.attachments import ODS, XLSX
 from bot.tools.documents import MAX_TEXT_CHARS
-from bot.tools.reading.markup import attribute, local_name, parse_xml
+from bot.tools.reading.markup import attribute, find_all, find_child, local_name, parse_xml
 from bot.tools.reading.open_document import read_content
 from bot.tools.reading.packed import PROTECTED_TEXT, Package, main_part
 from bot.tools.reading.report import Report, UnreadableError
@@ -42,19 +43,18 @@ _THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions
 
 @dataclass(slots=True)
 class _SheetFacts:
-    """What the XML of a sheet says besides its values. Rows and columns count from 0.
-
-    ``displayed`` has the texts that people see in place of a value, by row and column. ``comments`` are pairs
-    of a cell's name and the words. ``last_row`` and ``last_column`` are those of cells that hold something.
-    """
+    """The facts in the XML of a sheet besides its values. Rows and columns count from 0."""
 
     displayed: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Texts that people see in place of a value, by row and column."""
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     formulas_without_value: int = 0
     invisible_cells: int = 0
     comments: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of a cell's name and the words."""
     last_row: int = 0
+    """The last row that holds something."""
     last_column: int = 0
 
 
@@ -110,9 +110,9 @@ def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) ->
 
 
 def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
-    """Yield each row that holds something, within the bound of a document's text.
+    """Yield each row that holds something, within the limit of a document's text.
 
-    Rows before or after calamine's range are those that hold displayed texts alone.
+    calamine gives the range of rows that have a value. Displayed texts may be in rows before or after it.
     """
     displayed_by_row: dict[int, dict[int, str]] = {}
     for (row, column), text in facts.displayed.items():
@@ -142,9 +142,9 @@ def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
 
 
 def _format_row(values: list[object], offset: int, displayed: dict[int, str]) -> str:
-    """Return the cells of a row between tabs. ``offset`` is the column of the first value.
+    """Return the cells of a row, with tabs between them. ``offset``: the column of the first value.
 
-    The columns before it are empty in calamine's whole range: they are left out where nothing is displayed.
+    The columns before it have no value in the full sheet. They are left out if nothing is displayed there.
     """
     cells = [""] * offset + [_format_value(value) for value in values]
     for column, text in displayed.items():
@@ -177,27 +177,31 @@ def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
     max_chars = MAX_TEXT_CHARS - _HEADINGS_CHARS
     sizes = [sum(len(line) + 1 for line in lines) for _, lines in texts]
     max_sheet_chars = _find_fair_share(sizes, max_chars)
-    shared = []
+    shares = []
     for heading, lines in texts:
-        kept = _cut_rows(lines, max_sheet_chars)
-        if len(kept) < len(lines):
-            missing = len(lines) - len(kept)
+        rows = _cut_rows(lines, max_sheet_chars)
+        missing = len(lines) - len(rows)
+        if missing:
             report.leave_out("row", missing)
-            kept.append(f"[{missing:,} more rows of this sheet are left out.]")
-        shared.append("\n".join((heading, *kept)) + "\n")
+            rows.append(f"[{missing:,} more rows of this sheet are left out.]")
+        shares.append("\n".join((heading, *rows)) + "\n")
     if len(texts) > 1 and sum(sizes) > max_chars // 10:
         overview = ", ".join(f"{heading} {len(lines):,} rows" for heading, lines in texts)
-        shared.insert(0, f"Sheets: {overview}")
-    return shared
+        shares.insert(0, f"Sheets: {overview}")
+    return shares
 
 
 def _find_fair_share(sizes: list[int], total: int) -> int:
-    """Return the largest size that each may have so that all fit: what small ones leave, the others get."""
+    """Return the largest size that each may have so that all fit in ``total``.
+
+    The smallest come first: each takes what it needs, and the rest is shared by those that are left.
+    """
     if sum(sizes) <= total:
         return total
     share = total
     for position, size in enumerate(sorted(sizes)):
-        share = total // (len(sizes) - position)
+        sizes_left = len(sizes) - position
+        share = total // sizes_left
         if size > share:
             break
         total -= size
@@ -226,37 +230,40 @@ def _count_parts(package: Package, report: Report) -> None:
 
 
 def _count_shapes(package: Package) -> int:
-    drawings = (parse_xml(package.read(name)) for name in package.list_parts(r"xl/drawings/[^/]+\.xml"))
-    return sum(local_name(each) == "sp" for drawing in drawings for each in drawing.iter())
+    count = 0
+    for name in package.list_parts(r"xl/drawings/[^/]+\.xml"):
+        count += len(find_all(parse_xml(package.read(name)), "sp"))
+    return count
 
 
 def _count_ods(package: Package, report: Report) -> None:
-    for each in read_content(package).iter():
-        name = local_name(each)
-        if name == "annotation":
-            report.leave_out("comment")
-        elif name == "table-row" and attribute(each, "visibility") in ("collapse", "filter"):
-            report.reveal("hidden row")
-        elif name == "table-column" and attribute(each, "visibility") == "collapse":
-            report.reveal("hidden column")
-        elif name in ("image", "object"):
-            report.leave_out("picture" if name == "image" else "chart or embedded object")
+    for element in read_content(package).iter():
+        match local_name(element):
+            case "annotation":
+                report.leave_out("comment")
+            case "table-row" if attribute(element, "visibility") in ("collapse", "filter"):
+                report.reveal("hidden row")
+            case "table-column" if attribute(element, "visibility") == "collapse":
+                report.reveal("hidden column")
+            case "image":
+                report.leave_out("picture")
+            case "object":
+                report.leave_out("chart or embedded object")
 
 
 def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
     """Return the facts of each sheet, by its name."""
     main = main_part(package)
     relations = package.relations(main)
-    styles = package.read(next((target for kind, target in relations.values() if kind == "styles"), ""))
+    style_parts = [part for kind, part in relations.values() if kind == "styles"]
+    styles = package.read(style_parts[0]) if style_parts else b""
     signs = _find_signs(styles)
     invisible_styles = find_unseen_styles(styles)
     facts = {}
-    for element in parse_xml(package.read(main)).iter():
-        if local_name(element) != "sheet":
-            continue
-        _, part = relations.get(attribute(element, "id"), ("", ""))
+    for sheet in find_all(parse_xml(package.read(main)), "sheet"):
+        _, part = relations.get(attribute(sheet, "id"), ("", ""))
         if part in package.names:
-            facts[element.get("name", "")] = _inspect_sheet(package, part, signs, invisible_styles)
+            facts[sheet.get("name", "")] = _inspect_sheet(package, part, signs, invisible_styles)
     return facts
 
 
@@ -265,12 +272,10 @@ def _find_signs(styles: bytes) -> list[str]:
     if not styles:
         return []
     root = parse_xml(styles)
-    codes = {
-        element.get("numFmtId"): element.get("formatCode", "")
-        for element in root.iter()
-        if local_name(element) == "numFmt"
-    }
-    cell_styles = next((element for element in root if local_name(element) == "cellXfs"), ())
+    codes = {element.get("numFmtId"): element.get("formatCode", "") for element in find_all(root, "numFmt")}
+    cell_styles = find_child(root, "cellXfs")
+    if cell_styles is None:
+        return []
     return [_find_sign(style.get("numFmtId", "0"), codes) for style in cell_styles]
 
 
@@ -279,17 +284,18 @@ def _find_sign(format_id: str, codes: dict[str, str]) -> str:
     if format_id in _PERCENT_IDS or _PERCENT_SIGN.search(code):
         return "%"
     unit = _UNIT.search(code)
-    if unit:
-        return next(filter(None, unit.groups()), "").strip()
-    return ""
+    if unit is None:
+        return ""
+    currency_code, unit_after_number, quoted_currency, currency = unit.groups()
+    return (currency_code or unit_after_number or quoted_currency or currency or "").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class _RowQueries:
-    """The questions about each row, compiled: libxml2 answers immediately, a loop takes long."""
+    """Compiled XPath queries of a row: libxml2 runs them much faster than a loop over the cells."""
 
     displayed_cells: etree.XPath  # those that show something else than their value
-    invisible_count: etree.XPath
+    invisible_count: etree.XPath  # the number of cells whose style hides their value
     last_cell: etree.XPath  # of those that hold something
 
     @classmethod
@@ -370,8 +376,10 @@ def _find_column(cell: Any) -> int:
 
 def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: list[str]) -> None:
     """Note the text that a cell displays, where its value alone does not say it."""
-    formula = next((child for child in cell if local_name(child) == "f"), None)
-    value = next((child for child in cell if local_name(child) in ("v", "is")), None)
+    formula = find_child(cell, "f")
+    value = find_child(cell, "v")
+    if value is None:
+        value = find_child(cell, "is")  # a text in the cell itself
     if value is None or not "".join(value.itertext()):
         if formula is not None:
             facts.formulas_without_value += 1
@@ -420,7 +428,7 @@ def _column_index(letters: str) -> int:
     """Return the index of a column from its letters: 0 for A, 26 for AA."""
     number = 0
     for letter in letters:
-        number = number * 26 + ord(letter) - 64
+        number = number * 26 + ord(letter) - ord("A") + 1
     return number - 1
 
 
@@ -430,5 +438,5 @@ def _column_letters(index: int) -> str:
     number = index + 1
     while number:
         number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
+        letters = chr(ord("A") + rest) + letters
     return letters

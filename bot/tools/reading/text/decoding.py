@@ -17,7 +17,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _UNSAFE_CODECS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
-_SUPERSET_OF = {
+_SUPERSET_OF = {  # which programs write although they name the smaller one
     "shift_jis": "cp932",
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -41,9 +41,10 @@ def decode(data: bytes, report: Report) -> str:
         if data.startswith(mark):
             return _decode_loosely(data[len(mark) :], coding, report)
     declared = _DECLARED_ENCODING.search(data[:2_000])
-    coding = _find_coding(declared[1] or declared[2]) if declared else ""
-    if coding and _is_decodable(data, coding):
-        return data.decode(coding)
+    if declared:
+        coding = _find_coding(declared[1] or declared[2])
+        if coding and _is_decodable(data, coding):
+            return data.decode(coding)
     plain = strip_controls(data)
     if plain is None:  # too many control characters for UTF-8
         return _decode_as_detected(data, report)
@@ -60,12 +61,12 @@ def decode(data: bytes, report: Report) -> str:
 def _find_coding(name: bytes) -> str:
     """Return the codec of a declared character set, if that is a superset of ASCII; empty for another."""
     try:
-        found = codecs.lookup(name.decode("ascii")).name
+        coding = codecs.lookup(name.decode("ascii")).name
     except (LookupError, ValueError):
         return ""
-    if found in _UNSAFE_CODECS or found.startswith(("utf-16", "utf-32")):
+    if coding in _UNSAFE_CODECS or coding.startswith(("utf-16", "utf-32")):
         return ""
-    return _SUPERSET_OF.get(found, found)
+    return _SUPERSET_OF.get(coding, coding)
 
 
 def _is_decodable(data: bytes, coding: str) -> bool:
@@ -80,7 +81,7 @@ def _is_mostly_utf8(data: bytes) -> bool:
     """Tell if it is damaged UTF-8, not another encoding: hardly any characters are wrong."""
     text = data.decode(errors="replace")
     wrong = text.count("\ufffd")
-    right = sum(1 for each in text if each > "\x7f") - wrong
+    right = sum(1 for char in text if char > "\x7f") - wrong
     return right > 0 and wrong * _RIGHT_PER_WRONG <= right
 
 
@@ -94,17 +95,17 @@ def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
 
 def _decode_as_detected(data: bytes, report: Report) -> str:
     """Detect the encoding, and say which one was taken."""
-    found = detect_encoding(data)
-    if not found:
+    encoding = detect_encoding(data)
+    if not encoding:
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
-    coding = codecs.lookup(found).name
+    coding = codecs.lookup(encoding).name
     text = data.decode(_SUPERSET_OF.get(coding, coding), errors="replace")
     if _has_too_many_bad_chars(text):
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     report.leave_out("damaged character", text.count("\ufffd"))
     kept = _CONTROLS.sub("", text)
     report.leave_out("control character", len(text) - len(kept))
-    report.remark(f"The file doesn't say its encoding. I read it as {found}.")
+    report.remark(f"The file doesn't say its encoding. I read it as {encoding}.")
     return kept.removeprefix("\ufeff")
 
 

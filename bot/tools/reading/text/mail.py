@@ -14,6 +14,7 @@ _WORD = re.compile(r"[^\W_]+")
 _ONLY_IN_PLAIN_VERSION = re.compile(
     r"\b(?:https?://|mailto:)[^\s<>]+|\[(?:image|cid):[^\]\n]*\]", re.IGNORECASE
 )
+"""Addresses of links, and marks for pictures, which mail programs write into a plain version."""
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _HEADERS = re.compile(
     r"(?:(?:Received|From|To|Return-Path|MIME-Version|Delivered-To|Subject|Date|Message-ID|Reply-To|X-[\w-]+"
@@ -59,15 +60,17 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
         return _read_part(plain, report)
     if plain is None:
         return read_html(_read_part(page, report), report)
-    written, seen = _read_part(plain, report), Report()
-    shown = read_html(_read_part(page, seen), seen)
-    if set(_WORD.findall(shown)) == set(_WORD.findall(_ONLY_IN_PLAIN_VERSION.sub("", written))):
-        return written
+    plain_text = _read_part(plain, report)
+    html_report = Report()
+    html_text = read_html(_read_part(page, html_report), html_report)
+    plain_words = set(_WORD.findall(_ONLY_IN_PLAIN_VERSION.sub("", plain_text)))
+    if set(_WORD.findall(html_text)) == plain_words:
+        return plain_text
     report.leave_out("plain version with other words")
-    report.left_out.update(seen.left_out)
-    report.revealed.update(seen.revealed)
-    report.remarks.extend(seen.remarks)
-    return shown
+    report.left_out.update(html_report.left_out)
+    report.revealed.update(html_report.revealed)
+    report.remarks.extend(html_report.remarks)
+    return html_text
 
 
 def _read_part(part: MIMEPart, report: Report) -> str:

@@ -10,16 +10,18 @@ _MAX_LINEAR_SHARE = 0.03928
 
 
 def is_too_faint(colour: Colour, under: Colour) -> bool:
-    """Tell whether people can't make out letters in this colour on the other."""
-    lights = sorted((_luminance(colour), _luminance(under)))
-    return (lights[1] + 0.05) / (lights[0] + 0.05) < _MIN_CONTRAST
+    """Tell if people can't make out letters in this colour on the other, by their contrast (WCAG 2)."""
+    darker, lighter = sorted((_luminance(colour), _luminance(under)))
+    return (lighter + 0.05) / (darker + 0.05) < _MIN_CONTRAST
 
 
 def _luminance(colour: Colour) -> float:
-    """The light of a colour, as WCAG measures it."""
+    """Return the relative luminance of a colour, by the formula of WCAG 2."""
     red, green, blue = (_linearise(level / 255) for level in colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _linearise(share: float) -> float:
-    return share / 12.92 if share <= _MAX_LINEAR_SHARE else ((share + 0.055) / 1.055) ** 2.4
+    if share <= _MAX_LINEAR_SHARE:
+        return share / 12.92
+    return float(((share + 0.055) / 1.055) ** 2.4)

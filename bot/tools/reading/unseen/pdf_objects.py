@@ -1,4 +1,8 @@
-"""Text on the pages of PDF documents that people don't see, as PDFium knows its objects."""
+"""Text on the pages of PDF documents that people don't see.
+
+PDFium lists the objects of a page (texts, paths, pictures) in the order in which they are drawn, each with
+its box: left, bottom, right and top, in points.
+"""
 
 import ctypes
 from dataclasses import dataclass
@@ -8,11 +12,12 @@ from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MAX_OBJECTS = 60_000  # of all pages together
-_MAX_GROUNDS = 500  # of one page
-_MAX_DEPTH = 3
-_MIN_POINTS = 2.0
-_MIN_ALPHA, _FULL_ALPHA = 26, 255
-_LEAST_SHARE = 0.95  # of a text that must be under something to be covered
+_MAX_BACKGROUNDS = 500  # of one page
+_MAX_DEPTH = 3  # of objects in objects
+_MIN_HEIGHT_POINTS = 1.0
+_MIN_ALPHA = 26  # a tenth
+_FULL_ALPHA = 255
+_MIN_COVERED_SHARE = 0.95  # of a text that counts as covered
 _LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
 
 _Box = tuple[float, float, float, float]
@@ -20,7 +25,7 @@ _Box = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class UnseenText:
-    """Counts pages with text that is read although people who open the file don't see it."""
+    """A counter of pages with text that is read although people who open the file don't see it."""
 
     report: Report
     _pages: int = 0
@@ -32,23 +37,23 @@ class UnseenText:
             self.report.remark(_LATER_TEXT.format(self._pages))
             return
         self._pages += 1
-        kinds: set[str] = set()
-        grounds: list[tuple[_Box, Colour | None]] = []
-        texts: list[_Box] = []
-        shown = page.get_cropbox()
-        for each in page.get_objects(max_depth=_MAX_DEPTH):
+        kinds: set[str] = set()  # the kinds of page that this one is
+        backgrounds: list[tuple[_Box, Colour | None]] = []  # what was drawn so far, the uppermost last
+        texts: list[_Box] = []  # the visible ones
+        page_box = page.get_cropbox()
+        for element in page.get_objects(max_depth=_MAX_DEPTH):
             self._objects += 1
-            box = each.get_bounds() if hasattr(each, "get_bounds") else each.get_pos()
-            if _is_text(each):
-                kind = _kind_of(each, box, shown, grounds)
+            box = element.get_bounds() if hasattr(element, "get_bounds") else element.get_pos()
+            if _is_text(element):
+                kind = _find_kind(element, box, page_box, backgrounds)
                 if kind:
                     kinds.add(kind)
                 else:
                     texts.append(box)
-            elif _is_ground(each) and len(grounds) < _MAX_GROUNDS:
+            elif _covers(element) and len(backgrounds) < _MAX_BACKGROUNDS:
                 if any(_is_inside(text, box) for text in texts):
                     kinds.add("page with covered text")
-                grounds.append((box, _colour_of(each)))
+                backgrounds.append((box, _find_colour(element)))
         for kind in sorted(kinds):
             self.report.reveal(kind)
 
@@ -59,27 +64,38 @@ def _is_text(element: Any) -> bool:
     return bool(element.type == raw.FPDF_PAGEOBJ_TEXT)
 
 
-def _kind_of(text: Any, box: _Box, shown: _Box, grounds: list[tuple[_Box, Colour | None]]) -> str:
-    """The kind of page that a text makes of its page; empty where the text is seen."""
+def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> str:
+    """Return the kind of page that a hidden text makes of its page; empty if the text is seen."""
     from pypdfium2 import raw
 
-    if box[2] - box[0] <= 0 or box[3] - box[1] <= 0:  # spaces
+    left, bottom, right, top = box
+    page_left, page_bottom, page_right, page_top = page_box
+    if right <= left or top <= bottom:  # spaces
         return ""
-    colour, alpha = _fill_of(text)
-    if raw.FPDFTextObj_GetTextRenderMode(text.raw) == raw.FPDF_TEXTRENDERMODE_INVISIBLE or alpha < _MIN_ALPHA:
+    colour, alpha = _read_fill(text)
+    mode = raw.FPDFTextObj_GetTextRenderMode(text.raw)
+    if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or alpha < _MIN_ALPHA:
         return "page with invisible text"
-    if box[2] <= shown[0] or box[0] >= shown[2] or box[3] <= shown[1] or box[1] >= shown[3]:
+    if right <= page_left or left >= page_right or top <= page_bottom or bottom >= page_top:
         return "page with text outside it"
-    if box[3] - box[1] < _MIN_POINTS / 2:
+    if top - bottom < _MIN_HEIGHT_POINTS:
         return "page with tiny text"
-    under = next((ground for place, ground in reversed(grounds) if _is_inside(box, place)), WHITE)
-    if under is not None and is_too_faint(colour, under):
+    background = _find_background(box, backgrounds)
+    if background is not None and is_too_faint(colour, background):
         return "page with white text"
     return ""
 
 
-def _is_ground(element: Any) -> bool:
-    """Tell whether an object is drawn over what was there: a picture, a shading or a filled path."""
+def _find_background(box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> Colour | None:
+    """Return the colour under a box; None if it is a picture."""
+    for place, colour in reversed(backgrounds):
+        if _is_inside(box, place):
+            return colour
+    return WHITE
+
+
+def _covers(element: Any) -> bool:
+    """Tell if an object covers what was drawn before: a picture, a shading or a filled path."""
     from pypdfium2 import raw
 
     if element.type in (raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING):
@@ -88,19 +104,22 @@ def _is_ground(element: Any) -> bool:
         return False
     mode, stroke = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(element.raw, mode, stroke)
-    return mode.value != raw.FPDF_FILLMODE_NONE and _fill_of(element)[1] == _FULL_ALPHA
+    _, alpha = _read_fill(element)
+    return mode.value != raw.FPDF_FILLMODE_NONE and alpha == _FULL_ALPHA
 
 
-def _colour_of(element: Any) -> Colour | None:
-    """The colour of a path; None for a picture, whose colours are many."""
+def _find_colour(element: Any) -> Colour | None:
+    """Return the colour of a path; None for a picture, which has many."""
     from pypdfium2 import raw
 
-    if element.type == raw.FPDF_PAGEOBJ_PATH:
-        return _fill_of(element)[0]
-    return None
+    if element.type != raw.FPDF_PAGEOBJ_PATH:
+        return None
+    colour, _ = _read_fill(element)
+    return colour
 
 
-def _fill_of(element: Any) -> tuple[Colour, int]:
+def _read_fill(element: Any) -> tuple[Colour, int]:
+    """Return the colour that an object is filled with, and its opacity."""
     from pypdfium2 import raw
 
     red, green, blue, alpha = (ctypes.c_uint(number) for number in (0, 0, 0, _FULL_ALPHA))
@@ -108,8 +127,11 @@ def _fill_of(element: Any) -> tuple[Colour, int]:
     return (red.value, green.value, blue.value), alpha.value
 
 
-def _is_inside(text: _Box, ground: _Box) -> bool:
-    wide = min(text[2], ground[2]) - max(text[0], ground[0])
-    high = min(text[3], ground[3]) - max(text[1], ground[1])
-    size = (text[2] - text[0]) * (text[3] - text[1])
-    return wide > 0 and high > 0 and wide * high >= size * _LEAST_SHARE
+def _is_inside(text: _Box, background: _Box) -> bool:
+    """Tell if a text is inside another box, or nearly so."""
+    left, bottom, right, top = text
+    common_width = min(right, background[2]) - max(left, background[0])
+    common_height = min(top, background[3]) - max(bottom, background[1])
+    if common_width <= 0 or common_height <= 0:
+        return False
+    return common_width * common_height >= (right - left) * (top - bottom) * _MIN_COVERED_SHARE

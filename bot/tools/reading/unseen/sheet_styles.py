@@ -1,71 +1,79 @@
-"""Styles of spreadsheet cells that show nothing: a font in the colour of its ground, or an empty format."""
+"""Styles of spreadsheet cells that show nothing: a font in the colour of its background, or an empty format.
+
+Element names such as ``cellXfs`` (the list of cell styles) are those of SpreadsheetML (ECMA-376).
+"""
 
 import re
 from typing import Any
 
-from bot.tools.reading.markup import local_name, parse_xml
+from bot.tools.reading.markup import find_child, local_name, parse_xml
 from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
-_MIN_POINTS = 3.0
-_EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")
-_LIGHT_THEME = "0"
+_MIN_POINTS = 3.0  # of a font that people can read
+_EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")  # for positive, negative and zero nothing is displayed
+_LIGHT_THEME = "0"  # the first colour of a theme, which is white
+_WHITE_INDEXES = ("1", "9")  # in the palette of old versions
 
 
 def find_unseen_styles(data: bytes) -> set[int]:
-    """Return the numbers of the styles whose cells people don't see, of the styles part of a workbook."""
+    """Return the numbers of the cell styles that hide a value. ``data``: the styles part of a workbook."""
     if not data:
         return set()
-    root = parse_xml(data)
-    parts = {local_name(each): list(each) for each in root}
-    empty = {
-        each.get("numFmtId")
-        for each in parts.get("numFmts", ())
-        if _EMPTY_FORMAT.fullmatch(each.get("formatCode", ""))
-    }
-    fonts, fills = parts.get("fonts", []), parts.get("fills", [])
-    return {
-        at
-        for at, form in enumerate(parts.get("cellXfs", ()))
-        if form.get("numFmtId") in empty
-        or _is_unseen(_pick(fonts, form.get("fontId")), _pick(fills, form.get("fillId")))
-    }
-
-
-def _is_unseen(font: Any, fill: Any) -> bool:
-    if font is None:
-        return False
-    said = {local_name(each): each for each in font}
-    size = said["sz"].get("val", "") if "sz" in said else ""
-    if re.fullmatch(r"\d+(?:\.\d+)?", size) and float(size) < _MIN_POINTS:
-        return True
-    colour = _read_colour(said["color"], BLACK) if "color" in said else None
-    under = _read_fill(fill)
-    return colour is not None and under is not None and is_too_faint(colour, under)
-
-
-def _read_fill(fill: Any) -> Colour | None:
-    """The colour of a cell's ground; None where it is not known."""
-    pattern = None if fill is None else next((each for each in fill), None)
-    if pattern is None or pattern.get("patternType", "none") == "none":
-        return WHITE
-    ground = next((each for each in pattern if local_name(each) == "fgColor"), None)
-    if ground is None or pattern.get("patternType") != "solid":
-        return None
-    return _read_colour(ground, None)
-
-
-def _read_colour(element: Any, indexed: Colour | None) -> Colour | None:
-    stated = element.get("rgb", "")[-6:]
-    if re.fullmatch("[0-9a-fA-F]{6}", stated):
-        return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)
-    if element.get("theme") == _LIGHT_THEME and not element.get("tint"):
-        return WHITE
-    if element.get("indexed") in ("1", "9"):
-        return WHITE
-    return indexed
+    lists = {local_name(element): list(element) for element in parse_xml(data)}
+    empty_formats = set()
+    for number_format in lists.get("numFmts", ()):
+        if _EMPTY_FORMAT.fullmatch(number_format.get("formatCode", "")):
+            empty_formats.add(number_format.get("numFmtId"))
+    unseen = set()
+    for number, style in enumerate(lists.get("cellXfs", ())):
+        font = _pick(lists.get("fonts", []), style.get("fontId"))
+        fill = _pick(lists.get("fills", []), style.get("fillId"))
+        if style.get("numFmtId") in empty_formats or _is_unseen(font, fill):
+            unseen.add(number)
+    return unseen
 
 
 def _pick(items: list[Any], number: str | None) -> Any:
     if number and number.isdecimal() and int(number) < len(items):
         return items[int(number)]
+    return None
+
+
+def _is_unseen(font: Any, fill: Any) -> bool:
+    """Tell if letters of this font are tiny, or too faint on this fill."""
+    if font is None:
+        return False
+    properties = {local_name(element): element for element in font}
+    size = properties["sz"].get("val", "") if "sz" in properties else ""
+    if re.fullmatch(r"\d+(?:\.\d+)?", size) and float(size) < _MIN_POINTS:
+        return True
+    if "color" not in properties:
+        return False
+    colour = _read_colour(properties["color"]) or BLACK
+    background = _read_fill(fill)
+    return background is not None and is_too_faint(colour, background)
+
+
+def _read_fill(fill: Any) -> Colour | None:
+    """Return the colour of a cell's background; None if it is not known."""
+    if fill is None or len(fill) == 0:
+        return WHITE
+    pattern = fill[0]
+    if pattern.get("patternType", "none") == "none":
+        return WHITE
+    colour = find_child(pattern, "fgColor")
+    if colour is None or pattern.get("patternType") != "solid":
+        return None
+    return _read_colour(colour)
+
+
+def _read_colour(element: Any) -> Colour | None:
+    """Return a stated colour, or white of the theme or the palette; None for any other of those."""
+    stated = element.get("rgb", "")[-6:]
+    if re.fullmatch("[0-9a-fA-F]{6}", stated):
+        return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)
+    if element.get("theme") == _LIGHT_THEME and not element.get("tint"):
+        return WHITE
+    if element.get("indexed") in _WHITE_INDEXES:
+        return WHITE
     return None

@@ -1,88 +1,97 @@
-"""Shapes of slides whose text people don't see: hidden, off the slide, too small or too faint."""
+"""Shapes of slides whose text people don't see: hidden, off the slide, too small or too faint.
+
+Element names such as ``rPr`` (the properties of a piece of text) are those of DrawingML (ECMA-376).
+"""
 
 from typing import Any
 
-from bot.tools.reading.markup import local_name
+from bot.tools.reading.markup import find_all, find_children, local_name
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MIN_SIZE = 300  # hundredths of a point
-_LIGHT = frozenset({"bg1", "lt1"})
-_FILLS = frozenset({"solidFill", "gradFill", "blipFill", "pattFill"})
+_LIGHT_THEME_COLOURS = frozenset({"bg1", "lt1"})
+_FILLS = ("solidFill", "gradFill", "blipFill", "pattFill")
 
 
 def reveal_unseen(slide: Any, width: int, height: int, report: Report) -> None:
     """Report each shape whose text we read but people do not see; the slide's size is in EMU."""
     shapes = list(slide.shapes)
     is_on_white = _has_light_background(slide)
-    for at, shape in enumerate(shapes):
-        if not any(local_name(each) == "t" and (each.text or "").strip() for each in shape.element.iter()):
+    for position, shape in enumerate(shapes):
+        if not any((text.text or "").strip() for text in find_all(shape.element, "t")):
             continue
+        lower_shapes = shapes[:position]  # they are drawn before it
         if _is_hidden(shape):
             report.reveal("hidden shape")
         elif _is_off_slide(shape, width, height):
             report.reveal("shape off the slide")
         elif _has_tiny_run(shape):
             report.reveal("piece of tiny text")
-        elif is_on_white and not _has_background(shape, shapes[:at]):
-            report.reveal("piece of white text", int(_has_light_text(shape)))
+        elif is_on_white and not _has_background(shape, lower_shapes) and _has_light_text(shape):
+            report.reveal("piece of white text")
 
 
 def _is_hidden(shape: Any) -> bool:
-    properties = [each for each in shape.element.iter() if local_name(each) == "cNvPr"]
-    return any(each.get("hidden") in ("1", "true") for each in properties)
+    return any(element.get("hidden") in ("1", "true") for element in find_all(shape.element, "cNvPr"))
 
 
 def _is_off_slide(shape: Any, width: int, height: int) -> bool:
-    box = _box(shape)
+    box = _read_box(shape)
     if box is None:
         return False
     left, top, right, bottom = box
     return right <= 0 or bottom <= 0 or left >= width or top >= height
 
 
-def _box(shape: Any) -> tuple[int, int, int, int] | None:
+def _read_box(shape: Any) -> tuple[int, int, int, int] | None:
+    """Return the left, the top, the right and the bottom of a shape; None if its place is not stated."""
     if None in (shape.left, shape.top, shape.width, shape.height):
         return None
     return shape.left, shape.top, shape.left + shape.width, shape.top + shape.height
 
 
 def _has_tiny_run(shape: Any) -> bool:
-    runs = [each for each in shape.element.iter() if local_name(each) == "r"]
-    sizes = [form.get("sz", "") for run in runs for form in run if local_name(form) == "rPr"]
-    return bool(sizes) and any(size.isdecimal() and int(size) < _MIN_SIZE for size in sizes)
+    for run in find_all(shape.element, "r"):
+        for properties in find_children(run, "rPr"):
+            size = properties.get("sz", "")
+            if size.isdecimal() and int(size) < _MIN_SIZE:
+                return True
+    return False
 
 
 def _has_light_text(shape: Any) -> bool:
-    for form in shape.element.iter():
-        if local_name(form) != "rPr":
-            continue
-        fills = [colour for fill in form if local_name(fill) == "solidFill" for colour in fill]
-        if any(_is_light(each) for each in fills):
-            return True
+    for properties in find_all(shape.element, "rPr"):
+        for fill in find_children(properties, "solidFill"):
+            if any(map(_is_light, fill)):
+                return True
     return False
 
 
 def _is_light(colour: Any) -> bool:
-    if len(colour):  # made darker or lighter
+    if len(colour):  # it is made darker or lighter
         return False
-    stated = colour.get("val", "")
+    value = colour.get("val", "")
     if local_name(colour) == "schemeClr":
-        return stated in _LIGHT
-    return local_name(colour) == "srgbClr" and is_too_faint(_read_hex(stated), WHITE)
+        return value in _LIGHT_THEME_COLOURS
+    return local_name(colour) == "srgbClr" and is_too_faint(_read_hex(value), WHITE)
 
 
-def _read_hex(stated: str) -> Colour:
-    number = int(stated, 16)
+def _read_hex(text: str) -> Colour:
+    number = int(text, 16)
     return number >> 16 & 255, number >> 8 & 255, number & 255
 
 
 def _is_filled(shape: Any) -> bool:
-    names = [local_name(each) for part in shape.element if local_name(part) == "spPr" for each in part]
-    styles = [each for each in shape.element.iter() if local_name(each) == "fillRef"]
-    if "noFill" in names:
-        return False
-    return bool(_FILLS.intersection(names)) or any(each.get("idx", "0") != "0" for each in styles)
+    """Tell if a shape has a background: a fill of its own, or one of its style."""
+    has_fill = False
+    for properties in find_children(shape.element, "spPr"):
+        if find_children(properties, "noFill"):
+            return False
+        has_fill = has_fill or bool(find_children(properties, *_FILLS))
+    if has_fill:
+        return True
+    return any(style.get("idx", "0") != "0" for style in find_all(shape.element, "fillRef"))
 
 
 def _has_background(shape: Any, lower_shapes: list[Any]) -> bool:
@@ -90,23 +99,27 @@ def _has_background(shape: Any, lower_shapes: list[Any]) -> bool:
 
 
 def _is_backdrop(lower: Any, shape: Any) -> bool:
-    """Tell whether a lower shape gives this one's text a background.
+    """Tell if a lower shape gives this one's text a background.
 
-    Pictures and groups count as filled, and a shape whose place is not known as under the text.
+    Pictures and groups count as filled, and a shape whose place is not stated as under the text.
     """
-    has_fill = local_name(lower.element) != "sp" or _is_filled(lower)
-    one, other = _box(lower), _box(shape)
-    if not has_fill or one is None or other is None:
-        return has_fill
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    is_plain_shape = local_name(lower.element) == "sp"
+    if is_plain_shape and not _is_filled(lower):
+        return False
+    lower_box, box = _read_box(lower), _read_box(shape)
+    if lower_box is None or box is None:
+        return True
+    overlaps_across = lower_box[0] < box[2] and box[0] < lower_box[2]
+    overlaps_down = lower_box[1] < box[3] and box[1] < lower_box[3]
+    return overlaps_across and overlaps_down
 
 
 def _has_light_background(slide: Any) -> bool:
-    """Tell whether the slide's background is white: only its master may set one, and that is light."""
-    for each in (slide, slide.slide_layout):
-        if any(local_name(part) == "bg" for part in each.element.iter()):
-            return False
-    master = slide.slide_layout.slide_master.element
-    backgrounds = [part for part in master.iter() if local_name(part) == "bg"]
-    colours = [part for each in backgrounds for part in each.iter() if local_name(part).endswith("Clr")]
-    return all(_is_light(colour) for colour in colours)
+    """Tell if the slide's background is white: only its master may set one, and that must be light."""
+    if find_all(slide.element, "bg") or find_all(slide.slide_layout.element, "bg"):
+        return False
+    for background in find_all(slide.slide_layout.slide_master.element, "bg"):
+        for element in background.iter():
+            if local_name(element).endswith("Clr") and not _is_light(element):
+                return False
+    return True
