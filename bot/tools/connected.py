@@ -1,7 +1,7 @@
-"""Tools that run in someone's name, each bound to the connection of the person or the chat it is asked for.
+"""Tools that run under an account of a person or a chat, each bound to the connection to that account.
 
-A token is fetched when a tool runs, and is in its context alone. Whatever the tool gives back is freed of it
-before anyone else sees that. Where a person or chat has no connection, the tool is not there for them.
+The token is fetched when a tool runs, and only its context has it. It is removed from everything that the
+tool returns or logs. For a person or a chat without a connection the tool does not exist.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -40,57 +40,66 @@ class ConnectedTools:
         self.name = tools.name
         self._source = ToolSource(tools)
         self._database = database
-        self._told: set[str] = set()  # tools that the log knows to be left out
+        self._logged_names: set[str] = set()  # of tools that the log says to be left out
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return the tools, those with a provider only where its connection is there."""
-        found = await self._source.list_tools(context)
-        named = {each.acts_at for each in found if each.acts_at}
-        if not named:
-            return found
+        """Return the tools; one that names a provider only with a connection there."""
+        tools = await self._source.list_tools(context)
+        provider_names = {tool.acts_at for tool in tools if tool.acts_at}
+        if not provider_names:
+            return tools
         connections = get_connections(self._database)
         providers = connections.providers() if connections else {}
-        self._tell_unknown(found, providers)
-        wanted = {name: identity for name, identity in providers.items() if name in named}
-        held = await find_connections(self._database, wanted, context)
-        bound = []
-        for each in found:
-            connection = held.get(each.acts_at)
-            if not each.acts_at:
-                bound.append(each)
+        self._log_unknown(tools, providers)
+        identities = {name: identity for name, identity in providers.items() if name in provider_names}
+        by_provider = await find_connections(self._database, identities, context)
+        available = []
+        for tool in tools:
+            connection = by_provider.get(tool.acts_at)
+            if not tool.acts_at:
+                available.append(tool)
             elif connection is not None and connections is not None:
-                bound.append(_bind(each, connection, connections))
-        return bound
+                available.append(_bind(tool, connection, connections))
+        return available
 
-    def _tell_unknown(self, found: Sequence[Tool], providers: Mapping[str, Identity]) -> None:
-        for each in found:
-            if each.acts_at and each.acts_at not in providers and each.name not in self._told:
-                self._told.add(each.name)
-                log.error("a tool is left out: no one set its accounts up", tool=each.name, at=each.acts_at)
+    def _log_unknown(self, tools: Sequence[Tool], providers: Mapping[str, Identity]) -> None:
+        """Log each tool whose provider is not configured, once."""
+        for tool in tools:
+            if tool.acts_at and tool.acts_at not in providers and tool.name not in self._logged_names:
+                self._logged_names.add(tool.name)
+                log.error("a tool is left out: no one set its accounts up", tool=tool.name, at=tool.acts_at)
 
 
 async def find_connections(
-    database: Database, wanted: Mapping[str, Identity], context: CallContext | None
+    database: Database, identities: Mapping[str, Identity], context: CallContext | None
 ) -> dict[str, Connection]:
-    """Return the working connections of the person or the chat for whom a call is made, by server."""
-    if context is None or not wanted:
+    """Return the usable connections of the person or the chat for whom a call is made, by server.
+
+    ``identities``: the servers, each with the kind of owner that its connections have.
+    """
+    if context is None or not identities:
         return {}
-    asked = context
+    call_context = context
 
     def find(session: Session) -> dict[str, Connection]:
-        whose = find_whose(session, asked)
+        whose = find_whose(session, call_context)
         if whose is None:
             return {}
-        found = {
-            server: find_connection(session, server, identity, whose) for server, identity in wanted.items()
-        }
-        return {server: each for server, each in found.items() if each is not None and each.is_usable}
+        connections = {}
+        for server, identity in identities.items():
+            connection = find_connection(session, server, identity, whose)
+            if connection is not None and connection.is_usable:
+                connections[server] = connection
+        return connections
 
     return await database.read(find)
 
 
 def find_whose(session: Session, context: CallContext) -> Whose | None:
-    """Return for whom a call is made: the owner that a proposed one names, else who asks now, and where."""
+    """Return the owner of connections for a call.
+
+    A proposed call names it. For any other it is the person who asks, and the chat where they do.
+    """
     if context.connected_as:
         return whose_owner(session, context.connected_as)
     if not context.conversation_id:
@@ -99,7 +108,7 @@ def find_whose(session: Session, context: CallContext) -> Whose | None:
 
 
 def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
-    """Return the tool as it runs under a connection: its token is in the context of the run."""
+    """Return the tool bound to a connection: its run gets the token in its context."""
     access = connections.access(connection)
     run = tool.run
     if run is None:
@@ -109,34 +118,37 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
         token = await access.token()
         if token is None:
             raise ToolError(f"{connection.server} did not let {connection.owner_label} in: {access.why}.")
-        lacking = await access.find_lacking_scope() if tool.classify(arguments).writes else ""
-        if lacking:
-            access.note_scope(lacking)
-            raise ToolError(_LACKING_TEXT.format(connection=connection, scope=lacking, again=access.again))
+        if tool.classify(arguments).writes:
+            scope = await access.find_lacking_scope()
+            if scope:
+                access.note_scope(scope)
+                raise ToolError(_LACKING_TEXT.format(connection=connection, scope=scope, again=access.again))
         return await run(arguments, replace(context, token=token))
 
     return replace(tool, connection=connection, run=hide_secrets(run_with_token, secrets_of(access)))
 
 
 def secrets_of(access: ConnectionAccess) -> Secrets:
-    """Return what gives the texts to hide of a connection."""
+    """Return a function that gives the texts to hide of a connection."""
     return lambda: encodings_of(access.secrets)
 
 
 def hide_secrets(run: Run, secrets: Secrets) -> Run:
     """Return a run whose output, progress, errors and log lines have none of the secrets in them."""
 
-    async def hidden(arguments: Arguments, context: CallContext) -> ToolOutput:
-        def cover(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
-            async def covered(words: str) -> None:
-                await show(veil(words, secrets()))
+    def hide_in(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
+        async def show_hidden(words: str) -> None:
+            await show(veil(words, secrets()))
 
-            return covered
+        return show_hidden
 
+    async def run_hidden(arguments: Arguments, context: CallContext) -> ToolOutput:
+        hidden_context = replace(
+            context, progress=hide_in(context.progress), printed=hide_in(context.printed)
+        )
         with hiding(tuple(secrets())):
             try:
-                covered = replace(context, progress=cover(context.progress), printed=cover(context.printed))
-                return hide_output(await run(arguments, covered), secrets())
+                return hide_output(await run(arguments, hidden_context), secrets())
             except ToolError as error:
                 error.args = (veil(error.message, secrets()), *error.args[1:])
                 raise
@@ -145,7 +157,7 @@ def hide_secrets(run: Run, secrets: Secrets) -> Run:
                 log.error("a tool raised under a connection", error=kind, why=why)
                 raise ToolError(f"It failed with {kind}; the log has the details.") from None
 
-    return hidden
+    return run_hidden
 
 
 def hide_output(output: ToolOutput, secrets: Sequence[str]) -> ToolOutput:
@@ -161,7 +173,7 @@ def hide_output(output: ToolOutput, secrets: Sequence[str]) -> ToolOutput:
         told=hide(output.told),
         ended_badly=hide(output.ended_badly),
         kept=None,
-        files=tuple(_hide_in_file(each, secrets) for each in output.files),
+        files=tuple(_hide_in_file(file, secrets) for file in output.files),
     )
 
 
@@ -171,7 +183,7 @@ def _hide_in(data: Any, secrets: Sequence[str]) -> Any:
         return veil(data, secrets)
     try:
         return _hide_in_json(to_jsonable_python(data, bytes_mode="base64", fallback=str), secrets)
-    except (ValueError, RecursionError):  # it holds itself, or is nested too deep
+    except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
         return "(an answer that can't be written as JSON)"
 
 
@@ -180,11 +192,14 @@ def _hide_in_json(data: Any, secrets: Sequence[str]) -> Any:
         return veil(data, secrets)
     if isinstance(data, dict):
         return {veil(key, secrets): _hide_in_json(value, secrets) for key, value in data.items()}
-    return [_hide_in_json(each, secrets) for each in data] if isinstance(data, list) else data
+    if isinstance(data, list):
+        return [_hide_in_json(item, secrets) for item in data]
+    return data
 
 
 def _hide_in_file(file: File, secrets: Sequence[str]) -> File:
     data = file.data
-    for each in secrets:
-        data = data.replace(each.encode(), HIDDEN.encode()) if data else data
+    if data:
+        for secret in secrets:
+            data = data.replace(secret.encode(), HIDDEN.encode())
     return replace(file, name=veil(file.name, secrets), text=veil(file.text, secrets), data=data)

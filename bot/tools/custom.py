@@ -22,7 +22,7 @@ from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
 log = logger(__name__)
 
 _SETTING = "NOD_TOOLS"
-_TAKEN_BY_MODELS = re.compile(r"[A-Za-z0-9_\-]{1,64}")
+_MODEL_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")  # that language models take
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,65 +34,69 @@ class Source:
 
 
 class OwnTools:
-    """Implements `Toolset` over all sources. ``taken`` are the names that Nod's own tools have."""
+    """Implements `Toolset` over all sources. ``taken``: the names of Nod's own tools."""
 
     name = "own"
 
     def __init__(self, sources: Sequence[Source], taken: frozenset[str] = frozenset()) -> None:
         self.sources = tuple(sources)
         self.known: frozenset[str] = frozenset()
-        """The names of the tools that were there when last asked."""
+        """The names of the tools that were found last."""
         self._taken = taken
 
     async def start(self) -> None:
         """Raise SettingsError for tools whose names are taken or that models cannot call."""
-        _, faults = await self._look(None)
+        _, faults = await self._list(None)
         if faults:
             raise SettingsError("; ".join(faults))
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return all tools that fit.
-
-        A tool that changed for the worse since the start is left out, and logged.
-        """
-        found, faults = await self._look(context)
+        """Return all tools that fit. One that no longer fits since the start is left out, and logged."""
+        tools, faults = await self._list(context)
         for fault in faults:
             log.error("custom tool skipped", why=fault)
-        return found
+        return tools
 
-    async def _look(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
-        found: dict[str, Tool] = {}
+    async def _list(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
+        """Return the tools that fit, and the faults of the others."""
+        tools: dict[str, Tool] = {}
         owners: dict[str, str] = {}
         faults = []
         for source in self.sources:
-            tools, broken = await _tools_of(source, context)
-            faults += broken
-            for tool in tools:
+            brought, toolset_faults = await _tools_of(source, context)
+            faults += toolset_faults
+            for tool in brought:
                 owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
-                if not _TAKEN_BY_MODELS.fullmatch(tool.name):
+                if not _MODEL_NAME.fullmatch(tool.name):
                     words = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
                 elif owner:
                     words = f"has the name of a tool of {owner}; rename it"
                 else:
-                    found[tool.name], owners[tool.name] = tool, source.name
+                    tools[tool.name] = tool
+                    owners[tool.name] = source.name
                     continue
                 faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {words}")
-        self.known = frozenset(found)
-        return list(found.values()), faults
+        self.known = frozenset(tools)
+        return list(tools.values()), faults
 
 
 async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[Tool], list[str]]:
-    found: list[Tool] = []
+    """Return the tools of a source, and the faults of toolsets that failed."""
+    tools: list[Tool] = []
     faults = []
     for toolset in source.toolsets:
         try:
-            brought = await ToolSource(toolset).list_tools(context)
-            found += [
-                each if each.open_world is not None else replace(each, open_world=True) for each in brought
-            ]
+            tools += map(_complete, await ToolSource(toolset).list_tools(context))
         except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
             faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({where_it_failed(error)}); fix it")
-    return found, faults
+    return tools, faults
+
+
+def _complete(tool: Tool) -> Tool:
+    """Return a tool that says if it reaches servers outside; one that does not is taken to reach them."""
+    if tool.open_world is None:
+        return replace(tool, open_world=True)
+    return tool
 
 
 def load_tools(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
@@ -100,43 +104,51 @@ def load_tools(names: Sequence[str], taken: frozenset[str] = frozenset()) -> Own
 
     Raises SettingsError with the name and the fix if one can't be imported or has no tools.
     """
-    here = str(Path.cwd())
-    if names and here not in sys.path:
-        sys.path.append(here)  # last, so that a file lying there takes no installed module's place
-    seen: set[int] = set()
-    return OwnTools([_source(name, seen) for name in dict.fromkeys(names)], taken)
+    folder = str(Path.cwd())
+    if names and folder not in sys.path:
+        sys.path.append(folder)  # last, so that no file in it replaces an installed module
+    loaded_ids: set[int] = set()
+    return OwnTools([_load_source(name, loaded_ids) for name in dict.fromkeys(names)], taken)
 
 
-def _source(name: str, seen: set[int]) -> Source:
+def _load_source(name: str, loaded_ids: set[int]) -> Source:
+    """Load one source.
+
+    ``loaded_ids``: the tools and toolsets that earlier sources have. One module may import another's tools.
+    """
     if name.startswith(ENTRY):
         value = load_entry(TOOLS, _SETTING, name)
     else:
         value = import_named(_SETTING, name, name)
-    tools, toolsets = [], []
-    for each in _public(value):
-        if id(each) in seen:
+    tools: list[Tool] = []
+    toolsets: list[Toolset] = []
+    for item in _list_public(value):
+        if id(item) in loaded_ids:
             continue
-        seen.add(id(each))
-        if isinstance(each, Tool):
-            tools.append(each)
+        loaded_ids.add(id(item))
+        if isinstance(item, Tool):
+            tools.append(item)
         else:
-            toolsets.append(each)
-    held = {id(tool) for toolset in toolsets if isinstance(toolset, FixedToolset) for tool in toolset.fixed}
-    alone = tuple(tool for tool in tools if id(tool) not in held)
-    if not alone and not toolsets:
+            toolsets.append(item)
+    ids_in_toolsets: set[int] = set()
+    for toolset in toolsets:
+        if isinstance(toolset, FixedToolset):
+            ids_in_toolsets.update(id(tool) for tool in toolset.fixed)
+    single_tools = tuple(tool for tool in tools if id(tool) not in ids_in_toolsets)
+    if not single_tools and not toolsets:
         where = getattr(value, "__file__", None) or name
         raise SettingsError(f"NOD_TOOLS: {name} has no tools ({where}); write @tool() over an async function")
-    return Source(name, (FixedToolset(name, alone), *toolsets))
+    return Source(name, (FixedToolset(name, single_tools), *toolsets))
 
 
-def _public(value: Any) -> Iterator[Tool | Toolset]:
-    """Yield the tools and toolsets that a module shows, or the one that stands there itself."""
-    values = [value]
+def _list_public(value: Any) -> Iterator[Tool | Toolset]:
+    """Yield the tools and toolsets among a module's public names, or the value itself if it is one."""
+    items = [value]
     if isinstance(value, ModuleType):
-        values = [each for name, each in vars(value).items() if not name.startswith("_")]
-    for each in values:
-        if isinstance(each, Tool) or _is_toolset(each):
-            yield each
+        items = [item for name, item in vars(value).items() if not name.startswith("_")]
+    for item in items:
+        if isinstance(item, Tool) or _is_toolset(item):
+            yield item
 
 
 def _is_toolset(value: Any) -> bool:

@@ -23,11 +23,13 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AvailableTools:
-    """A snapshot of the tools; a turn keeps the one it started with. ``context``: for whom and where."""
+    """A snapshot of the tools; a turn keeps the one it started with."""
 
     tools: Mapping[str, Tool]
-    withheld: Mapping[str, str] = field(default_factory=dict)  # tools out of reach here, each with the reason
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """The names of tools that can't be used here, each with the reason."""
     context: CallContext | None = None
+    """The person and the place for which the tools were listed."""
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -43,35 +45,31 @@ class AvailableTools:
         """Return the tools without those in ``withheld``, which gives a reason for each name."""
         if not withheld:
             return self
-        left = {name: tool for name, tool in self.tools.items() if name not in withheld}
-        return replace(self, tools=left, withheld={**self.withheld, **withheld})
+        remaining = {name: tool for name, tool in self.tools.items() if name not in withheld}
+        return replace(self, tools=remaining, withheld={**self.withheld, **withheld})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
         """Return the JSON schema of a proposal's arguments, as it was when it was proposed.
 
-        It says what is secret, so it is kept for when the tool has changed or is gone; without a stored one
-        it is the current tool's, or empty.
+        It says which values are secret, so it is stored for when the tool has changed or is gone. Without a
+        stored one it is the current tool's, or empty.
         """
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
             return tool.form
-        kept = proposals.schema(session, proposal.tool_name, proposal.tool_version)
-        if kept is not None:
-            return kept
+        stored = proposals.schema(session, proposal.tool_name, proposal.tool_version)
+        if stored is not None:
+            return stored
         return tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
-        """Return a call's arguments as people may see them, without its reason.
-
-        Empty for what is no object.
-        """
+        """Return a call's arguments as people may see them, without its reason; empty if they are none."""
         tool = self.tools.get(call.tool_name)
-        given = _parse_arguments(call)
-        if isinstance(given, dict):
-            found = redact_arguments(given, tool.parameters if tool else None)
-        else:
-            found = {}
-        return {name: value for name, value in found.items() if name != REASON}
+        arguments = _parse_arguments(call)
+        if not isinstance(arguments, dict):
+            return {}
+        redacted = redact_arguments(arguments, tool.parameters if tool else None)
+        return {name: value for name, value in redacted.items() if name != REASON}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:
         """Return the values in a call's arguments that are hidden, since its result may repeat them."""
@@ -82,25 +80,18 @@ class AvailableTools:
             return ()
 
     def get(self, name: str) -> Tool:
-        """Return a tool as it looks in the context.
-
-        Raises UnknownTool, naming what there is or why it is out of reach.
-        """
-        found = self.tools.get(name)
-        if found is None and name in self.withheld:
+        """Return a tool in the context. Raises UnknownTool, with the names of all or why it can't be used."""
+        tool = self.tools.get(name)
+        if tool is None and name in self.withheld:
             raise UnknownTool(self.withheld[name])
-        if found is None:
-            raise UnknownTool(
-                f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}."
-            )
-        return found.in_context(self.context) if self.context else found
+        if tool is None:
+            names = ", ".join(sorted(self.tools))
+            raise UnknownTool(f"There is no tool called {name!r}. There are: {names}.")
+        return tool.in_context(self.context) if self.context else tool
 
 
 def _parse_arguments(call: Call) -> Any:
-    """Parse the model's arguments, without unstorable characters.
-
-    None where they are no JSON: nothing ran.
-    """
+    """Return the model's arguments without unstorable characters; None if they are not JSON."""
     try:
         return storable(json.loads(call.arguments or "{}"))
     except (ValueError, RecursionError):
@@ -108,34 +99,36 @@ def _parse_arguments(call: Call) -> Any:
 
 
 class Registry:
-    """Asks every toolset for its tools."""
+    """A registry of toolsets, which are asked for their tools anew each time."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._sources = tuple(ToolSource(toolset) for toolset in toolsets)
-        self._told: set[tuple[str, str]] = set()  # names and toolsets that the log knows to be left out
+        self._logged_duplicates: set[tuple[str, str]] = set()  # names of tools, and their toolsets
 
     async def available(self, context: CallContext | None = None) -> AvailableTools:
-        """Return the tools there are, for whom and where ``context`` says, if that is known.
+        """Return the tools of all toolsets, for the person and the place in ``context``.
 
-        Where two toolsets bring the same name, it is the first one's: a call is bound to its tool's version,
-        so that it never reaches the other. The log says which one to rename.
+        Of two tools with the same name, the one of the first toolset is taken, and the log says which to
+        rename. A call is bound to its tool's version, so it never reaches the other.
         """
-        found: dict[str, Tool] = {}
+        tools: dict[str, Tool] = {}
         for source in self._sources:
-            for each in await source.list_tools(context):
-                if each.name in found:
-                    self._note_duplicate(each.name, source.toolset.name)
+            for tool in await source.list_tools(context):
+                if tool.name in tools:
+                    self._log_duplicate(tool.name, source.toolset.name)
                 else:
-                    found[each.name] = each
-        return AvailableTools(found, context=context)
+                    tools[tool.name] = tool
+        return AvailableTools(tools, context=context)
 
-    def _note_duplicate(self, tool_name: str, toolset: str) -> None:
-        if (tool_name, toolset) not in self._told:
-            self._told.add((tool_name, toolset))
+    def _log_duplicate(self, tool_name: str, toolset: str) -> None:
+        """Log that a tool is left out, once."""
+        if (tool_name, toolset) not in self._logged_duplicates:
+            self._logged_duplicates.add((tool_name, toolset))
             log.error("two tools have one name; rename the one left out", tool=tool_name, left_out_of=toolset)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
         """Return the rules whose condition does not fit an available tool, by number, with the reasons."""
         if not book.conditional:
-            return {}  # to ask for tools may start servers
-        return book.misfits({tool.name: tool.form for tool in await self.available()}, every=True)
+            return {}  # asking for tools may start servers
+        forms = {tool.name: tool.form for tool in await self.available()}
+        return book.misfits(forms, every=True)

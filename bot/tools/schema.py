@@ -1,6 +1,6 @@
-"""A pydantic JSON schema in the form language models take: OpenAI's strict mode, where it can be had.
+"""A pydantic JSON schema in the form that language models take: OpenAI's strict mode, if it fits.
 
-Strict mode's rules: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+The rules of strict mode: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 
 from typing import Any
@@ -16,31 +16,31 @@ _FORMATS = frozenset({"date-time", "date", "time", "duration", "email", "hostnam
 _MAX_PROPERTIES = 5_000
 _MAX_ENUM_VALUES = 1_000
 _MAX_NAMES_CHARS = 120_000  # of all names of properties and definitions, and all values of enums
-_LARGE_ENUM_VALUES = 250
-_MAX_LARGE_ENUM_CHARS = 15_000
+_LARGE_ENUM_VALUES = 250  # an enum with more values is large
+_MAX_LARGE_ENUM_CHARS = 15_000  # of all values of a large enum
 
 
 def make_offered(schema: Schema) -> Schema:
     """Return the schema with all properties required, no others allowed, and references written out.
 
-    It has no defaults and no titles.
+    It has no defaults and no titles. A definition that refers to itself stays a reference.
     """
     definitions = schema.get("$defs", {})
-    whole: Schema = _write_out(schema, definitions, ())
-    if _refers(whole):
-        whole["$defs"] = {
-            name: _write_out(each, {}, tuple(definitions)) for name, each in definitions.items()
+    offered: Schema = _write_out(schema, definitions, ())
+    if _has_reference(offered):
+        offered["$defs"] = {
+            name: _write_out(definition, {}, tuple(definitions)) for name, definition in definitions.items()
         }
-    return whole
+    return offered
 
 
 def fits_strict(schema: Any) -> bool:
-    """Return whether strict mode takes this; a tool that says it does and does not breaks every request."""
+    """Tell if strict mode takes a schema. A tool that is wrongly called strict breaks every request."""
     return _may_be_strict(schema) and _is_small_enough(schema)
 
 
 def _is_small_enough(schema: Any) -> bool:
-    """Return whether all of a schema is within strict mode's limits; a reference counts once."""
+    """Tell if a schema is within strict mode's limits; a definition counts once."""
     properties = values = chars = 0
     parts: list[Any] = [schema]
     while parts:
@@ -49,30 +49,34 @@ def _is_small_enough(schema: Any) -> bool:
             parts += part
         if not isinstance(part, dict):
             continue
-        named = [name for key in ("properties", "$defs") for name in part.get(key, {})]
+        names = [*part.get("properties", {}), *part.get("$defs", {})]
         enum = [str(value) for value in part.get("enum", ())]
+        enum_chars = sum(map(len, enum))
+        if len(enum) > _LARGE_ENUM_VALUES and enum_chars > _MAX_LARGE_ENUM_CHARS:
+            return False
         properties += len(part.get("properties", {}))
         values += len(enum)
-        chars += sum(map(len, named)) + sum(map(len, enum)) + len(str(part.get("const", "")))
-        if len(enum) > _LARGE_ENUM_VALUES and sum(map(len, enum)) > _MAX_LARGE_ENUM_CHARS:
-            return False
-        for key in ("properties", "$defs"):
-            parts += part.get(key, {}).values()
-        parts += [*part.get("anyOf", ()), part.get("items")]
+        chars += sum(map(len, names)) + enum_chars + len(str(part.get("const", "")))
+        parts += part.get("properties", {}).values()
+        parts += part.get("$defs", {}).values()
+        parts += part.get("anyOf", ())
+        parts.append(part.get("items"))
     return properties <= _MAX_PROPERTIES and values <= _MAX_ENUM_VALUES and chars <= _MAX_NAMES_CHARS
 
 
 def _may_be_strict(schema: Any) -> bool:
+    """Tell if strict mode takes a schema and all parts of it, whatever their size."""
     if not isinstance(schema, dict) or not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
         return False
     if schema.keys() - _KEYWORDS or schema.get("format", "date") not in _FORMATS:
         return False
-    if "(?" in schema.get("pattern", ""):  # no looking around
+    if "(?" in schema.get("pattern", ""):  # lookahead and the like
         return False
-    if "$ref" in schema and len(schema) > 1:  # nothing stands next to a reference
+    if "$ref" in schema and len(schema) > 1:  # nothing may be next to a reference
         return False
-    said = schema.get("type")
-    types = said if isinstance(said, list) else [said]
+    types = schema.get("type")
+    if not isinstance(types, list):
+        types = [types]
     is_object = "object" in types or "properties" in schema
     if is_object and schema.get("additionalProperties") is not False:
         return False
@@ -85,11 +89,13 @@ def _may_be_strict(schema: Any) -> bool:
         *schema.get("$defs", {}).values(),
         *schema.get("anyOf", []),
     ]
-    return all(map(_may_be_strict, parts)) and ("items" not in schema or _may_be_strict(schema["items"]))
+    if "items" in schema:
+        parts.append(schema["items"])
+    return all(map(_may_be_strict, parts))
 
 
 def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
-    """Return a part as it is offered; ``inside`` are the definitions that it is a part of."""
+    """Return a part of a schema as it is offered; ``inside``: the definitions that it is a part of."""
     if isinstance(node, list):
         return [_write_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
@@ -99,23 +105,27 @@ def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
         name = reference.rpartition("/")[2]
         if name in inside:
             return {"$ref": reference}
-        beside = {key: value for key, value in node.items() if key != "$ref"}
-        return _write_out({**definitions[name], **beside}, definitions, (*inside, name))
-    kept: Schema = {}
+        other_keys = {key: value for key, value in node.items() if key != "$ref"}
+        return _write_out({**definitions[name], **other_keys}, definitions, (*inside, name))
+    offered: Schema = {}
     for key, value in node.items():
         if key == "properties":
-            kept[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
-        elif key not in ("default", "$defs") and not (key == "title" and isinstance(value, str)):
-            kept[key] = _write_out(value, definitions, inside)
-    free_keys = node.get("additionalProperties", False) is not False and "properties" not in node
-    if kept.get("type") == "object" and not free_keys:
-        kept.setdefault("properties", {})
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    return kept
+            offered[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
+        elif key == "title" and isinstance(value, str):
+            continue
+        elif key not in ("default", "$defs"):
+            offered[key] = _write_out(value, definitions, inside)
+    takes_any_key = node.get("additionalProperties", False) is not False and "properties" not in node
+    if offered.get("type") == "object" and not takes_any_key:
+        offered.setdefault("properties", {})
+        offered["required"] = list(offered["properties"])
+        offered["additionalProperties"] = False
+    return offered
 
 
-def _refers(node: Any) -> bool:
+def _has_reference(node: Any) -> bool:
     if isinstance(node, list):
-        return any(map(_refers, node))
-    return isinstance(node, dict) and ("$ref" in node or any(map(_refers, node.values())))
+        return any(map(_has_reference, node))
+    if isinstance(node, dict):
+        return "$ref" in node or any(map(_has_reference, node.values()))
+    return False

@@ -1,7 +1,6 @@
-"""A function's signature as a tool sees it: arguments checked by a pydantic model, words from the docstring.
+"""A tool's function: its signature as a pydantic model that checks arguments, and its docstring as texts.
 
-What language models take of its JSON schema is in ``bot/tools/schema.py``. `Storable` is text that both
-databases can keep.
+``bot/tools/schema.py`` makes the JSON schema for language models of it.
 """
 
 import copy
@@ -22,6 +21,7 @@ from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, fits_strict, make_offered
 
+# by pydantic's name of the fault: the keyword of JSON Schema, and the limit's name in the fault's context
 _BOUNDS = {
     "string_too_short": ("minLength", "min_length"),
     "string_too_long": ("maxLength", "max_length"),
@@ -51,30 +51,29 @@ _KINDS = {
     "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
     "time_delta": "This must be a length of time, such as PT30M.",
 }
-"""By what pydantic calls the fault, without ``_type`` or ``_parsing`` behind."""
+"""Texts by pydantic's name of the fault, without ``_type`` or ``_parsing`` at its end."""
 _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's parameters as a pydantic model, and what may be left out.
-
-    ``schema`` is the model's as language models take it. ``defaults`` are JSON data by parameter, as the
-    tool's version has them. ``filled`` are those that stand in the arguments of a call that does not give
-    them: neither null nor a Python object that is no JSON data. ``unchecked`` are those of them that the
-    parameter's own type refuses, such as 0 for "no limit" where a limit is at least 1. ``own`` are
-    the parameters that take no argument but what the caller has, by name, each with its type.
-    ``description`` is the first paragraph of the docstring. ``strict``: strict mode takes the schema.
-    """
+    """A function's parameters as a pydantic model, and their defaults."""
 
     description: str
+    """The first paragraph of the docstring."""
     model: type[BaseModel]
     schema: Schema
+    """The model's JSON schema, as language models take it."""
     strict: bool
+    """True if strict mode takes the schema."""
     defaults: Mapping[str, Any]
+    """All defaults as JSON data, by parameter. The tool's version depends on them."""
     filled: Mapping[str, Any]
+    """The defaults that are filled into arguments: those that are JSON data and not null."""
     unchecked: Mapping[str, Any]
+    """Those of ``filled`` that the parameter's own type refuses, such as 0 for "no limit"."""
     own: Mapping[str, type]
+    """Parameters of the caller's types, such as `CallContext`, by name. They are no arguments of the tool."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *own_types: type) -> "Signature":
@@ -83,7 +82,7 @@ class Signature:
         description, documented = docstring(function)
         fields: dict[str, Any] = {}
         defaults: dict[str, Any] = {}
-        plain: dict[str, tuple[Any, Any]] = {}  # with the type of each
+        fillable: dict[str, tuple[Any, Any]] = {}  # defaults to fill in, each with its parameter's type
         own: dict[str, type] = {}
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -97,14 +96,15 @@ class Signature:
             if default is not parameter.empty:
                 defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
                 if default is not None and _is_json(default):
-                    plain[name] = (defaults[name], annotation)
-                annotation = annotation if _takes_none(annotation) else annotation | None
+                    fillable[name] = (defaults[name], annotation)
+                if not _takes_none(annotation):
+                    annotation = annotation | None  # null means "not given"
             if name in documented:
                 annotation = Annotated[annotation, Field(description=documented[name])]
             fields[name] = (annotation, None if name in defaults else ...)
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
-        filled, unchecked = _settle_defaults(plain, config)
+        filled, unchecked = _check_defaults(fillable, config)
         schema = make_offered(model.model_json_schema())
         strict = fits_strict(schema)
         return cls(description, model, schema, strict, defaults, filled, unchecked, own)
@@ -112,44 +112,50 @@ class Signature:
     def validate(self, raw: Any) -> dict[str, Any]:
         """Return canonical JSON arguments with defaults filled in. Raises BadArguments.
 
-        What was not given and has no default, or null, is left out.
+        An optional argument that is not given, or null, is left out if it has no default to fill in.
         """
-        dumped = self._parse(self._checkable(raw)).model_dump(mode="json")
-        settled = copy.deepcopy(dict(self.filled))
-        settled |= {name: value for name, value in dumped.items() if not self._is_left_out(name, value)}
-        return {name: settled[name] for name in dumped if name in settled}
+        dumped = self._parse(raw).model_dump(mode="json")
+        arguments = {}
+        for name, value in dumped.items():
+            if not self._is_left_out(name, value):
+                arguments[name] = value
+            elif name in self.filled:
+                arguments[name] = copy.deepcopy(self.filled[name])
+        return arguments
 
     def make_call_arguments(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
-        """Return the arguments of the function in its own types, without unchanged defaults."""
-        model = self._parse(self._checkable(arguments))
-        given = {name: getattr(model, name) for name in model.model_fields_set}
-        typed = {name: value for name, value in given.items() if not self._is_left_out(name, value)}
-        return typed | {
-            name: each for name, kind in self.own.items() for each in own if isinstance(each, kind)
-        }
+        """Return the function's arguments in its own types. ``own``: the values of the caller's types."""
+        model = self._parse(arguments)
+        call_arguments = {}
+        for name in model.model_fields_set:
+            value = getattr(model, name)
+            if not self._is_left_out(name, value):
+                call_arguments[name] = value
+        for name, kind in self.own.items():
+            for value in own:
+                if isinstance(value, kind):
+                    call_arguments[name] = value
+        return call_arguments
 
     def _is_left_out(self, name: str, value: Any) -> bool:
         return value is None and name in self.defaults
 
-    def _checkable(self, raw: Any) -> Any:
-        """Return the arguments without unchanged defaults that their own types would refuse."""
-        if not isinstance(raw, Mapping):
-            return raw
-        unchecked = self.unchecked
-        return {name: value for name, value in raw.items() if not is_same(value, unchecked.get(name))}
-
     def _parse(self, raw: Any) -> BaseModel:
+        """Check the arguments, without unchanged defaults that their own types would refuse."""
+        checked = raw
+        if isinstance(raw, Mapping):
+            unchecked = self.unchecked
+            checked = {name: value for name, value in raw.items() if not is_same(value, unchecked.get(name))}
         try:
-            return self.model.model_validate(raw)
+            return self.model.model_validate(checked)
         except ValidationError as error:
-            raise BadArguments(
-                {
-                    ".".join(map(str, each["loc"])) or "arguments": self._in_words(each)
-                    for each in error.errors()
-                }
-            ) from None
+            faults = {}
+            for fault in error.errors():
+                field = ".".join(map(str, fault["loc"])) or "arguments"
+                faults[field] = self._describe(fault)
+            raise BadArguments(faults) from None
 
-    def _in_words(self, fault: ErrorDetails) -> str:
+    def _describe(self, fault: ErrorDetails) -> str:
         words = fault_in_words(fault)
         if fault["type"] != "extra_forbidden" or len(fault["loc"]) != 1:
             return words
@@ -157,16 +163,13 @@ class Signature:
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
-    """Return an error of pydantic in our own words, as it is displayed at a form's field.
-
-    The model and scripts read it, too.
-    """
+    """Return an error of pydantic in our own words, for a form's field, for the model and for scripts."""
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
     if kind in _BOUNDS:
         if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str):
-            kind = f"string_{kind}"
+            kind = f"string_{kind}"  # pydantic calls a text "too_short" in some places
         keyword, name = _BOUNDS[kind]
         return describe_bound(keyword, context[name])
     if kind in ("literal_error", "enum"):
@@ -180,8 +183,8 @@ def fault_in_words(fault: ErrorDetails) -> str:
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
     kind = kind.removesuffix("_type").removesuffix("_parsing")
-    said = _KINDS.get(kind, fault["msg"].removeprefix("Value error, "))
-    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+    words = _KINDS.get(kind) or fault["msg"].removeprefix("Value error, ")
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
 def _is_json(default: Any) -> bool:
@@ -192,13 +195,13 @@ def _is_json(default: Any) -> bool:
     return True
 
 
-def _settle_defaults(
-    plain: Mapping[str, tuple[Any, Any]], config: ConfigDict
+def _check_defaults(
+    fillable: Mapping[str, tuple[Any, Any]], config: ConfigDict
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the defaults as arguments have them, and those of them that their own types refuse."""
     filled: dict[str, Any] = {}
     unchecked: dict[str, Any] = {}
-    for name, (default, annotation) in plain.items():
+    for name, (default, annotation) in fillable.items():
         field: dict[str, Any] = {name: (annotation, ...)}
         model = create_model("default", __config__=config, **field)
         try:
@@ -215,36 +218,44 @@ def _takes_none(annotation: Any) -> bool:
 
 
 def find_parameter(function: object, kind: type) -> str:
-    """Return the name of the first parameter annotated ``kind`` or ``kind | None``, or an empty text.
+    """Return the name of the first parameter annotated ``kind`` or ``kind | None``; empty without one.
 
-    A callable whose annotations can't be read has none.
+    Parameters that a partial function has filled in are passed over. A callable whose annotations can't be
+    read has none.
     """
-    inner = function.func if isinstance(function, functools.partial) else function
-    bound = function.keywords if isinstance(function, functools.partial) else {}
-    written = inner if inspect.isroutine(inner) else getattr(inner, "__call__", None)  # noqa: B004 - its hints
+    bound: Mapping[str, Any] = {}
+    if isinstance(function, functools.partial):
+        bound = function.keywords
+        function = function.func
+    if not inspect.isroutine(function):
+        function = getattr(function, "__call__", None)  # noqa: B004 - an object's method has the annotations
     try:
-        hints = get_type_hints(written)
-    except Exception:  # noqa: BLE001 - code of others: a name that is there for type checkers alone
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - code of others, with a name that only type checkers see
         return ""
     hints.pop("return", None)
-    named = (name for name, hint in hints.items() if hint is kind or kind in get_args(hint))
-    return next((name for name in named if name not in bound), "")
+    for name, hint in hints.items():
+        is_of_kind = hint is kind or kind in get_args(hint)
+        if is_of_kind and name not in bound:
+            return name
+    return ""
 
 
 def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the first paragraph, and the descriptions under ``Args:``, with their continued lines."""
-    before, _, rest = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
-    head = before.strip().partition("\n\n")[0]
-    lines = textwrap.dedent(rest.partition("\n\n")[0]).splitlines()
-    found: dict[str, str] = {}
+    """Return a docstring's first paragraph, and the descriptions of parameters under ``Args:``, by name."""
+    text, _, arguments = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
+    first_paragraph = text.strip().partition("\n\n")[0]
+    argument_lines = textwrap.dedent(arguments.partition("\n\n")[0]).splitlines()
+    descriptions: dict[str, str] = {}
     name = ""
-    for line in lines:
-        if line[:1].isspace() and name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
-        elif match := _ARGUMENT_LINE.match(line):
+    for line in argument_lines:
+        match = _ARGUMENT_LINE.match(line)
+        if line[:1].isspace() and name:  # it continues the line before
+            descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
+        elif match:
             name = match[1]
-            found[name] = match[2].strip()
-    return " ".join(head.split()), found
+            descriptions[name] = match[2].strip()
+    return " ".join(first_paragraph.split()), descriptions
 
 
 def _storable(text: str) -> str:

@@ -1,7 +1,8 @@
-"""A URL, checked before anything is resolved; then its addresses, checked before anything is connected.
+"""The target of a request: a URL is checked before its name is resolved, its addresses before connecting.
 
-Public addresses may be fetched, those of an internal network not. The special ranges:
-https://www.iana.org/assignments/iana-ipv4-special-registry and the same with ipv6.
+Public addresses may be fetched; those of an internal network may not. The special ranges are listed at
+https://www.iana.org/assignments/iana-ipv4-special-registry and
+https://www.iana.org/assignments/iana-ipv6-special-registry
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from bot.errors import ToolError
 
@@ -36,17 +37,19 @@ _NOT_V6 = (
 )
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): on a network of IPv6 alone, every IPv4 name
 _ISATAP = 0x5EFE  # RFC 5214: an IPv4 address behind these bits
-_LONGEST = 4000
+_MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
 _NUMBER_LIKE = re.compile(r"(0x[0-9a-f]*|[0-9]+)\.?")
-_OWN_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa")
+_INTERNAL_DOMAINS = (
+    "localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa",
+)  # fmt: skip
 
 
 def public(address: Address) -> bool:
-    """Tell if an address belongs to the open Internet. Other spellings of an IPv4 address do not.
+    """Tell if an address belongs to the open Internet.
 
-    The only exception is NAT64's, where the IPv4 address in it is public.
+    An IPv4 address inside an IPv6 address does not, except in NAT64's range, if it is public itself.
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _NOT_V4)
@@ -67,15 +70,12 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a request: ``host`` is a lower-case name or a bare address.
-
-    ``path`` includes the query.
-    """
+    """The target of a request."""
 
     scheme: str
-    host: str
+    host: str  # a name in lower case, or an address without brackets
     port: int
-    path: str
+    path: str  # with the query
 
     @property
     def url(self) -> str:
@@ -85,12 +85,11 @@ class Target:
 
 
 def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = None) -> Target:
-    """Take the URL apart. Raises ToolError for what is not plain http or https to a plain host.
+    """Parse a URL. Raises ToolError unless it is plain http or https to a plain host.
 
-    ``own`` are hosts that may be reached although they are internal; ``ports`` are those that
-    may be connected to, None: any.
+    ``own``: internal hosts that may be reached. ``ports``: those that may be used; None: any.
     """
-    if len(url) > _LONGEST or not url.isprintable() or " " in url or "\\" in url:
+    if len(url) > _MAX_URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         raise ToolError("The URL is too long, or has spaces, backslashes or control characters.")
     try:
         parts = urlsplit(url)
@@ -101,27 +100,32 @@ def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = 
         raise ToolError("Only http and https are fetched.")
     if "@" in parts.netloc:
         raise ToolError("The URL must not carry a user name or password.")
-    named = parts.hostname or ""
-    host = named if named in own else _host(named)
-    path = _ascii(parts.path or "/") + (f"?{_ascii(parts.query)}" if parts.query else "")
-    port = port if port is not None else _PORTS[parts.scheme]
+    host = parts.hostname or ""
+    if host not in own:
+        host = _normalise_host(host)
+    path = _escape_non_ascii(parts.path or "/")
+    if parts.query:
+        path += f"?{_escape_non_ascii(parts.query)}"
+    if port is None:
+        port = _PORTS[parts.scheme]
     if ports is not None and port not in ports:
         raise ToolError(f"Port {port} is not allowed. An admin can add it to NOD_FETCH_PORTS.")
     return Target(parts.scheme, host, port, path)
 
 
 async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -> list[str]:
-    """Return the addresses of the host, every one of them public. Raises ToolError if a single one is not.
+    """Return the addresses of the host. Raises ToolError if one of them is not public.
 
     A host in ``own`` may have any address.
     """
     try:
-        found = [ipaddress.ip_address(goal.host)]
+        resolved = [ipaddress.ip_address(goal.host)]
     except ValueError:
-        found = await _resolve_target(goal, resolve)
-    for address in found if goal.host not in own else ():
-        check_address(address, goal.host)
-    return [str(address) for address in found]
+        resolved = await _resolve_target(goal, resolve)
+    if goal.host not in own:
+        for address in resolved:
+            check_address(address, goal.host)
+    return [str(address) for address in resolved]
 
 
 def check_address(address: Address, host: str) -> None:
@@ -133,22 +137,26 @@ def check_address(address: Address, host: str) -> None:
 
 async def by_system(host: str, port: int) -> Sequence[str]:
     """Resolve a host by the system's resolver."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    hosts = [str(socket_address[0]) for _, _, _, _, socket_address in infos]
+    return list(dict.fromkeys(hosts))
 
 
 async def _resolve_target(goal: Target, resolve: Resolve) -> list[Address]:
     try:
-        found = [ipaddress.ip_address(each) for each in await resolve(goal.host, goal.port)]
+        resolved = [ipaddress.ip_address(text) for text in await resolve(goal.host, goal.port)]
     except (OSError, UnicodeError, ValueError):
         raise ToolError(f"The name {goal.host} has no address.") from None
-    if not found:
+    if not resolved:
         raise ToolError(f"The name {goal.host} has no address.")
-    return found
+    return resolved
 
 
-def _host(text: str) -> str:
-    """Return one spelling for each host; the odd ones (decimal, octal, hexadecimal, short) are refused."""
+def _normalise_host(text: str) -> str:
+    """Return the usual spelling of a host. Raises ToolError for an internal name.
+
+    Odd spellings of an address (decimal, octal, hexadecimal, short) are refused.
+    """
     if ":" in text:
         try:
             return str(ipaddress.IPv6Address(text))
@@ -168,10 +176,11 @@ def _host(text: str) -> str:
         except ValueError:
             raise ToolError(f"{host} is an unusual way to write an address. Those are refused.") from None
     bare = host.rstrip(".")
-    if any(bare == end or bare.endswith(f".{end}") for end in _OWN_ENDS):
+    if any(f".{bare}".endswith(f".{domain}") for domain in _INTERNAL_DOMAINS):
         raise ToolError(f"{bare} is an internal network name. Those are never fetched.")
     return bare
 
 
-def _ascii(text: str) -> str:
-    return "".join(each if each.isascii() else "".join(f"%{b:02X}" for b in each.encode()) for each in text)
+def _escape_non_ascii(text: str) -> str:
+    """Return a part of a URL with every other character percent-encoded."""
+    return "".join(char if char.isascii() else quote(char, safe="") for char in text)

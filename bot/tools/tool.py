@@ -40,8 +40,9 @@ from bot.tools.signature import Signature, find_parameter
 Arguments = Mapping[str, Any]
 
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
+"""The callables of a `Tool` that look before or after a run. Each may take a `CallContext`."""
 _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
-"""The callables that may take a `CallContext`, of a `Tool` and of `Trying`."""
+"""The same of `Trying`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
@@ -50,7 +51,7 @@ _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
 }
-_NAMED = 3  # of a list, in a title; of a longer one, the first
+_MAX_NAMED_ITEMS = 3  # of a list, in a title; of a longer one only the first is named
 
 
 async def _no_one(words: str) -> None:
@@ -61,99 +62,104 @@ async def _no_one(words: str) -> None:
 class CallContext:
     """The context of a tool's call, passed to a parameter annotated ``CallContext``.
 
-    Every callable of a tool that looks before or after a run may take it so, too (`preview`, `title`, `key`,
-    `undo` and the others); so may `Toolset.tools`, which then says for whom and where it is asked. Both ids
-    are empty where that is not known. ``idempotency_key`` is the same for every run of one proposal and empty
-    for reads and looks. ``preview`` is what the card showed, so that a tool can check that nothing changed up
-    to the moment it acts; empty for reads. ``progress`` tells people how far it is, such as ``await
-    context.progress("3 of 10 files")``; it never raises, and what comes too often is left out. ``printed``
-    does so with the last lines of its output. ``token`` is that of the connection of a tool that has one, for
-    its run alone. ``connected_as``: whose connection a proposed call runs under, an account or an address.
-    ``depth``: the number of calls of agents that led to it. ``agent``: the program that calls for
-    that person, as `Agent.key`; empty for all others.
+    The callables of a tool that look before or after a run (`preview`, `title`, `key`, `undo` and the others)
+    may take it in the same way, and so may `Toolset.tools`.
     """
 
     conversation_id: str
+    """Empty if the place is not known."""
     requested_by: str
+    """The account of the person who asked; empty if that is not known."""
     idempotency_key: str = ""
+    """The same for every run of one proposal; empty for reads and looks."""
     preview: tuple[PreviewField, ...] = ()
+    """The fields that the card showed. A tool can check by them that nothing has changed since."""
     progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
+    """Tells people how far the call is: ``await context.progress("3 of 10 files")``. It never raises."""
     printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
+    """Shows people the last lines of the call's output. It never raises."""
     token: str = field(default="", repr=False, compare=False)
+    """The token of the connection under which the call runs; empty for looks."""
     connected_as: str = ""
+    """The owner of the connection under which a proposed call runs: an account or an address."""
     depth: int = 0
+    """The number of calls of agents that led to this one."""
     agent: str = ""
+    """The program that calls for the person, as `Agent.key`; empty for Nod's own agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The output of a tool: JSON data or text for the model, and a link to it if there is one.
-
-    ``told`` is the output in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
-    without it, people see the data. ``files`` are for people: the model does not see them. ``ended_badly`` is
-    for what did run, but not to a good end ("Ended with code 3"): the card says that instead of "Done", and
-    the model is told. ``kept`` is what ``undo=`` needs to know of what was there before; it is handed to that
-    alone.
-    """
+    """The output of a tool."""
 
     data: Any
+    """JSON data or text, for the model."""
     url: str | None = None
+    """A link to the result."""
     files: tuple[File, ...] = ()
+    """Files for people; the model does not see them."""
     told: str | None = None
+    """One sentence for people, such as ``Created issue #1 “Printer is on fire”``; else they see the data."""
     ended_badly: str | None = None
+    """Set for a call that ran and failed, such as "Ended with code 3". The card says it instead of "Done"."""
     kept: Any = field(default=None, repr=False)
+    """The state before the run, as far as ``undo=`` needs it. Only that gets it."""
 
     @property
     def text(self) -> str:
-        """The answer as text. Never raises, for the tool has run: what is not JSON comes near to it."""
+        """The data as text. It never raises, because the tool has run: other data is written as text."""
         if isinstance(self.data, str):
             return storable(self.data)
         try:
             plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
             return storable(json.dumps(plain, ensure_ascii=False))
-        except (ValueError, RecursionError):  # it holds itself, or is nested too deep
+        except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
             return "(an answer that can't be written as JSON)"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialOutput:
-    """The result of a trial: the changes of a call, and a ``token`` that `apply` takes to make exactly those.
-
-    ``token`` is JSON data. ``exit`` and ``output`` are of a command that ran, ``cage`` names where. With
-    ``refused``, the reason why it can't be applied, the call can only be run for real. ``final`` says why
-    what it applies can't be undone.
-    """
+    """The result of a trial."""
 
     changes: Sequence[PreviewField]
+    """The changes that the call would make."""
     token: Any = None
+    """JSON data from which ``apply`` makes exactly those changes."""
     output: str = ""
+    """The output of a command that was tried."""
     exit: int | None = None
+    """The exit code of a command that was tried."""
     files: tuple[TriedFile, ...] = ()
     cage: str = ""
+    """The name of the closed environment in which a command was tried."""
     refused: str = ""
+    """The reason why the changes can't be applied. The call can then only be run for real."""
     final: str = ""
+    """The reason why the changes can't be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """The functions by which a tool's calls are tried before people decide, and their trials applied.
-
-    ``trial`` changes nothing; where it raises ToolError, the call was not tried, and the card says why.
-    ``apply`` changes what the trial showed, or raises ToolError before it changes anything. ``unchanged``
-    says if what a token was made from is still so; without it, the call is tried again and compared.
-    ``settle`` says how an `apply` ended that was cut off, by its context's idempotency key: it returns what
-    `apply` would have, raises ToolError where nothing was changed, and returns None where it can't say.
-    ``current`` tells what the fields of these files are now, ``undo`` what undoes what was applied. While it
-    is applied, nothing else of the name ``touches`` is changed.
-    """
+    """The functions by which a tool's calls are tried before people decide, and their trials applied."""
 
     trial: Callable[..., Awaitable[TrialOutput]]
+    """Tries a call and changes nothing. Raises ToolError if it can't be tried; the card says why."""
     apply: Callable[[Arguments, Any, CallContext], Awaitable[ToolOutput]]
+    """Makes the changes of a trial, or raises ToolError before it changes anything."""
     unchanged: Callable[..., Awaitable[bool]] | None = None
+    """Tells if the state from which a token was made is unchanged. Without it, the call is tried again."""
     settle: Callable[..., Awaitable[ToolOutput | None]] | None = None
+    """Tells how an interrupted ``apply`` ended, by its idempotency key.
+
+    It returns the output that ``apply`` would have returned. It raises ToolError if nothing was changed, and
+    returns None if that is unclear.
+    """
     current: Callable[..., Awaitable[Mapping[str, str | None]]] | None = None
+    """Returns the present values of the card's fields of some files."""
     undo: "Undo | None" = None
+    """Returns the call that undoes the changes."""
     touches: str = ""
+    """A name of what ``apply`` changes. Calls that touch the same run one after the other."""
 
     def __post_init__(self) -> None:
         for name, look in _bind_looks(self, _TRYING_LOOKS).items():
@@ -162,27 +168,32 @@ class Trying:
 
 @dataclass(frozen=True, slots=True)
 class ContextualCall:
-    """A callable of a tool that takes a `CallContext`, by the name ``parameter``, and its context."""
+    """A callable of a tool that takes a `CallContext` as its ``parameter``, bound to one."""
 
     function: Callable[..., Any]
     parameter: str
     context: CallContext = CallContext("", "")
 
-    def __call__(self, *given: Any) -> Any:
-        return self.function(*given, **{self.parameter: self.context})
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments, **{self.parameter: self.context})
 
 
 def _bind_looks(
-    part: Any, names: Sequence[str], context: CallContext | None = None
+    owner: Any, names: Sequence[str], context: CallContext | None = None
 ) -> dict[str, ContextualCall]:
-    """Return those of the named callables that take a `CallContext`, with this one or their own."""
+    """Return the callables of a tool (or of its `Trying`) that take a `CallContext`, bound to this one.
+
+    Without a context they keep the one that they have, or get an empty one.
+    """
     looks: dict[str, ContextualCall] = {}
     for name in names:
-        found = getattr(part, name)
-        if isinstance(found, ContextualCall):
-            looks[name] = replace(found, context=context or found.context)
-        elif callable(found) and (parameter := find_parameter(found, CallContext)):
-            looks[name] = ContextualCall(found, parameter, context or CallContext("", ""))
+        look = getattr(owner, name)
+        if isinstance(look, ContextualCall):
+            looks[name] = replace(look, context=context or look.context)
+        elif callable(look):
+            parameter = find_parameter(look, CallContext)
+            if parameter:
+                looks[name] = ContextualCall(look, parameter, context or CallContext("", ""))
     return looks
 
 
@@ -192,20 +203,20 @@ Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
 Preview = Callable[..., Awaitable[Sequence[PreviewField]]]
 Title = Callable[..., Awaitable[str]]
 Key = Callable[..., Awaitable[Mapping[str, Any]]]
-"""The arguments, or what they resolve to (a real folder), by which two calls are of one kind."""
-
+"""Returns the arguments by which two calls are of one kind, or what they resolve to (a real folder)."""
 
 Current = Callable[..., Awaitable[Mapping[str, str | None]]]
-"""What the fields of a preview are now, as text by field; None where nothing is there."""
+"""Returns the present values of a preview's fields as texts, by field; None if there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A call, for the tool's ``undo=``; ``output`` is None before people decide, and set once it has run."""
+    """A call, for the tool's ``undo=``."""
 
     arguments: Arguments
     preview: tuple[PreviewField, ...]
     output: ToolOutput | None = None
+    """None before the call has run."""
 
     @property
     def kept(self) -> Any:
@@ -216,7 +227,10 @@ class Ran:
 
     def old(self, name: str) -> str | None:
         """Return the old value of a field on the card; None for nothing, or no such field."""
-        return next((each.old_value for each in self.preview if each.field == name), None)
+        for preview_field in self.preview:
+            if preview_field.field == name:
+                return preview_field.old_value
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,23 +242,23 @@ class InverseCall:
 
 
 Undo = Callable[..., Awaitable[InverseCall | str]]
-"""The inverse of a call, or the reason why it has none, in words for people."""
-
+"""Returns the inverse of a call, or the reason why it has none, in words for people."""
 
 Settle = Callable[..., Awaitable[ToolOutput | None]]
-"""How a run ended that was cut off, by its idempotency key: as ``settle`` of `Trying` without a token."""
+"""Tells how an interrupted run ended, by its idempotency key: as `Trying.settle`, but without a token."""
 
 Begins = Callable[..., Awaitable[Beginning]]
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The context of an effect. ``call`` names the call, the same however often its turn is run."""
+    """The context of an effect."""
 
     conversation: Conversation
     asker: Actor
     call: str
-    tools: frozenset[str]  # names of those in reach there, the team's own apart
+    """An id of the call, which stays the same if its turn is run again."""
+    tools: frozenset[str]  # names of the tools that are available there, without the team's own
     now: datetime
 
 
@@ -257,12 +271,12 @@ class Effected:
 
 
 Check = Callable[[Session, CallContext, Arguments], object]
-"""Raises ToolError, in words for the model, where a call that a person would decide can only fail."""
-
+"""Raises ToolError, in words for the model, if a call can only fail: people are then not asked."""
 
 Function = Callable[..., Awaitable[Any] | Effected]
+
 Effect = Callable[[Session, Moment, Arguments], Effected]
-"""A change of Nod's own rows alone; raises ToolError before it changes any."""
+"""Changes Nod's own rows and nothing else. Raises ToolError before it changes any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,53 +301,55 @@ class Tool:
     validate: Callable[[Any], dict[str, Any]]
     classify: Callable[[Arguments], Risk]
     summary: Callable[[Arguments], str]
-    run: Run | None  # None: of a kind that has no run, of which ``conclude`` says the end
+    run: Run | None  # None for a kind of proposal that has no run
     preview: Preview | None = None
-    check: Check | None = None  # of what a model calls, before it is proposed
-    conclude: Conclude | None = None  # the end of one that people approved and that has no run
-    effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
-    title: Title | None = None  # ``summary`` of what is proposed, where naming it takes a look
+    check: Check | None = None  # of a model's call, before it is proposed
+    conclude: Conclude | None = None  # instead of ``run``, for a kind that has none: the output once approved
+    effect: Effect | None = None  # instead of ``run``: done in the transaction that stores the answer
+    title: Title | None = None  # as ``summary``, for a card: it may look up the object's name
     begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike
-    key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
+    key: Key | None = None  # the meaning of "the same kind of call" for grants; None: only exact or any
     offered: bool = True  # False: it is never offered to a model; others may propose it
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # what ``validate`` fills in
-    names: Mapping[str, Referent] = field(default_factory=dict)  # what the text in an argument names
-    follow: Callable[[Arguments], Arguments] | None = None  # arguments that go through links, with their ends
-    kind: ProposalKind = kinds.CALL  # what a proposal of it is
-    touches: Callable[..., str] | None = None  # a name for what a call changes; "": nothing of note
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # values that ``validate`` fills in
+    names: Mapping[str, Referent] = field(default_factory=dict)  # by argument: a path, an address, a name …
+    follow: Callable[[Arguments], Arguments] | None = None  # returns the arguments that links change
+    kind: ProposalKind = kinds.CALL
+    touches: Callable[..., str] | None = None  # a name for what a call changes; "": it shares that with none
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
-    waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
-    open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
-    trying: Trying | None = None  # how its calls are tried before people decide
-    settle: Settle | None = None  # says how a run ended that was cut off
-    current: Current | None = None  # reads again after the run; None: as far as ``preview`` shows old values
+    waits: bool = False  # True: ``validate`` waits for a child process, so it is called in a thread
+    open_world: bool | None = None  # True: it reaches servers outside; None: not stated
+    trying: Trying | None = None  # tries its calls before people decide
+    settle: Settle | None = None
+    current: Current | None = None  # reads again after the run; None: ``preview`` does, by its old values
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool
-    zoned: str = ""  # the argument that names a time zone: where it is not given, that of who asks
+    zoned: str = ""  # the argument that names a time zone; by default it is the requester's
     unattended: bool = True  # False: it is not offered to a run that a schedule began
-    batch: str = ""  # tools of one such name are shown in one batch; empty: its own calls are
-    connection: Connection | None = None  # in whose name it runs; None: in Nod's
+    batch: str = ""  # calls of tools with the same name here are shown in one batch; empty: its own calls
+    connection: Connection | None = None  # the account under which it runs; None: Nod's
     acts_at: str = ""  # the provider at whose accounts its calls are made; empty: at none
-    spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
+    spec: ToolSpec = field(init=False, repr=False, compare=False)  # the tool as the model sees it
 
     def __post_init__(self) -> None:
-        """Raises TypeError where it has a run and its kind has none, or the other way round."""
-        if self.kind.runs is (self.run is None) or self.kind.runs is (self.conclude is not None):
-            needs = "a run" if self.kind.runs else "to conclude, and no run"
-            raise TypeError(f"tool {self.name}: one of kind {self.kind} has {needs}")
+        """Bind the looks. Raises TypeError if the kind runs and the tool can't, or the other way round."""
+        has_run, concludes = self.run is not None, self.conclude is not None
+        if self.kind.runs and (not has_run or concludes):
+            raise TypeError(f"tool {self.name}: one of kind {self.kind} has a run")
+        if not self.kind.runs and (has_run or not concludes):
+            raise TypeError(f"tool {self.name}: one of kind {self.kind} has to conclude, and no run")
         for name, look in _bind_looks(self, _LOOKS).items():
             object.__setattr__(self, name, look)
-        object.__setattr__(self, "spec", _spec(self))
+        object.__setattr__(self, "spec", _make_spec(self))
 
     def in_context(self, context: CallContext) -> "Tool":
-        """Return the tool as it looks for one person in one conversation."""
-        looks: dict[str, Any] = dict(_bind_looks(self, _LOOKS, context))
-        tried = _bind_looks(self.trying, _TRYING_LOOKS, context) if self.trying else {}
-        if self.trying and tried:
-            changes: dict[str, Any] = dict(tried)
-            looks["trying"] = replace(self.trying, **changes)
-        if looks:
-            return replace(self, **looks)
+        """Return the tool for one person in one conversation: its looks get this context."""
+        changes: dict[str, Any] = dict(_bind_looks(self, _LOOKS, context))
+        if self.trying is not None:
+            trying_changes: dict[str, Any] = dict(_bind_looks(self.trying, _TRYING_LOOKS, context))
+            if trying_changes:
+                changes["trying"] = replace(self.trying, **trying_changes)
+        if changes:
+            return replace(self, **changes)
         return self
 
     @property
@@ -351,10 +367,10 @@ class Tool:
 
     @property
     def harm(self) -> str:
-        """The risk level, as far as it is known without arguments."""
+        """The risk level, or "by its use" if that depends on the arguments."""
         try:
             return str(self.classify({}).level)
-        except Exception:  # noqa: BLE001 - it needs arguments, and has not got any
+        except Exception:  # noqa: BLE001 - it needs arguments, and there are none here
             return "by its use"
 
     async def check_arguments(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
@@ -373,23 +389,21 @@ class Tool:
             return False
 
     async def likeness(self, arguments: Arguments) -> Likeness:
-        """Return the keys by which a call is like others, for grants.
-
-        Raises what the tool's own code raises.
-        """
+        """Return the keys by which a call is like others, for grants. The tool's own code may raise."""
         key = await self.key(arguments) if self.key else None
-        return Likeness(key, await self.begins(arguments) if self.begins else NO_BEGINNING)
+        beginning = await self.begins(arguments) if self.begins else NO_BEGINNING
+        return Likeness(key, beginning)
 
     @property
     def changes_alone(self) -> bool:
-        """True if a call has no old values to read again, and shares with no other what it changes."""
+        """True if calls need not wait for each other: none has old values to read again before it runs."""
         return self.touches is None and self.preview is None and self.trying is None
 
     async def name_touched(self, arguments: Arguments) -> str:
-        """Return a name for what a call changes: calls of one name run one after the other.
+        """Return a name for what a call changes: calls with the same name run one after the other.
 
-        Empty: side by side. Where the tool does not say, what its preview shows is taken to be the tool's
-        own, by its key.
+        Empty: they run side by side. If the tool does not state a name, calls of it with the same key share
+        one, provided that it has a preview, whose old values must not change during a run.
         """
         if self.touches is not None:
             return self.touches(arguments)
@@ -434,13 +448,13 @@ class Tool:
         )
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
-        """Ask the tool's own preview; where it has none, every argument that runs is a new value."""
+        """Return the tool's own preview; without one, every argument is a new value."""
         if self.preview is not None:
             return tuple(await self.preview(arguments))
-        return tuple(PreviewField(name, None, said) for name, said in list_values(self.form, arguments))
+        return tuple(PreviewField(name, None, value) for name, value in list_values(self.form, arguments))
 
 
-def _spec(tool: Tool) -> ToolSpec:
+def _make_spec(tool: Tool) -> ToolSpec:
     """Return a tool as the model sees it; writes take the agent's reason in addition."""
     if tool.reads or tool.kind.is_answer:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
@@ -452,9 +466,9 @@ def _spec(tool: Tool) -> ToolSpec:
 
 
 class Toolset(Protocol):
-    """A source of tools; asked again for each turn, so a source may come, go and change.
+    """A source of tools. It is asked again for each turn, so its tools may come, go and change.
 
-    ``tools`` may take a parameter annotated ``CallContext | None``: for whom and where it is asked, or None.
+    ``tools`` may take a parameter annotated ``CallContext | None``, by which it learns for whom and where.
     """
 
     @property
@@ -464,14 +478,13 @@ class Toolset(Protocol):
 
 
 class ToolSource:
-    """A toolset, and the name by which it takes the context in which it is asked, if it takes one."""
+    """A toolset that is asked in a context, if it takes one."""
 
     def __init__(self, toolset: Toolset) -> None:
         self.toolset = toolset
         self._parameter = find_parameter(toolset.tools, CallContext)
 
     async def list_tools(self, context: CallContext | None) -> Sequence[Tool]:
-        """Return its tools, for whom and where the context says."""
         if self._parameter:
             return await self.toolset.tools(**{self._parameter: context})
         return await self.toolset.tools()
@@ -545,33 +558,41 @@ def tool(
     names: Mapping[str, str] | None = None,
     connection: str = "",
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
+    """Make a `Tool` of a typed async function. The bare decorator ``@tool`` makes a tool that writes.
 
-    The schema comes from the signature; descriptions from the docstring: its first paragraph for the tool,
-    the lines ``name: text`` under ``Args:`` for the parameters. A parameter with a default is optional;
-    null in it means "not given". A tool writes unless it says ``writes=False``. ``summary`` is a format
-    string over the arguments (``"Close issue #{number}"``) or a function of them; ``title`` is the same for a
-    card, where the object's own name has to be looked up. ``key`` names the arguments (or resolves them) by
-    which two calls are of one kind, for "approve similar". ``touches`` names what a call changes, as a format
-    string (``"issue {number}"``): between the last look at the old values and the
-    end of the run no other call of that name runs, whichever tool it is of. Where it is not given, calls of
-    a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. ``open_world``
-    says whether it reaches servers outside: an address that a reading call would send there is asked for,
-    unless the requester wrote it. A team's own tool is taken to reach them unless it says False. ``trial``
-    and ``apply`` go together, as in `Trying`. ``current`` tells what the fields of the preview are now; it is
-    asked once after the run, and its card says where that is not what was approved. ``names`` says which
-    arguments are a path, an address, a mail address or a name (``{"target": "path"}``), so that rules compare
-    them as the tool uses them; of those it leaves out, rules go by their own names and are careful. ``undo``
-    gives the call that undoes one, or the reason why none does. From three calls of one
-    tool in one answer on, people see them as one table; tools with the same ``batch`` share theirs. Raises
-    TypeError, where the tool is defined, for a parameter without an annotation, a function that is not async,
-    or one of ``trial`` and ``apply`` without the other. A function that takes a `Moment` is an `Effect`, and
-    is not async: it changes Nod's own rows alone. ``connection`` names the provider at whose accounts it
-    runs, each person's or chat's own: its function finds the token in its `CallContext`, and what only looks
-    (``preview`` and the like) has none, so such a tool takes none of them.
+    The schema comes from the signature. A parameter with a default is optional; null in it means "not given".
+    The descriptions come from the docstring: its first paragraph for the tool, the lines ``name: text`` under
+    ``Args:`` for the parameters.
+
+    - ``writes``: False for a tool that only reads.
+    - ``summary``: a format string over the arguments (``"Close issue #{number}"``), or a function of them.
+    - ``title``: as ``summary``, for a card, if the object's own name has to be looked up.
+    - ``key``: the arguments by which two calls are of one kind, for "approve similar"; or a function that
+      resolves them.
+    - ``touches``: a name of what a call changes, as a format string (``"issue {number}"``). From the last
+      look at the old values to the end of the run no other call with that name runs, of whichever tool. By
+      default calls of a tool with a preview wait for each other, by its key; ``""`` lets them run side by
+      side.
+    - ``open_world``: True if it reaches servers outside. An address that a reading call would send there is
+      asked for, unless the requester wrote it. By default a team's own tool is taken to reach them.
+    - ``trial`` and ``apply``: as in `Trying`; both or none.
+    - ``current``: returns the present values of the preview's fields. It is asked once after the run; the
+      card says if they are not what was approved.
+    - ``undo``: returns the call that undoes one, or the reason why none does.
+    - ``names``: which arguments are a path, an address, a mail address or a name (``{"target": "path"}``), so
+      that rules compare them as the tool uses them. Rules judge the others by their names, and are careful.
+    - ``batch``: three or more calls of one tool in one answer are shown as one table; tools with the same
+      ``batch`` share it.
+    - ``connection``: the provider at whose accounts it runs, each person's or chat's own. The function finds
+      the token in its `CallContext`. Looks have no token, so such a tool has none of them.
+
+    A function that takes a `Moment` is an `Effect`, and is not async: it only changes Nod's own rows.
+
+    Raises TypeError for a parameter without an annotation, for a function that is not async, and for only one
+    of ``trial`` and ``apply``.
     """
     looks = (title, preview, key, begins, trial, apply, current, undo)
-    if connection and any(callable(each) for each in looks):
+    if connection and any(callable(look) for look in looks):
         raise TypeError("a tool with a connection looks at nothing before it is approved")
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -609,18 +630,18 @@ def tool(
             timeout=timeout,
             validate=signature.validate,
             classify=classify or (lambda _: risk),
-            summary=_summary(summary, name, signature.filled),
+            summary=_make_summary(summary, name, signature.filled),
             run=run,
             effect=effect if effects else None,
             preview=preview,
             title=title,
-            key=_key(key),
+            key=_make_key(key),
             begins=begins,
-            touches=None if touches is None else _template(touches),
+            touches=None if touches is None else _make_template(touches),
             defaults=signature.filled,
             destructive=destructive,
             open_world=open_world,
-            trying=_trying(name, trial, apply, undo),
+            trying=_make_trying(name, trial, apply, undo),
             current=current,
             undo=undo,
             batch=batch,
@@ -636,11 +657,14 @@ def tool(
 def _check_names(
     name: str, names: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> Mapping[str, Referent]:
-    """Return them; raises TypeError for an unknown parameter, ValueError for a word of no `Referent`."""
+    """Return the referents by parameter.
+
+    Raises TypeError for an unknown parameter, ValueError for a word that is no `Referent`.
+    """
     unknown = names.keys() - parameters["properties"].keys()
     if unknown:
         raise TypeError(f"tool {name} has no parameter {min(unknown)}")
-    return {each: Referent(referent) for each, referent in names.items()}
+    return {parameter: Referent(referent) for parameter, referent in names.items()}
 
 
 def _as_output(answer: Any) -> ToolOutput:
@@ -649,7 +673,7 @@ def _as_output(answer: Any) -> ToolOutput:
     return ToolOutput(answer)
 
 
-def _trying(
+def _make_trying(
     name: str,
     trial: Callable[..., Awaitable[TrialOutput]] | None,
     apply: Apply | None,
@@ -660,21 +684,21 @@ def _trying(
     if trial is None or apply is None:
         raise TypeError(f"tool {name}: trial and apply go together")
 
-    async def applied(arguments: Arguments, token: Any, context: CallContext) -> ToolOutput:
+    async def apply_trial(arguments: Arguments, token: Any, context: CallContext) -> ToolOutput:
         return _as_output(await apply(arguments, token, context))
 
-    return Trying(trial, applied, undo=undo)
+    return Trying(trial, apply_trial, undo=undo)
 
 
-def _key(given: Sequence[str] | Key | None) -> Key | None:
-    if given is None or callable(given):
-        return given
-    names = tuple(given)
+def _make_key(key: Sequence[str] | Key | None) -> Key | None:
+    if key is None or callable(key):
+        return key
+    names = tuple(key)
 
-    async def key(arguments: Arguments) -> Mapping[str, Any]:
+    async def pick_arguments(arguments: Arguments) -> Mapping[str, Any]:
         return {name: arguments.get(name) for name in names}
 
-    return key
+    return pick_arguments
 
 
 def _make_declared_risk(*, writes: bool, destructive: bool) -> Risk:
@@ -685,46 +709,46 @@ def _make_declared_risk(*, writes: bool, destructive: bool) -> Risk:
     return Risk(Level.READ, "it only reads")
 
 
-def _summary(
-    given: str | Callable[[Arguments], str] | None, name: str, defaults: Arguments
+def _make_summary(
+    summary: str | Callable[[Arguments], str] | None, name: str, defaults: Arguments
 ) -> Callable[[Arguments], str]:
-    if callable(given):
-        return given
-    template = given
+    if callable(summary):
+        return summary
+    template = summary
 
-    def summary(arguments: Arguments) -> str:
-        if template is None:
-            inside = summarize_arguments(without_defaults(arguments, defaults))
-            return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
-        return _Wording().vformat(template, (), _Blank(arguments))
+    def summarise(arguments: Arguments) -> str:
+        if template is not None:
+            return _SummaryFormatter().vformat(template, (), _OptionalFields(arguments))
+        heading = name.replace("_", " ").capitalize()
+        values = summarize_arguments(without_defaults(arguments, defaults))
+        return f"{heading}: {values}" if values else heading
 
-    return summary
-
-
-def _template(given: str) -> Callable[[Arguments], str]:
-    return lambda arguments: given.format_map(_Blank(arguments))
+    return summarise
 
 
-class _Wording(string.Formatter):
-    """Format strings for people: lists and objects in words."""
+def _make_template(template: str) -> Callable[[Arguments], str]:
+    return lambda arguments: template.format_map(_OptionalFields(arguments))
+
+
+class _SummaryFormatter(string.Formatter):
+    """A formatter that writes lists and objects in words."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Mapping):
-            value = [f"{name}: {_brief(each)}" for name, each in value.items()]
+            value = [f"{name}: {_summarise(item)}" for name, item in value.items()]
         if not isinstance(value, list):
             return str(super().format_field(value, format_spec))
-        first, more = value[:_NAMED], len(value) - 1
-        if more >= _NAMED:
-            return f"{_brief(first[0])} and {more} more"
-        return ", ".join(map(_brief, first)) or "none"
+        if len(value) > _MAX_NAMED_ITEMS:
+            return f"{_summarise(value[0])} and {len(value) - 1} more"
+        return ", ".join(map(_summarise, value)) or "none"
 
 
-def _brief(value: Any) -> str:
+def _summarise(value: Any) -> str:
     return summarize_value(value) or "…"
 
 
-class _Blank(dict[str, Any]):
-    """Format-string fields that were not given read as nothing."""
+class _OptionalFields(dict[str, Any]):
+    """The arguments for a format string; one that was not given is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""

@@ -223,7 +223,7 @@ def test_words_that_the_parser_reads_are_the_words_that_a_shell_runs(script):
         commands = parse_script(script)
     except NotUnderstood:
         return
-    if any(each.redirects or any(word.open for word in each.words) for each in commands):
+    if any(each.redirects or any(word.expands for word in each.words) for each in commands):
         return
     plain = all(each.words[0].text.isalpha() for each in commands)
     if not plain or len(commands) != 1 or commands[0].background or "(" in script or "!" in script:
