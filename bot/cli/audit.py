@@ -11,7 +11,17 @@ import typer
 from bot.approvals.commands.values import account
 from bot.cli.command import command, with_shared_options
 from bot.cli.progress import show_progress
-from bot.cli.shared import Id, Json, existing, find, line, load_settings, looking, operator, print_json
+from bot.cli.shared import (
+    Id,
+    Json,
+    find_proposal,
+    load_settings,
+    open_existing,
+    open_readonly,
+    operator,
+    print_json,
+    safe_line,
+)
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
@@ -31,7 +41,7 @@ def audit(context: typer.Context, *, as_json: Json = False) -> None:
     """Show and verify the audit log."""
     if context.invoked_subcommand is not None:
         return
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         _entries(list(reversed(database.read_now(log.list_newest, _LISTED))), as_json=as_json)
         _verify(database, as_json=as_json)
 
@@ -39,8 +49,8 @@ def audit(context: typer.Context, *, as_json: Json = False) -> None:
 @command(app, "show")
 def show_history(proposal: Id, *, as_json: Json = False) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
-    with looking(load_settings()) as database:
-        found = find(database, proposal)
+    with open_readonly(load_settings()) as database:
+        found = find_proposal(database, proposal)
         _entries(database.read_now(log.history, found.id), as_json=as_json)
         _verify(database, as_json=as_json)
 
@@ -54,7 +64,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check every row; names what was changed, removed or inserted."""
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         faults = _find_faults(database, anchor or (), as_json=as_json)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
@@ -67,7 +77,7 @@ def seal() -> None:
     settings = load_settings()
     if at_work(settings.database_url):
         raise SettingsError("NOD_DATABASE_URL: Nod is running on this database. Stop it first.")
-    with existing(settings) as database:
+    with open_existing(settings) as database:
         first = database.write_now(admin_changes.begin_to_seal, operator(), now())
         print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
         _verify(database)
@@ -76,7 +86,7 @@ def seal() -> None:
 @command(app)
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
 
 
@@ -89,7 +99,7 @@ def export_log(
     since: Annotated[datetime | None, typer.Option(help="Only rows from this time on, in UTC.")] = None,
 ) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         if who:
             account(who)
         if form not in verification.FORMATS:
@@ -118,13 +128,13 @@ def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
         return
     zone = load_settings().timezone
     for e in entries:
-        why = f" ({line(e.reason)})" if e.reason else ""
+        why = f" ({safe_line(e.reason)})" if e.reason else ""
         who = f"{e.verb} by {e.actor}"
         at = e.at.astimezone(zone)
-        print(f"{at:%Y-%m-%d %H:%M:%S %Z}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+        print(f"{at:%Y-%m-%d %H:%M:%S %Z}  {e.proposal_id}  v{e.version}  {safe_line(who)}{why} → {e.state}")
         if e.about:
             asked = f"{e.about['summary']} {json.dumps(e.about['arguments'], ensure_ascii=False)}"
-            print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
+            print(safe_line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
 
 
 def _row_to_json(e: AuditRow) -> dict[str, Any]:

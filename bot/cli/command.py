@@ -160,7 +160,7 @@ class LazyGroup(TyperGroup):
 
     def load_command(self, name: str) -> TyperCommand | TyperGroup:
         """Import a command, or a group with its commands."""
-        gc.set_threshold(50_000)  # what a command loads stays: looking through it took a fifth of the start
+        gc.set_threshold(50_000)  # a command keeps all that it loads: collecting it took a fifth of the start
         group = typer.main.get_group(import_module(self._modules[name]).app)
         command = group.commands.get(name)
         if isinstance(command, TyperCommand):

@@ -13,15 +13,15 @@ from bot.cli.shared import (
     Id,
     Json,
     decode_object,
-    existing,
-    find,
-    line,
+    find_proposal,
     load_settings,
     log_at,
-    looking,
+    open_existing,
+    open_readonly,
     operator,
     plain,
     print_json,
+    safe_line,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
@@ -101,8 +101,8 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
     """Say what approving calls like it may allow, narrowest first."""
     settings = load_settings()
     log_at("error")
-    with looking(settings) as database:
-        found = find(database, proposal)
+    with open_readonly(settings) as database:
+        found = find_proposal(database, proposal)
         rungs, reaches = asyncio.run(_load_ladder(settings, database, found))
         if not rungs:
             raise NodError("you can't allow anything beyond this one call")
@@ -112,9 +112,9 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
             print_json({"similar": scopes, "whose": audiences, "for": list(GrantDuration)})
             return
         for rung, words in rungs:
-            print(f"--similar {rung:<6} {line(words)}")
+            print(f"--similar {rung:<6} {safe_line(words)}")
         for reach, words in reaches:
-            print(f"--whose {reach:<10} {line(words)}")
+            print(f"--whose {reach:<10} {safe_line(words)}")
         print(f"--for     {', '.join(GrantDuration)}")
 
 
@@ -204,8 +204,8 @@ def retry(proposal: Id) -> None:
 
 
 def _print_arguments(prefix: str) -> None:
-    with looking(load_settings()) as database:
-        found = find(database, prefix)
+    with open_readonly(load_settings()) as database:
+        found = find_proposal(database, prefix)
         shown = shown_arguments(found.arguments, database.read_now(AvailableTools({}).schema_of, found))
         print(json.dumps(shown, indent=2))
 
@@ -217,15 +217,15 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     """
     settings = load_settings()
     log_at("error")
-    with existing(settings) as database:
-        found = find(database, prefix)
+    with open_existing(settings) as database:
+        found = find_proposal(database, prefix)
         approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
         if (approving or verb in _CONFIRMED_VERBS) and not _confirm(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_take_press(settings, database, pressed))
         is_approved = approving and reply.answer is Answer.ACCEPTED
-        subject = f"{line(found.description)}: " if is_approved else ""
+        subject = f"{safe_line(found.description)}: " if is_approved else ""
         print(f"{subject}{plain(reply.text)}")
         if reply.answer is Answer.STALE:
             print(f"See: nod show {found.id}")
@@ -243,7 +243,7 @@ def _confirm(found: Proposal, verb: Verb) -> bool:
     question = button.sure
     if question is None or not sys.stdin.isatty():
         return True
-    return typer.confirm(line(f"{question.question} {question.more}"))
+    return typer.confirm(safe_line(f"{question.question} {question.more}"))
 
 
 async def _take_press(settings: Settings, database: Database, press: Press) -> Reply:

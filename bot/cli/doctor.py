@@ -25,7 +25,7 @@ from bot.app import FEATURES, make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.command import command
 from bot.cli.progress import show_progress
-from bot.cli.shared import Json, colour_text, log_at, looking, make_given, plain, print_json
+from bot.cli.shared import Json, colour_text, log_at, make_given, open_readonly, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -123,7 +123,7 @@ def look_at_secrets(settings: Settings) -> Iterator[Finding]:
     import bot.store.migrations.schema  # noqa: F401 - every table that may hold one
 
     try:
-        with looking(settings) as database:
+        with open_readonly(settings) as database:
             stored = database.read_now(secrets.look)
     except (NodError, DBAPIError, ModuleNotFoundError):
         return  # reported with the database
@@ -147,7 +147,7 @@ async def _check_models(settings: Settings) -> list[Finding]:
 async def _check_features(settings: Settings) -> list[Finding]:
     """Check what is on, each feature by itself."""
     findings: list[Finding] = []
-    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
+    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), open_readonly(settings) as database:
         parts = make_parts(settings, database, policies_of(settings))
         for feature in FEATURES:
             findings += await feature.examine(parts)
@@ -359,7 +359,7 @@ def _check_webhook_secret(settings: Settings) -> Iterator[Finding]:
 def _list_tokens(settings: Settings) -> list[str]:
     """Return the name of each token in the database; none if it can't be read without an upgrade."""
     try:
-        with looking(settings) as database:
+        with open_readonly(settings) as database:
             return [token.name for token in database.read_now(tokens.working)]
     except (NodError, DBAPIError, ModuleNotFoundError):
         return []
@@ -409,7 +409,7 @@ async def _check_trials(settings: Settings) -> list[Finding]:
 
 
 def _load_rulebook(settings: Settings) -> Rulebook:
-    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
+    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), open_readonly(settings) as database:
         return database.read_now(policies_of(settings).load).book
     return Rulebook()
 

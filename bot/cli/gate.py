@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from bot.app import hooks_of, make_parts, registry_of
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.cli.shared import line
+from bot.cli.shared import safe_line
 from bot.core import policies_of
 from bot.domain.jobs import Process
 from bot.domain.times import now
@@ -41,9 +41,9 @@ async def tools_of(
             if server.trouble and all_now:
                 why = f"the MCP server {server.name} is unavailable ({server.trouble})"
                 said = f"; it said: {server.said}" if server.said else ""
-                print(line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
+                print(safe_line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
             elif server.left_out and all_now:
-                print(line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
+                print(safe_line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
         yield registry
     finally:
         await mcp.stop()

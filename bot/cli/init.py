@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from bot.channels.kinds import own_channels
 from bot.cli import doctor
 from bot.cli.command import command
-from bot.cli.shared import database_url, line, log_at
+from bot.cli.shared import database_url, log_at, safe_line
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
@@ -149,7 +149,7 @@ def _ask_model() -> Answers:
     )
     local = asyncio.run(local_servers())
     for server in local:
-        print(f"{server.name} answers on this machine at {server.url}, with {line(server.model)}.")
+        print(f"{server.name} answers on this machine at {server.url}, with {safe_line(server.model)}.")
     address = _ask_text("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not address:
         return {}

@@ -13,13 +13,13 @@ from bot.cli.shared import (
     Id,
     Json,
     colour_text,
-    find,
+    find_proposal,
     fit_to_terminal,
-    line,
     load_settings,
-    looking,
+    open_readonly,
     plain,
     print_json,
+    safe_line,
 )
 from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, others, together
@@ -44,7 +44,7 @@ def pending(
     ] = False,
 ) -> None:
     """List what is waiting for a decision, soonest to expire first."""
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         if watch:
             _watch(database, as_json=as_json)
             return
@@ -63,8 +63,8 @@ def pending(
 def _format_row(proposal: Proposal, more: int = 0) -> str:
     """Return a line of the list. ``more``: the number of other proposals of its batch."""
     due, asked = format_expiry(proposal.expires_at, now()), format_relative(proposal.created_at, now())
-    by = f"asked by {line(proposal.requester.label)}, {asked}"
-    description = f"{line(proposal.description)}{others(more)}"
+    by = f"asked by {safe_line(proposal.requester.label)}, {asked}"
+    description = f"{safe_line(proposal.description)}{others(more)}"
     row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({by})")
     return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
@@ -95,7 +95,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
 def _format_ended(proposal: Proposal) -> str:
     from bot.domain.cards import card_of
 
-    return fit_to_terminal(f"{proposal.id}  {line(card_of(proposal, {}).outcome)}")
+    return fit_to_terminal(f"{proposal.id}  {safe_line(card_of(proposal, {}).outcome)}")
 
 
 def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
@@ -146,8 +146,8 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
     from bot.domain.cards import card_of, whole_text
 
-    with looking(load_settings()) as database:
-        found = find(database, proposal)
+    with open_readonly(load_settings()) as database:
+        found = find_proposal(database, proposal)
         if as_json:
             print_json(_proposal_to_json(found, database))
             return
@@ -175,7 +175,7 @@ def list_team(*, as_json: Json = False) -> None:
     from bot.approvals.commands.everyone import format_team
     from bot.store import teams
 
-    with looking(load_settings()) as database:
+    with open_readonly(load_settings()) as database:
         teammates = database.read_now(teams.at, None)
     if not as_json:
         print(plain(format_team(teammates).replace("**", "").replace("`", "")))

@@ -3,7 +3,7 @@
 import typer
 
 from bot.cli.command import command, shared_options
-from bot.cli.shared import existing, load_settings, log_at
+from bot.cli.shared import load_settings, log_at, open_existing
 from bot.errors import SettingsError
 from bot.store import secrets
 
@@ -27,7 +27,7 @@ def rotate() -> None:
     log_at("error")
     if not settings.secret_key:
         raise SettingsError("NOD_SECRET_KEY: needed to encrypt with. Make one: nod secrets new")
-    with existing(settings) as database:
+    with open_existing(settings) as database:
         done = database.write_now(secrets.rotate)
     print(f"Encrypted with the newest key: {done.encrypted}.")
     if done.lost:

@@ -20,7 +20,7 @@ from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
 from bot.cli.command import announce, get_chosen
-from bot.cli.shared import existing, line, load_settings, log_at, operator, plain
+from bot.cli.shared import load_settings, log_at, open_existing, operator, plain, safe_line
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
@@ -168,7 +168,7 @@ async def _offer_model() -> None:
     from bot.cli.init import local_servers
 
     for server in (await local_servers())[:1]:
-        chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={line(shlex.quote(server.model))}"
+        chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={safe_line(shlex.quote(server.model))}"
         announce(f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo")
 
 
@@ -177,7 +177,7 @@ async def _announce_running(app: App) -> None:
     for proposal_id in sorted(app.core.execution.under_way):
         proposal = await app.database.read(proposals.get, proposal_id)
         if proposal is not None:
-            announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}")
+            announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {safe_line(proposal.description)}")
 
 
 async def _announce_ends(app: App) -> None:
@@ -187,7 +187,7 @@ async def _announce_ends(app: App) -> None:
         generation = app.notifier.generation
         last_seen, ended = await app.database.read(_list_ended, last_seen)
         for proposal in ended:
-            announce(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}")
+            announce(f"{safe_line(proposal.description)}: {safe_line(card_of(proposal, {}).outcome)}")
         await app.notifier.wait(generation, _POLL_SECONDS)
 
 
@@ -223,7 +223,7 @@ def open_console(*, only_print: bool) -> None:
         raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
     address = settings.site_url()
     if settings.tokens:  # without tokens this machine needs no sign-in
-        with existing(settings) as database:
+        with open_existing(settings) as database:
             code = database.write_now(sign_in_links.new_link, operator(), now())
         address += f"/#/sign-in/{code}"
     if only_print or not webbrowser.open(address):

@@ -32,10 +32,10 @@ DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Complete an id in the shell with proposals that can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
-        with looking(load_settings()) as database:
+        with open_readonly(load_settings()) as database:
             candidates = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         matching = [proposal for proposal in candidates if proposal.id.startswith(incomplete.lower())]
-        return [(proposal.id, line(proposal.description)) for proposal in matching]
+        return [(proposal.id, safe_line(proposal.description)) for proposal in matching]
     return []
 
 
@@ -106,7 +106,7 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def line(text: str) -> str:
+def safe_line(text: str) -> str:
     return plain(" ".join(redact_text(text).split()))
 
 
@@ -128,7 +128,7 @@ def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[D
 
 
 @contextlib.contextmanager
-def existing(settings: Settings) -> Iterator[Database]:
+def open_existing(settings: Settings) -> Iterator[Database]:
     """Open a database to change it; it must exist, since an empty new file would be a wrong answer."""
     _check_there(settings)
     with open_database(settings) as database:
@@ -136,7 +136,7 @@ def existing(settings: Settings) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def looking(settings: Settings) -> Iterator[Database]:
+def open_readonly(settings: Settings) -> Iterator[Database]:
     """Open a database to read it. No file is changed, so a read-only disk works, too."""
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
@@ -156,11 +156,11 @@ def looking(settings: Settings) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def as_may_be(settings: Settings) -> Iterator[Database]:
-    """Open a database like `existing` or, where the file can't be written, like `looking`."""
+def open_as_permitted(settings: Settings) -> Iterator[Database]:
+    """Open a database like `open_existing` or, where the file can't be written, like `open_readonly`."""
     file = settings.sqlite_file
     read_only = file is not None and file.exists() and not os.access(file, os.W_OK)
-    with (looking if read_only else existing)(settings) as database:
+    with (open_readonly if read_only else open_existing)(settings) as database:
         yield database
 
 
@@ -198,7 +198,7 @@ def operator() -> Actor:
     return Actor(SHELL, name, name)
 
 
-def find(database: Database, prefix: str) -> Proposal:
+def find_proposal(database: Database, prefix: str) -> Proposal:
     prefix = prefix.strip()
     if len(prefix) < proposals.SHORTEST:
         raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")

@@ -14,7 +14,7 @@ from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.command import command
 from bot.cli.gate import presses_of
-from bot.cli.shared import Json, as_may_be, load_settings, log_at, operator, plain, print_json
+from bot.cli.shared import Json, load_settings, log_at, open_as_permitted, operator, plain, print_json
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import SHELL, Actor
@@ -148,7 +148,7 @@ def say(
     """
     settings = load_settings()
     log_at("error")
-    with as_may_be(settings) as database:
+    with open_as_permitted(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))
         reason = find_reason(database)
         if reason:

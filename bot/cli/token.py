@@ -11,7 +11,16 @@ from sqlmodel import Session
 from bot.approvals.agents import end_work, find_servers, list_matching, make_consent
 from bot.cli.command import command, shared_options
 from bot.cli.gate import gate_of
-from bot.cli.shared import Json, existing, load_settings, log_at, looking, operator, plain, print_json
+from bot.cli.shared import (
+    Json,
+    load_settings,
+    log_at,
+    open_existing,
+    open_readonly,
+    operator,
+    plain,
+    print_json,
+)
 from bot.domain.agents import Agent, read_patterns
 from bot.domain.people import Actor
 from bot.domain.times import format_relative, now, parse_duration
@@ -47,7 +56,7 @@ def new(
     With --tools it is an agent's: it calls those tools for one person, and opens nothing before their yes.
     """
     settings = load_settings()
-    with existing(settings) as database:
+    with open_existing(settings) as database:
         if tools or person:
             asyncio.run(_make_agent(settings, database, name, tools, person, lasts))
             return
@@ -106,7 +115,7 @@ def _find_person(session: Session, text: str) -> Actor:
 def list_(*, as_json: Json = False) -> None:
     """List the tokens that work: label, account, who made it, when."""
     settings = load_settings()
-    with looking(settings) as database:
+    with open_readonly(settings) as database:
         found = database.read_now(tokens.working)
     if as_json:
         print_json(
@@ -154,7 +163,7 @@ def revoke_token(
 ) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
     settings = load_settings()
-    with existing(settings) as database:
+    with open_existing(settings) as database:
         ended = database.write_now(_revoke, which)
         notify(database.engine)
     if not ended:

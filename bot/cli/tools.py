@@ -13,14 +13,14 @@ from bot.cli.gate import gate_of, tools_of
 from bot.cli.shared import (
     Json,
     decode_object,
-    existing,
     fit_to_terminal,
-    line,
     load_settings,
     log_at,
+    open_existing,
     operator,
     plain,
     print_json,
+    safe_line,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Request
@@ -70,11 +70,11 @@ def list_(*, as_json: Json = False) -> None:
     for tool in tools:
         omissions = ", ".join(list_omissions(tool.spec))
         if omissions:
-            print(line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
+            print(safe_line(f"nod: models are not told all of {tool.name}: {omissions}"), file=sys.stderr)
 
 
 def _first_line(tool: Tool) -> str:
-    return line(tool.description.partition("\n")[0])
+    return safe_line(tool.description.partition("\n")[0])
 
 
 def _tool_to_json(tool: Tool) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def call_tool(
     settings = load_settings()
     log_at("error")
     given = decode_object(arguments)
-    with existing(settings) as database:
+    with open_existing(settings) as database:
         asyncio.run(_call(settings, database, name, given, wait=wait))
 
 
@@ -135,9 +135,9 @@ async def _call(
                 raise typer.Exit(1)
             return
         proposal = (await gate.open(request)).proposal
-    print(plain(f"{proposal.id}: {line(proposal.description)}"))
+    print(plain(f"{proposal.id}: {safe_line(proposal.description)}"))
     if proposal.state is State.PROPOSED:
-        who_may = line(proposal.deciders.in_words(who.label))
+        who_may = safe_line(proposal.deciders.in_words(who.label))
         print(f"It waits for {who_may}: nod approve {proposal.id}")
     if wait:
         _print_end(await _wait_for_end(database, proposal))

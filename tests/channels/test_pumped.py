@@ -73,7 +73,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "markdown.clean": markdown.clean,
     "markdown.open_fence": lambda text: str(markdown.open_fence(text)),
     "cli.plain": shared.plain,
-    "cli.line": shared.line,
+    "cli.line": shared.safe_line,
     "cli.fitted": shared.fit_to_terminal,
     "quoting.in_reply_to": lambda words: text.in_reply_to("Ana", words, words),
     "unseen.one_line": text.one_line,
