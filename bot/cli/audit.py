@@ -32,7 +32,7 @@ from bot.store.locks.process_lock import at_work
 from bot.store.tables.record import AuditRow
 
 app = typer.Typer()
-_LISTED = 50
+_MAX_LISTED = 50  # rows
 
 
 @app.callback(invoke_without_command=True)
@@ -42,7 +42,8 @@ def audit(context: typer.Context, *, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with open_readonly(load_settings()) as database:
-        _entries(list(reversed(database.read_now(log.list_newest, _LISTED))), as_json=as_json)
+        newest = database.read_now(log.list_newest, _MAX_LISTED)
+        _print_rows(list(reversed(newest)), as_json=as_json)
         _verify(database, as_json=as_json)
 
 
@@ -51,7 +52,7 @@ def show_history(proposal: Id, *, as_json: Json = False) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     with open_readonly(load_settings()) as database:
         found = find_proposal(database, proposal)
-        _entries(database.read_now(log.history, found.id), as_json=as_json)
+        _print_rows(database.read_now(log.history, found.id), as_json=as_json)
         _verify(database, as_json=as_json)
 
 
@@ -68,7 +69,7 @@ def verify(
         faults = _find_faults(database, anchor or (), as_json=as_json)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
-        _tell(database, faults, as_json=as_json)
+        _print_verdict(database, faults, as_json=as_json)
 
 
 @command(app)
@@ -122,37 +123,37 @@ def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
         yield part
 
 
-def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
+def _print_rows(rows: list[AuditRow], *, as_json: bool) -> None:
     if as_json:
-        print_json([_row_to_json(e) for e in entries])
+        print_json([_row_to_json(row) for row in rows])
         return
     zone = load_settings().timezone
-    for e in entries:
-        why = f" ({safe_line(e.reason)})" if e.reason else ""
-        who = f"{e.verb} by {e.actor}"
-        at = e.at.astimezone(zone)
-        print(f"{at:%Y-%m-%d %H:%M:%S %Z}  {e.proposal_id}  v{e.version}  {safe_line(who)}{why} → {e.state}")
-        if e.about:
-            asked = f"{e.about['summary']} {json.dumps(e.about['arguments'], ensure_ascii=False)}"
-            print(safe_line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
+    for row in rows:
+        at = f"{row.at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
+        action = safe_line(f"{row.verb} by {row.actor}")
+        why = f" ({safe_line(row.reason)})" if row.reason else ""
+        print(f"{at}  {row.proposal_id}  v{row.version}  {action}{why} → {row.state}")
+        if row.about:
+            asked = f"{row.about['summary']} {json.dumps(row.about['arguments'], ensure_ascii=False)}"
+            print(safe_line(f"    asked by {row.about['requester']} in {row.about['place']}: {asked}"))
 
 
-def _row_to_json(e: AuditRow) -> dict[str, Any]:
+def _row_to_json(row: AuditRow) -> dict[str, Any]:
     return {
-        "id": e.id,
-        "at": e.at.isoformat(),
-        "proposal_id": e.proposal_id,
-        "version": e.version,
-        "verb": e.verb,
-        "actor": e.actor,
-        "reason": e.reason,
-        "state": e.state,
-        "about": e.about,
+        "id": row.id,
+        "at": row.at.isoformat(),
+        "proposal_id": row.proposal_id,
+        "version": row.version,
+        "verb": row.verb,
+        "actor": row.actor,
+        "reason": row.reason,
+        "state": row.state,
+        "about": row.about,
     }
 
 
 def _verify(database: Database, *, as_json: bool = False) -> None:
-    _tell(database, _find_faults(database, as_json=as_json), as_json=as_json)
+    _print_verdict(database, _find_faults(database, as_json=as_json), as_json=as_json)
 
 
 def _find_faults(database: Database, anchors: Sequence[str] = (), *, as_json: bool) -> list[str]:
@@ -160,7 +161,8 @@ def _find_faults(database: Database, anchors: Sequence[str] = (), *, as_json: bo
         return verification.find_faults(database.read_now, anchors, progress)
 
 
-def _tell(database: Database, faults: list[str], *, as_json: bool) -> None:
+def _print_verdict(database: Database, faults: list[str], *, as_json: bool) -> None:
+    """Print that the log is intact, unless that was printed as JSON. Raises NodError with the faults."""
     if faults:
         raise NodError(f"the audit log does not verify: {'; '.join(faults)}")
     if not as_json:

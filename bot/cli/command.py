@@ -30,13 +30,12 @@ class Chosen:
     verbose: bool = False
 
     def log_level(self, usual: str) -> str:
-        """Return the log level, where ``usual`` is the command's own; ``-q`` beats ``-v``."""
+        """Return the log level; ``usual`` is the command's own. ``-q`` counts more than ``-v``."""
         if self.quiet:
-            if usual == "critical":
-                return usual
-            return "error"
-        more = "debug" if usual.lower() in {"debug", "info"} else "info"
-        return more if self.verbose else usual
+            return usual if usual == "critical" else "error"
+        if self.verbose:
+            return "debug" if usual.lower() in {"debug", "info"} else "info"
+        return usual
 
 
 _CHOSEN: ContextVar[Chosen] = ContextVar("chosen")
@@ -47,8 +46,12 @@ def get_chosen() -> Chosen:
     return _CHOSEN.get(Chosen())
 
 
-def _keep(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
-    if value or context.parent is None:  # ``nod`` itself starts over; its commands only add
+def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
+    """Note the value of a shared option, for `get_chosen`.
+
+    ``nod`` itself sets all of them. A command after it only adds those that are given there.
+    """
+    if value or context.parent is None:
         _CHOSEN.set(replace(get_chosen(), **{str(parameter.name): value}))
 
 
@@ -61,16 +64,20 @@ def shared_options(
             "--database",
             metavar="FILE",
             help="Use this database instead of NOD_DATABASE_URL.",
-            callback=_keep,
+            callback=_note_option,
         ),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Use the demo's database and roles.", callback=_keep)
+        bool, typer.Option("--demo", help="Use the demo's database and roles.", callback=_note_option)
     ] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Log errors only.", callback=_keep)] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Log more.", callback=_keep)] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Log errors only.", callback=_note_option)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Log more.", callback=_note_option)
+    ] = False,
 ) -> None:
-    """Take what every command takes; `chosen` has it."""
+    """Take the options of every command; `get_chosen` returns them."""
 
 
 @contextlib.contextmanager
@@ -100,16 +107,17 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     shared = inspect.signature(shared_options).parameters
 
     @functools.wraps(function)
-    def taking(**given: Any) -> None:
+    def run(**options: Any) -> None:
         if sys.stdout is None:  # it was closed: nod pending >&-
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - till the process ends
         if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal knows all letters
             sys.stdout.reconfigure(errors="backslashreplace")
         with faults_told():
-            function(**{name: value for name, value in given.items() if name in own})
+            function(**{name: value for name, value in options.items() if name in own})
 
-    taking.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
-    return taking
+    # typer reads the options from the signature
+    run.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
+    return run
 
 
 def command(
@@ -125,21 +133,17 @@ def command(
 
 
 class LazyCommand(NamedTuple):
-    """A command or group that is listed before it is imported.
-
-    ``module`` has it in its ``app``. ``section`` and ``summary`` are what the help of ``nod`` says of it.
-    """
+    """A command or group that is listed before it is imported."""
 
     name: str
-    module: str
-    section: str
-    summary: str
+    module: str  # which has it in its ``app``
+    section: str  # of the help of ``nod``
+    summary: str  # in that help
 
 
 class LazyGroup(TyperGroup):
-    """A group that imports a command when it is called, as Click's documentation does it.
+    """A group that imports a command when it is called. Its help lists all, and imports none.
 
-    Its help lists a line of each, and imports none of them.
     https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
     """
 
@@ -147,16 +151,17 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self._modules = {each.name: each.module for each in self.lazy}
-        for each in self.lazy:
-            self.add_command(TyperCommand(each.name, help=each.summary, rich_help_panel=each.section))
+        self._modules = {listed.name: listed.module for listed in self.lazy}
+        for listed in self.lazy:
+            self.add_command(TyperCommand(listed.name, help=listed.summary, rich_help_panel=listed.section))
 
     def resolve_command(
         self, ctx: Any, args: list[str]
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
         """Return the imported command in place of the one that is listed."""
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, self.load_command(name) if name and listed else None, rest
+        loaded = self.load_command(name) if name and listed else None
+        return name, loaded, rest
 
     def load_command(self, name: str) -> TyperCommand | TyperGroup:
         """Import a command, or a group with its commands."""
@@ -169,7 +174,10 @@ class LazyGroup(TyperGroup):
 
 
 def open_standard_files() -> None:
-    """Open the null device as each standard file that is closed: the database would get its number."""
+    """Open the null device for each standard file that is closed.
+
+    Else the database file would get its number, and what is printed would be written into it.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -178,7 +186,7 @@ def open_standard_files() -> None:
 
 
 def announce(text: str) -> None:
-    """Print a line of a process that keeps running though no one reads it: a closed pipe, a full disk."""
+    """Print a line. The process keeps running if no one can read it: the pipe is closed, the disk full."""
     try:
         print(text, flush=True)
     except OSError:

@@ -26,7 +26,7 @@ from bot.cli.shared import (
 from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import redact_arguments as shown_arguments
+from bot.domain.redaction import redact_arguments
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import NodError, SettingsError
@@ -43,12 +43,9 @@ Seen = Annotated[
 Every = Annotated[bool, typer.Option("--all", help="Decide the other open proposals of the answer, too.")]
 
 app = typer.Typer()
-_CONFIRMED_VERBS = (
-    Verb.UNDO,
-    Verb.UNDO_ALL,
-    Verb.FOR_REAL,
-    Verb.RETRY,
-)  # asked about first, besides those that approve
+_APPROVING_VERBS = (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
+_CONFIRMED_VERBS = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)
+"""Verbs whose own button asks "are you sure". For other approving verbs that of *Approve* counts."""
 
 
 @command(app)
@@ -78,10 +75,11 @@ def approve(
         Verb.APPROVE_ALL: every,
         Verb.FOR_REAL: real,
     }
-    chosen = [verb for verb, value in options.items() if value] or [Verb.APPROVE]
-    if len(chosen) > 1:
+    verbs = [verb for verb, value in options.items() if value]
+    if len(verbs) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
-    press(proposal, chosen[0], seen, rung=similar, lasting=lasting, reach=reach)
+    verb = verbs[0] if verbs else Verb.APPROVE
+    press(proposal, verb, seen, rung=similar, lasting=lasting, reach=reach)
 
 
 @command(app)
@@ -103,18 +101,20 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
     log_at("error")
     with open_readonly(settings) as database:
         found = find_proposal(database, proposal)
-        rungs, reaches = asyncio.run(_load_ladder(settings, database, found))
-        if not rungs:
+        scopes, audiences = asyncio.run(_load_ladder(settings, database, found))
+        if not scopes:
             raise NodError("you can't allow anything beyond this one call")
         if as_json:
-            scopes = [{"similar": rung, "allows": words} for rung, words in rungs]
-            audiences = [{"whose": reach, "allows": words} for reach, words in reaches]
-            print_json({"similar": scopes, "whose": audiences, "for": list(GrantDuration)})
+            print_json({
+                "similar": [{"similar": scope, "allows": words} for scope, words in scopes],
+                "whose": [{"whose": audience, "allows": words} for audience, words in audiences],
+                "for": list(GrantDuration),
+            })  # fmt: skip
             return
-        for rung, words in rungs:
-            print(f"--similar {rung:<6} {safe_line(words)}")
-        for reach, words in reaches:
-            print(f"--whose {reach:<10} {safe_line(words)}")
+        for scope, words in scopes:
+            print(f"--similar {scope:<6} {safe_line(words)}")
+        for audience, words in audiences:
+            print(f"--whose {audience:<10} {safe_line(words)}")
         print(f"--for     {', '.join(GrantDuration)}")
 
 
@@ -205,9 +205,9 @@ def retry(proposal: Id) -> None:
 
 def _print_arguments(prefix: str) -> None:
     with open_readonly(load_settings()) as database:
-        found = find_proposal(database, prefix)
-        shown = shown_arguments(found.arguments, database.read_now(AvailableTools({}).schema_of, found))
-        print(json.dumps(shown, indent=2))
+        proposal = find_proposal(database, prefix)
+        schema = database.read_now(AvailableTools({}).schema_of, proposal)
+        print(json.dumps(redact_arguments(proposal.arguments, schema), indent=2))
 
 
 def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None:
@@ -218,28 +218,28 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     settings = load_settings()
     log_at("error")
     with open_existing(settings) as database:
-        found = find_proposal(database, prefix)
-        approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
-        if (approving or verb in _CONFIRMED_VERBS) and not _confirm(found, verb):
+        proposal = find_proposal(database, prefix)
+        needs_confirmation = verb in _APPROVING_VERBS or verb in _CONFIRMED_VERBS
+        if needs_confirmation and not _confirm(proposal, verb):
             raise typer.Exit(1)
-        pressed = Press(operator(), verb, found.id, seen, **more)
-        reply = asyncio.run(_take_press(settings, database, pressed))
-        is_approved = approving and reply.answer is Answer.ACCEPTED
-        subject = f"{safe_line(found.description)}: " if is_approved else ""
+        button_press = Press(operator(), verb, proposal.id, seen, **more)
+        reply = asyncio.run(_take_press(settings, database, button_press))
+        is_approved = verb in _APPROVING_VERBS and reply.answer is Answer.ACCEPTED
+        subject = f"{safe_line(proposal.description)}: " if is_approved else ""
         print(f"{subject}{plain(reply.text)}")
         if reply.answer is Answer.STALE:
-            print(f"See: nod show {found.id}")
+            print(f"See: nod show {proposal.id}")
         if reply.answer is Answer.INVALID and verb is Verb.SIMILAR:
-            print(f"See: nod similar {found.id}")
+            print(f"See: nod similar {proposal.id}")
         if reply.answer is Answer.REFUSED:
-            raise NodError(f"you act as {pressed.actor} here; an admin can add it to NOD_ADMINS")
+            raise NodError(f"you act as {button_press.actor} here; an admin can add it to NOD_ADMINS")
         if reply.answer is not Answer.ACCEPTED:
             raise typer.Exit(1)
 
 
-def _confirm(found: Proposal, verb: Verb) -> bool:
+def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
-    button = card_of(found, {}).button(verb if verb in _CONFIRMED_VERBS else Verb.APPROVE)
+    button = card_of(proposal, {}).button(verb if verb in _CONFIRMED_VERBS else Verb.APPROVE)
     question = button.sure
     if question is None or not sys.stdin.isatty():
         return True
@@ -254,9 +254,12 @@ async def _take_press(settings: Settings, database: Database, press: Press) -> R
 
 
 async def _load_ladder(
-    settings: Settings, database: Database, found: Proposal
+    settings: Settings, database: Database, proposal: Proposal
 ) -> tuple[Sequence[tuple[GrantScope, str]], Sequence[tuple[GrantAudience, str]]]:
+    """Return the scopes and the audiences that a grant may have, each with words, narrowest first."""
     from bot.cli.gate import presses_of
 
     async with presses_of(settings, database) as presses:
-        return await presses.ladder(found.id, operator()), await presses.reaches(found.id, operator())
+        scopes = await presses.ladder(proposal.id, operator())
+        audiences = await presses.reaches(proposal.id, operator())
+    return scopes, audiences

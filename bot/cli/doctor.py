@@ -1,7 +1,7 @@
 """Checks for `nod doctor`: the settings and everything they name, with a fix for each fault.
 
-It changes nothing: no file is made, no schema upgraded. Only configured servers are asked over the network.
-The modules in ``NOD_TOOLS`` are imported and MCP servers are started, as in ``nod run``.
+It changes nothing: it makes no file and upgrades no schema. It asks only configured servers over the network.
+As in ``nod run``, the modules in ``NOD_TOOLS`` are imported and MCP servers are started.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import typer
@@ -25,7 +26,7 @@ from bot.app import FEATURES, make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.command import command
 from bot.cli.progress import show_progress
-from bot.cli.shared import Json, colour_text, log_at, make_given, open_readonly, plain, print_json
+from bot.cli.shared import Json, colour_text, log_at, make_overrides, open_readonly, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -65,7 +66,7 @@ def in_words(finding: Finding) -> str:
 def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # the findings tell the same
-    settings, faults = Settings.inspect(**make_given())
+    settings, faults = Settings.inspect(**make_overrides())
     surrounding_faults = find_surrounding_faults(os.environ)
     findings = [fault(words) for words in (*faults, *surrounding_faults)]
     if surrounding_faults:
@@ -118,7 +119,7 @@ def _check_locally(settings: Settings, *, running: bool) -> list[Finding]:
 
 
 def look_at_secrets(settings: Settings) -> Iterator[Finding]:
-    """Check that what is encrypted in the database can be read, and with which key."""
+    """Check that the encrypted secrets in the database can be read, and with which key."""
     name = "secrets in the database"
     import bot.store.migrations.schema  # noqa: F401 - every table that may hold one
 
@@ -145,7 +146,7 @@ async def _check_models(settings: Settings) -> list[Finding]:
 
 
 async def _check_features(settings: Settings) -> list[Finding]:
-    """Check what is on, each feature by itself."""
+    """Let each feature check itself."""
     findings: list[Finding] = []
     with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), open_readonly(settings) as database:
         parts = make_parts(settings, database, policies_of(settings))
@@ -191,27 +192,33 @@ async def _check_running(settings: Settings) -> list[Finding]:
         return [
             warn(name, "it took any free port (NOD_PORT=0), so it was not asked. Its log has the address.")
         ]
+    # a server on all addresses is asked at this machine's own
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
     url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
     try:
         async with httpx2.AsyncClient(base_url=url, timeout=_NOD_SECONDS, trust_env=False) as client:
             health = (await client.get("/healthz")).json()
             ready = (await client.get("/readyz")).json()
-        findings = []
-        for channel in health["channels"]:
-            label = f"{name}, {channel['name']}"
-            if channel["fault"]:
-                findings.append(fail(label, f"{channel['fault']}. Its log says why."))
-            else:
-                findings.append(ok(label, _format_ago(channel["heard_seconds_ago"])))
-        for server in health.get("mcp_servers", []):
-            if server["fault"]:
-                label = f"{name}, MCP server {server['name']}"
-                findings.append(fail(label, "it is unavailable there. Its log says why."))
-        if not ready["ok"]:
-            return [*findings, fail(name, f"{ready['error']}. Its log says why.")]
+        return _read_reports(name, health, ready)
     except (httpx2.HTTPError, ValueError, KeyError, TypeError):
         return [fail(name, f"{url} can't be reached, or is another program. Check NOD_HOST and NOD_PORT.")]
+
+
+def _read_reports(name: str, health: Any, ready: Any) -> list[Finding]:
+    """Return the findings in two reports of a running nod. Another program's raise KeyError or TypeError."""
+    findings = []
+    for channel in health["channels"]:
+        label = f"{name}, {channel['name']}"
+        if channel["fault"]:
+            findings.append(fail(label, f"{channel['fault']}. Its log says why."))
+        else:
+            findings.append(ok(label, _format_ago(channel["heard_seconds_ago"])))
+    for server in health.get("mcp_servers", []):
+        if server["fault"]:
+            label = f"{name}, MCP server {server['name']}"
+            findings.append(fail(label, "it is unavailable there. Its log says why."))
+    if not ready["ok"]:
+        findings.append(fail(name, f"{ready['error']}. Its log says why."))
     return findings
 
 
@@ -242,8 +249,10 @@ def _check_names() -> Iterator[Finding]:
 
 def _check_file_modes(settings: Settings) -> Iterator[Finding]:
     """Warn of files that others on this machine can read."""
-    file = settings.sqlite_file
-    for path in (Path(".env"), *([file] if file else [])):
+    paths = [Path(".env")]
+    if settings.sqlite_file:
+        paths.append(settings.sqlite_file)
+    for path in paths:
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             yield fail(f"file {path}", f"others on this machine can read it. Run: chmod 600 {path}")
     if os.geteuid() == 0:
@@ -271,8 +280,8 @@ def look_at_database(settings: Settings) -> Finding:
     except SettingsError as error:
         return fail(name, error.message)
     except DBAPIError as error:
-        said = str(error.orig).strip().splitlines()[0]
-        return fail(name, f"NOD_DATABASE_URL: {said}")
+        first_line = str(error.orig).strip().splitlines()[0]
+        return fail(name, f"NOD_DATABASE_URL: {first_line}")
     finally:
         engine.dispose()
 
@@ -327,24 +336,32 @@ def look_at_admins(settings: Settings) -> Finding:
         return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
-    named = {*settings.tokens.values(), *_list_tokens(settings), "local"}
-    over_http = [account for account in settings.admins if account.startswith("http:")]
-    unknown = [account for account in over_http if account.removeprefix("http:") not in named]
-    if unknown:
-        return warn(f"admins {', '.join(unknown)}", "no token has that name; nod token new NAME makes one")
-    off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
-    idle = [account for account in settings.admins if account.partition(":")[0] in off]
-    if idle:
-        labels = " and ".join(dict.fromkeys(off[account.partition(":")[0]] for account in idle))
-        return warn(f"admins {', '.join(idle)}", f"{labels} is not set up, so no one can act as them")
+    token_names = {*settings.tokens.values(), *_list_tokens(settings), "local"}
+    labels_off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
+    without_token = []
+    without_channel = []
+    for account in settings.admins:
+        channel, _, key = account.partition(":")
+        if channel == "http" and key not in token_names:
+            without_token.append(account)
+        if channel in labels_off:
+            without_channel.append(account)
+    if without_token:
+        names = ", ".join(without_token)
+        return warn(f"admins {names}", "no token has that name; nod token new NAME makes one")
+    if without_channel:
+        channels = dict.fromkeys(account.partition(":")[0] for account in without_channel)
+        labels = " and ".join(labels_off[channel] for channel in channels)
+        names = ", ".join(without_channel)
+        return warn(f"admins {names}", f"{labels} is not set up, so no one can act as them")
     return ok("admins", ", ".join(settings.admins))
 
 
 def _count_tokens(settings: Settings) -> Finding:
-    issued, named = _list_tokens(settings), len(settings.tokens)
-    if not issued and not named:
+    configured, issued = len(settings.tokens), len(_list_tokens(settings))
+    if not issued and not configured:
         return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
-    return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
+    return ok("tokens", f"{configured} in NOD_HTTP_TOKENS, {issued} made with nod token new")
 
 
 def _check_webhook_secret(settings: Settings) -> Iterator[Finding]:
@@ -429,10 +446,10 @@ async def _check_servers(mcp: Servers, settings: Settings) -> list[Finding]:
     try:
         await mcp.settle(SETTLE_SECONDS)
         tools = await mcp.tools()
-        findings = [
-            _describe_server(server, [tool for tool in tools if tool.group == server.group], settings)
-            for server in await mcp.status()
-        ]
+        findings = []
+        for server in await mcp.status():
+            server_tools = [tool for tool in tools if tool.group == server.group]
+            findings.append(_describe_server(server, server_tools, settings))
         return [*findings, *_check_tool_count(tools)]
     finally:
         await mcp.stop()
@@ -452,14 +469,15 @@ def _describe_server(server: ServerStatus, tools: Sequence[Tool], settings: Sett
     if server.trouble is None:
         report = warn if server.left_out else ok
         return report(name, _describe_offer(tools, server.left_out))
-    said = f"; it said: {server.said}" if server.said else ""
+    stderr_text = f"; it said: {server.said}" if server.said else ""
     if server.is_starting:
-        return warn(name, f'{server.trouble}; "startup_timeout_sec" in its entry gives it longer{said}')
+        fix = '"startup_timeout_sec" in its entry gives it longer'
+        return warn(name, f"{server.trouble}; {fix}{stderr_text}")
     if server.signed_out:
         where = settings.public_url or settings.own_url
         return fail(name, f"{server.trouble}, or sign in at {where}/#/rules")
     fix = 'fix its entry, or set "disabled": true there'
-    return fail(name, f"NOD_MCP_CONFIG: {server.trouble}; {fix}{said}")
+    return fail(name, f"NOD_MCP_CONFIG: {server.trouble}; {fix}{stderr_text}")
 
 
 def _describe_offer(tools: Sequence[Tool], left_out: str) -> str:
@@ -492,12 +510,10 @@ async def look_at_models(settings: Settings) -> list[Finding]:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}
     findings = list(await asyncio.gather(*map(_look_at_model, [*named, *hearing])))
-    rules = _load_rulebook(settings).list_about(Subject.MODEL)
-    findings += [
-        fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod can't answer there")
-        for rule in rules
-        if rule.value not in names
-    ]
+    for rule in _load_rulebook(settings).list_about(Subject.MODEL):
+        if rule.value not in names:
+            words = f"no model is called {rule.value}. Nod can't answer there"
+            findings.append(fail(f"rule {rule.id}", words))
     return findings
 
 

@@ -81,10 +81,12 @@ Answers = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One question: ``ask`` asks it and returns settings, ``look`` tries them out."""
+    """One question of the set-up."""
 
     ask: Callable[[], Answers]
+    """Asks the person, and returns settings."""
     look: Callable[[Settings], list[Finding]]
+    """Tries the settings out."""
 
 
 @command(app)
@@ -153,22 +155,33 @@ def _ask_model() -> Answers:
     address = _ask_text("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not address:
         return {}
-    answers = {} if address.lower() == "openai" else {"OPENAI_BASE_URL": address}
-    findings = _try_answer(SetupStep(_ask_model, _look_at_model), answers) if answers else []
-    failed = [finding for finding in findings if finding.failed]
-    unreached = [finding for finding in failed if "OPENAI_BASE_URL" in finding.name + finding.fix]
-    if unreached:
-        print(f"  {doctor.in_words(unreached[0])}")
-        if not _confirm("That can't work yet. Keep it anyway?"):
-            return _ask_model()
+    answers: Answers = {}
+    if address.lower() != "openai":
+        answers = {"OPENAI_BASE_URL": address}
+        fault = _find_address_fault(answers)
+        if fault is not None:
+            print(f"  {doctor.in_words(fault)}")
+            if not _confirm("That can't work yet. Keep it anyway?"):
+                return _ask_model()
     key = _ask_text("Its key, if it needs one", secret=True)
     if key:
         answers["OPENAI_API_KEY"] = key
     return answers | {"NOD_MODEL": _ask_text("The model's name", _suggest_model(address, local))}
 
 
+def _find_address_fault(answers: Answers) -> Finding | None:
+    """Return the finding that a model's server can't be reached; None if it can. The key is asked later."""
+    for finding in _try_answer(SetupStep(_ask_model, _look_at_model), answers):
+        if finding.failed and "OPENAI_BASE_URL" in finding.name + finding.fix:
+            return finding
+    return None
+
+
 def _suggest_model(address: str, local: Sequence[LocalServer]) -> str:
-    return next((server.model for server in local if server.url == address.rstrip("/")), "gpt-5-mini")
+    for server in local:
+        if server.url == address.rstrip("/"):
+            return server.model
+    return "gpt-5-mini"
 
 
 def _look_at_model(settings: Settings) -> list[Finding]:
@@ -186,9 +199,13 @@ def _ask_chats() -> Answers:
             break
         print(f"  Nod doesn't know {', '.join(sorted(unknown))}. Write {names}, or none.")
     chosen = [kind for name, kind in kinds.items() if name in words]
-    answers = {key: _ask_text(key, secret=True) for kind in chosen for key in kind.keys}
+    answers: Answers = {}
+    for kind in chosen:
+        for key in kind.keys:
+            answers[key] = _ask_text(key, secret=True)
     accounts = [_ask_text(f"Your account there, such as {kind.example}", None) for kind in chosen]
-    return answers | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
+    answers["NOD_ADMINS"] = ",".join(accounts or [str(LOCAL)])
+    return answers
 
 
 def _look_at_chats(settings: Settings) -> list[Finding]:

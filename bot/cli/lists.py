@@ -1,4 +1,4 @@
-"""``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
+"""``nod pending``, ``nod show`` and ``nod team``, which read and change nothing."""
 
 import contextlib
 import json
@@ -23,8 +23,7 @@ from bot.cli.shared import (
 )
 from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, others, together
-from bot.domain.redaction import redact_arguments as shown_arguments
-from bot.domain.redaction import redact_text
+from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.steps import DueStep
 from bot.domain.times import format_expiry, format_relative, now
 from bot.store import proposals
@@ -62,15 +61,15 @@ def pending(
 
 def _format_row(proposal: Proposal, more: int = 0) -> str:
     """Return a line of the list. ``more``: the number of other proposals of its batch."""
-    due, asked = format_expiry(proposal.expires_at, now()), format_relative(proposal.created_at, now())
-    by = f"asked by {safe_line(proposal.requester.label)}, {asked}"
+    due = format_expiry(proposal.expires_at, now())
+    asked = f"asked by {safe_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
     description = f"{safe_line(proposal.description)}{others(more)}"
-    row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({by})")
+    row = fit_to_terminal(f"{proposal.id}  {proposal.risk.level:<11}  {due:<17}  {description}  ({asked})")
     return colour_text(row, "red" if proposal.risk.level is Level.DESTRUCTIVE else None)
 
 
 def _watch(database: Database, *, as_json: bool) -> None:
-    """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
+    """Print the waiting proposals, then each that comes or was decided, as one line, until Ctrl+C."""
     known: dict[str, int] = {}  # the printed round of each proposal
     with contextlib.suppress(KeyboardInterrupt):
         while True:
@@ -110,7 +109,7 @@ def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
         "state": proposal.state,
         "description": redact_text(proposal.description),
         "tool_name": proposal.tool_name,
-        "tool_arguments": shown_arguments(proposal.arguments, schema),
+        "tool_arguments": redact_arguments(proposal.arguments, schema),
         "risk": proposal.risk.level,
         "requester": proposal.requester.label,
         "deciders": proposal.deciders.in_words(proposal.requester.label),
@@ -152,21 +151,24 @@ def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
             print_json(_proposal_to_json(found, database))
             return
         card = card_of(found, _load_schema(found, database))
-        result = f"\n\nResult\n{card.result}" if card.result else ""
         asked = f"{card.asked}, {format_relative(found.created_at, now())}"
-        open_steps = [step for step in found.all_steps if not step.is_over]
-        head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
+        lines = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
-            head += [f"May decide: {card.deciders}", format_expiry(card.expires_at, now()).capitalize()]
-            head += [f"Next: {step.to}, {format_relative(step.at, now())}" for step in open_steps]
+            lines.append(f"May decide: {card.deciders}")
+            lines.append(format_expiry(card.expires_at, now()).capitalize())
+            open_steps = [step for step in found.all_steps if not step.is_over]
+            lines += [f"Next: {step.to}, {format_relative(step.at, now())}" for step in open_steps]
             if card.undo_note:
-                head.append(card.undo_note)
+                lines.append(card.undo_note)
         if card.again:
-            head.append(card.again)
+            lines.append(card.again)
         if card.undoing:
-            head += [f"Undo ends {format_relative(found.undo_until or now(), now())}: nod undo {found.id}"]
-        head += [*card.votes, *card.notes]
-        print(plain("\n".join([*head, "", whole_text(card)]) + result))
+            undo_end = format_relative(found.undo_until or now(), now())
+            lines.append(f"Undo ends {undo_end}: nod undo {found.id}")
+        lines += [*card.votes, *card.notes, "", whole_text(card)]
+        if card.result:
+            lines += ["", "Result", card.result]
+        print(plain("\n".join(lines)))
 
 
 @command(app, "team")

@@ -1,6 +1,7 @@
-"""The ``nod`` command: the list of its commands, each with its module of `bot.cli`.
+"""The ``nod`` command, and the list of its commands.
 
-Each is imported only when it is called: ``nod --help`` and a misspelt command answer right away.
+The module of a command is imported when the command is called. So ``nod --help``, which lists all of them,
+and a misspelt command answer right away.
 """
 
 from typing import Annotated
@@ -10,10 +11,15 @@ import typer
 from bot import __version__
 from bot.cli.command import LazyCommand, LazyGroup, with_shared_options
 
-_START, _LOOK, _DECIDE = "Start", "Look", "Decide"
-_RULES, _TOOLS, _SET_UP = "Rules and people", "Tools and agents", "Set up"
+# the sections of ``nod --help``
+_START = "Start"
+_LOOK = "Look"
+_DECIDE = "Decide"
+_RULES = "Rules and people"
+_TOOLS = "Tools and agents"
+_SET_UP = "Set up"
 
-
+# the name, the module, the section and the summary of each command
 _COMMANDS = (
     LazyCommand(
         "init", "bot.cli.init", _START, "Write a .env: asks five questions, and tries each answer out."
@@ -121,12 +127,12 @@ _COMMANDS = (
 )
 
 
-class _Commands(LazyGroup):
+class _NodCommands(LazyGroup):
     lazy = _COMMANDS
 
 
 main = typer.Typer(
-    cls=_Commands,
+    cls=_NodCommands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -134,21 +140,22 @@ main = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's way
-    if wanted:
+def _print_version(is_given: bool) -> None:  # noqa: FBT001 - typer calls it so, with the option's value
+    if is_given:
         print(f"nod {__version__}")
         raise typer.Exit
 
 
 @main.callback()
 @with_shared_options
-def _nod(
+def _take_options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Take the options of ``nod`` itself."""
+    """Take the options that come before a command's name. Their callbacks do the work."""
 
 
 if __name__ == "__main__":

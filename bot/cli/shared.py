@@ -1,4 +1,4 @@
-"""Helpers of all ``nod`` commands: faults in one line, safe text, the database, the person at this shell."""
+"""Helpers of all ``nod`` commands: settings, text for a terminal, the database, the person at this shell."""
 
 import contextlib
 import json
@@ -49,15 +49,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def load_settings(*, demo: bool = False, **more: Any) -> Settings:
-    """Return the settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
-    return Settings.load(**make_given(demo=demo) | more)
+    """Return the settings, overridden by ``-d``, ``--demo`` and ``more``. Raises SettingsError."""
+    return Settings.load(**make_overrides(demo=demo) | more)
 
 
-def make_given(*, demo: bool = False) -> dict[str, Any]:
-    """Return the settings that this call overrides. In the demo, the person at this machine is the admin."""
-    chosen, given = get_chosen(), dict[str, Any]()
+def make_overrides(*, demo: bool = False) -> dict[str, Any]:
+    """Return the settings that ``-d`` and ``--demo`` override.
+
+    In the demo, the person at this machine is the admin.
+    """
+    chosen = get_chosen()
+    overrides: dict[str, Any] = {}
     if demo or chosen.demo:
-        given = {
+        overrides = {
             "NOD_DATABASE_URL": f"sqlite:///{DEMO}",
             "NOD_HOST": "127.0.0.1",
             "NOD_HTTP_TOKENS": (),
@@ -65,8 +69,8 @@ def make_given(*, demo: bool = False) -> dict[str, Any]:
             "NOD_ISSUES": True,
         }
     if chosen.database:
-        given["NOD_DATABASE_URL"] = database_url(chosen.database)
-    return given
+        overrides["NOD_DATABASE_URL"] = database_url(chosen.database)
+    return overrides
 
 
 def database_url(database: str) -> str:
@@ -107,12 +111,13 @@ def print_json(value: object) -> None:
 
 
 def safe_line(text: str) -> str:
+    """Return a text on one line, without secrets, and safe for a terminal."""
     return plain(" ".join(redact_text(text).split()))
 
 
 @contextlib.contextmanager
 def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
-    """Open the database, at the newest schema. ``progress`` is told of the versions that lead there."""
+    """Open the database, create it if needed, and upgrade its schema. ``progress`` is told each version."""
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
         raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
@@ -129,8 +134,8 @@ def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[D
 
 @contextlib.contextmanager
 def open_existing(settings: Settings) -> Iterator[Database]:
-    """Open a database to change it; it must exist, since an empty new file would be a wrong answer."""
-    _check_there(settings)
+    """Open a database to change it. It must exist, since an empty new file would be a wrong answer."""
+    _require_file(settings)
     with open_database(settings) as database:
         yield database
 
@@ -138,39 +143,51 @@ def open_existing(settings: Settings) -> Iterator[Database]:
 @contextlib.contextmanager
 def open_readonly(settings: Settings) -> Iterator[Database]:
     """Open a database to read it. No file is changed, so a read-only disk works, too."""
-    _check_there(settings)
+    _require_file(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     give_keyring(database, Keyring(settings.secret_key))
     try:
-        current, newest = migrations.read_version(database.engine), migrations.find_newest_version()
-        if current != newest:
-            find_fault = migrations.find_damage if current is None else migrations.find_unsupported_version
-            fault = find_fault(database.engine)
-            if not fault:
-                version = current or "empty"
-                fault = f"the schema is {version}, and this nod reads {newest}. Run: nod db upgrade"
+        fault = _find_schema_fault(database)
+        if fault:
             raise SettingsError(f"NOD_DATABASE_URL: {fault}")
         yield database
     finally:
         database.close()
 
 
+def _find_schema_fault(database: Database) -> str:
+    """Return why the schema can't be read as it is, in words; empty if it can."""
+    current = migrations.read_version(database.engine)
+    newest = migrations.find_newest_version()
+    if current == newest:
+        return ""
+    if current is None:
+        fault = migrations.find_damage(database.engine)
+    else:
+        fault = migrations.find_unsupported_version(database.engine)
+    return fault or f"the schema is {current or 'empty'}, and this nod reads {newest}. Run: nod db upgrade"
+
+
 @contextlib.contextmanager
 def open_as_permitted(settings: Settings) -> Iterator[Database]:
-    """Open a database like `open_existing` or, where the file can't be written, like `open_readonly`."""
+    """Open a database by `open_existing` or, if the file can't be written, by `open_readonly`."""
     file = settings.sqlite_file
-    read_only = file is not None and file.exists() and not os.access(file, os.W_OK)
-    with (open_readonly if read_only else open_existing)(settings) as database:
+    is_readonly = file is not None and file.exists() and not os.access(file, os.W_OK)
+    open_this = open_readonly if is_readonly else open_existing
+    with open_this(settings) as database:
         yield database
 
 
-def _check_there(settings: Settings) -> None:
+def _require_file(settings: Settings) -> None:
+    """Raise SettingsError if the file of an SQLite database does not exist."""
     file = settings.sqlite_file
-    if file is not None and not file.exists():
-        fix = (
-            "Start it here: nod demo" if get_chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
-        )
-        raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {fix}.")
+    if file is None or file.exists():
+        return
+    if get_chosen().demo:
+        fix = "Start it here: nod demo"
+    else:
+        fix = f"Name one with -d FILE; --demo takes {DEMO}"
+    raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {fix}.")
 
 
 def decode_object(text: str) -> dict[str, Any]:
@@ -187,18 +204,20 @@ def decode_object(text: str) -> dict[str, Any]:
 def operator() -> Actor:
     """Return the account of the person at this command line.
 
-    In the demo it is the account of its console: were it another one, a deletion would need another person.
+    In the demo it is the account of its console. As another one, the only person there could not approve a
+    deletion that they asked for themselves.
     """
     if get_chosen().demo:
         return LOCAL
     try:
-        name = pwd.getpwuid(os.getuid()).pw_name  # the environment could be set by anyone
+        name = pwd.getpwuid(os.getuid()).pw_name  # not from the environment, which anyone could set
     except KeyError:  # a container's user may have no name
         name = str(os.getuid())
     return Actor(SHELL, name, name)
 
 
 def find_proposal(database: Database, prefix: str) -> Proposal:
+    """Return the proposal whose id begins with a prefix. Raises NodError unless there is exactly one."""
     prefix = prefix.strip()
     if len(prefix) < proposals.SHORTEST:
         raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")

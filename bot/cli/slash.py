@@ -207,10 +207,10 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             wake,
             settings.site_url,
             settings.prices(settings.model),
-            [each.name for each in settings.models()] or [settings.model],
+            [model.name for model in settings.models()] or [settings.model],
             hindrance,
             gate.groups,
             connections=get_connections(database),
         )
-        of_features = [feature.make_commands(settings, parts) for feature in FEATURES]
-        return await SlashCommands(parts, of_features).handle(command)
+        feature_commands = [feature.make_commands(settings, parts) for feature in FEATURES]
+        return await SlashCommands(parts, feature_commands).handle(command)

@@ -31,7 +31,7 @@ from bot.store.database import Database
 from bot.store.locks.process_lock import notify
 from bot.store.tokens import AgentTerms, IssuedToken
 
-_LONGEST = timedelta(days=366)
+_MAX_AGENT_LIFE = timedelta(days=366)
 
 app = typer.Typer(
     callback=shared_options,
@@ -74,24 +74,26 @@ async def _make_agent(
     log_at("error")
     made_at = now()
     try:
-        patterns, until = read_patterns(tools), made_at + parse_duration(lasts)
+        patterns = read_patterns(tools)
+        until = made_at + parse_duration(lasts)
     except ValueError as error:
         raise NodError(str(error)) from None
-    if until > made_at + _LONGEST:
+    if until > made_at + _MAX_AGENT_LIFE:
         raise NodError("--for: a token of an agent lasts for 366 days at most")
     whose = await database.read(_find_person, person) if person else operator()
     async with gate_of(settings, database, all_now=True) as gate:
-        found = await list_matching(gate.registry, whose, patterns)
-        names, servers = sorted(tool.name for tool in found), find_servers(found)
-        for tool in sorted(found, key=lambda tool: tool.name):
+        matching = sorted(await list_matching(gate.registry, whose, patterns), key=lambda tool: tool.name)
+        names = [tool.name for tool in matching]
+        for tool in matching:
             print(plain(f"{tool.name:<24} {tool.harm}"), file=sys.stderr)
-        if not found:
+        if not matching:
             print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
         terms = AgentTerms(whose, patterns, [], names, until)
         token = await database.write(tokens.issue, name, operator(), made_at, terms)
         label = token.split("_")[1]
         agent = Agent(name, label, whose, patterns, (), frozenset(names), until=until)
-        proposal = (await gate.open(make_consent(agent, names, servers, operator(), until))).proposal
+        consent = make_consent(agent, names, find_servers(matching), operator(), until)
+        proposal = (await gate.open(consent)).proposal
     print(token)
     words = f"Copy it now. It is not shown again. It calls for {whose.label} until {until:%Y-%m-%d}."
     asked = f"It opens nothing before they say yes: in their chat, the console, or nod approve {proposal.id}"
@@ -99,16 +101,17 @@ async def _make_agent(
 
 
 def _find_person(session: Session, text: str) -> Actor:
-    """Return an account by its text or by a person's name. Raises NodError where that is not one person."""
+    """Return an account by its text or by a person's name. Raises NodError unless it is one person."""
     if ":" in text:
         account = Actor.parse(text)
         name = people.find_known_names(session, [text]).get(text, "")
         return Actor(account.channel, account.key, name)
-    found = people.find_by_name(session, text)
-    if len({people.person_of(session, each).id for each in found}) != 1:
-        why = "no one here has that name" if not found else "several people have that name"
+    accounts = people.find_by_name(session, text)
+    person_ids = {people.person_of(session, account).id for account in accounts}
+    if len(person_ids) != 1:
+        why = "several people have that name" if accounts else "no one here has that name"
         raise NodError(f"--as {text}: {why}. Name an account, such as slack:T1/U7 or http:ana")
-    return found[0]
+    return accounts[0]
 
 
 @command(app, "list")
@@ -116,21 +119,19 @@ def list_(*, as_json: Json = False) -> None:
     """List the tokens that work: label, account, who made it, when."""
     settings = load_settings()
     with open_readonly(settings) as database:
-        found = database.read_now(tokens.working)
+        issued = database.read_now(tokens.working)
+    configured_names = sorted(settings.tokens.values())
     if as_json:
-        print_json(
-            [
-                *(_token_to_json(t.name, t) for t in found),
-                *map(_token_to_json, sorted(settings.tokens.values())),
-            ]
-        )
+        rows = [_token_to_json(token.name, token) for token in issued]
+        rows += [_token_to_json(name) for name in configured_names]
+        print_json(rows)
         return
-    for t in found:
-        made = f"by {t.made_by}, {format_relative(t.made_at, now())}"
-        print(plain(f"{t.label}  {_name_holder(t)}  {made}{_describe_agent(t)}"))
-    for name in sorted(settings.tokens.values()):
+    for token in issued:
+        made = f"by {token.made_by}, {format_relative(token.made_at, now())}"
+        print(plain(f"{token.label}  {_name_holder(token)}  {made}{_describe_agent(token)}"))
+    for name in configured_names:
         print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
-    if not found and not settings.tokens:
+    if not issued and not configured_names:
         print("There are no tokens. To make one: nod token new NAME")
 
 
@@ -147,14 +148,21 @@ def _describe_agent(token: IssuedToken) -> str:
 
 
 def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, Any]:
-    """Return a token as JSON. Tokens of NOD_HTTP_TOKENS have nothing but an account."""
-    label, made_by, at = (token.label, token.made_by, token.made_at.isoformat()) if token else (None,) * 3
-    told: dict[str, Any] = {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}
-    if token is None or not token.is_agent:
-        return told
-    agent = {"account": None, "agent": name, "for": token.person, "tools": list(token.tools or ())}
-    until = token.until.isoformat() if token.until else None
-    return told | agent | {"until": until, "agreed": token.agreed_at is not None}
+    """Return a token as JSON; of a token of NOD_HTTP_TOKENS, which has no row, the account alone."""
+    row: dict[str, Any] = {"label": None, "account": f"http:{name}", "made_by": None, "made_at": None}
+    if token is None:
+        return row
+    row |= {"label": token.label, "made_by": token.made_by, "made_at": token.made_at.isoformat()}
+    if token.is_agent:
+        row |= {
+            "account": None,
+            "agent": name,
+            "for": token.person,
+            "tools": list(token.tools or ()),
+            "until": token.until.isoformat() if token.until else None,
+            "agreed": token.agreed_at is not None,
+        }
+    return row
 
 
 @command(app, "revoke")
@@ -167,16 +175,15 @@ def revoke_token(
         ended = database.write_now(_revoke, which)
         notify(database.engine)
     if not ended:
+        more = ""
         if which in settings.tokens.values():
             more = " It is in NOD_HTTP_TOKENS: remove it there."
-        else:
-            more = ""
         raise NodError(f"there is no token {which}.{more} See: nod token list")
-    for t in ended:
-        print(f"Revoked {t.label} of {_name_holder(t)}.")
+    for token in ended:
+        print(f"Revoked {token.label} of {_name_holder(token)}.")
 
 
 def _revoke(session: Session, which: str) -> list[IssuedToken]:
     ended = tokens.revoke_token(session, which, operator(), now())
-    end_work(session, [each for each in ended if each.is_agent], now())
+    end_work(session, [token for token in ended if token.is_agent], now())
     return ended
