@@ -1,8 +1,10 @@
 """A child process that answers questions and can be killed, for work that hostile input could make endless.
 
-Started as ``python -I SCRIPT SECONDS``; question and answer are one line of JSON each, on its standard input
-and output. One child serves all askers, one question after the other; it starts with the first question and
-again after it was killed. `serve` is the child's own side: it bounds the memory, and ends when Nod is gone.
+It is started as ``python -I SCRIPT SECONDS``. A question and its answer are one line of JSON each, on its
+standard input and output. One child serves all threads, one question after the other. It starts with the
+first question, and again after it was killed.
+
+`Child` is Nod's side. `serve` is the child's own: it limits the memory, and ends when Nod is gone.
 """
 
 import atexit
@@ -19,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_MEMORY = 512 << 20  # bytes of a child
-_BUSY = 5  # times as long as a question takes by itself
-_STARTING = 30.0  # seconds
+_MAX_MEMORY_BYTES = 512 << 20
+_BUSY_FACTOR = 5  # a busy machine may take so many times the processor time of a question
+_START_SECONDS = 30.0
 
 
 class TookTooLong(Exception):
@@ -33,28 +35,27 @@ class _Ended(Exception):
 
 
 class Child:
-    """A child process. ``seconds`` is the processor time that one question may take.
+    """A child process. ``seconds``: the processor time that one question may take, without the child's start.
 
-    It begins to count after the child has started. On a busy machine that may last longer, five times that at
-    most. `ask` blocks: call it in a thread.
+    On a busy machine a question may last longer, but no more than `_BUSY_FACTOR` times that. `ask` blocks:
+    call it in a thread.
     """
 
     def __init__(self, script: Path, *, seconds: float) -> None:
         self._script = script
         self._seconds = seconds
-        self._one = threading.Lock()
+        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
 
     def ask(self, question: Any, data: bytes = b"") -> Any:
         """Return the answer; raises TookTooLong. ``data`` follows the line, for a script that reads it."""
         line = json.dumps(question).encode() + b"\n" + data
-        with self._one:
+        with self._lock:
+            with contextlib.suppress(_Ended):  # perhaps it died before it was asked
+                return self._ask_child(line)
             try:
-                try:
-                    return self._ask_child(line)
-                except _Ended:  # perhaps it died before it was asked
-                    return self._ask_child(line)
+                return self._ask_child(line)
             except _Ended:
                 raise TookTooLong from None
 
@@ -63,13 +64,13 @@ class Child:
         try:
             if process is None or process.poll() is not None:
                 process = self._start()
-            return json.loads(self._exchange(process, line, self._seconds * _BUSY))
+            return json.loads(self._exchange(process, line, self._seconds * _BUSY_FACTOR))
         except (TookTooLong, _Ended):
             self._end()
             raise
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a child and wait until it is ready, which is not counted as time of the first question."""
+        """Start a child, and wait for the empty line that says that it is ready."""
         self._end()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own script
@@ -81,15 +82,15 @@ class Child:
             )
         except OSError:  # too many files are open, or there is no memory
             raise _Ended from None
-        self._exchange(self._process, b"", _STARTING)
+        self._exchange(self._process, b"", _START_SECONDS)
         return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], line: bytes, longest: float) -> bytes:
-        """Write the line and read the answer; after the ``longest`` seconds the child is killed."""
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes, max_seconds: float) -> bytes:
+        """Write the line and return the answer. Raises TookTooLong after killing the child, or _Ended."""
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
-        until = time.monotonic() + longest
-        killer = threading.Timer(longest, process.kill)
+        deadline = time.monotonic() + max_seconds
+        killer = threading.Timer(max_seconds, process.kill)
         killer.start()
         try:
             process.stdin.write(line)
@@ -103,8 +104,9 @@ class Child:
             killer.cancel()
         if answer.endswith(b"\n"):
             return answer
-        spent = process.poll() == -signal.SIGPROF or time.monotonic() >= until
-        raise TookTooLong if spent else _Ended
+        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:  # the signal of `serve`
+            raise TookTooLong
+        raise _Ended
 
     def _end(self) -> None:
         process = self._process
@@ -120,21 +122,22 @@ class Child:
     def stop(self) -> None:
         """End the child, if there is one."""
         atexit.unregister(self.stop)
-        with self._one:
+        with self._lock:
             self._end()
 
 
 def serve(answer: Callable[[Any], Any], seconds: float) -> None:
-    """Answer until there are no more questions. One that takes more processor time ends the process.
+    """Answer until there are no more questions. A question that takes more processor time ends the process.
 
-    An empty line before says that it is ready.
+    The empty line that comes first says that the process is ready.
     """
-    os.nice(5)  # people come first
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    os.nice(5)  # Nod itself goes first
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     sys.stdout.write("\n")
     sys.stdout.flush()
     for line in sys.stdin.buffer:
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # no handler: it ends the process, whatever that does
+        # its signal has no handler, so it ends the process whatever that is doing
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
         signal.setitimer(signal.ITIMER_PROF, 0)

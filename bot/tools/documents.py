@@ -1,7 +1,8 @@
-"""Reads files of strangers: what they are by their bytes, and the text in them.
+"""Reading files from outside: their type is found by their bytes, and their text is returned.
 
-Text in UTF-8 is read here. Everything that needs a parser or a guess is read by ``reading/child.py``, in a
-process for each file that is bounded in time and memory (``child.py``): what a file does to it ends with it.
+Text in UTF-8 is read here. All that needs a parser or a guess is read by ``reading/child.py``, in a new
+process for each file, which is limited in time and memory (``child.py``). So a hostile file can only harm
+that process.
 """
 
 import asyncio
@@ -29,16 +30,17 @@ from bot.domain.attachments import (
 from bot.tools.child import Child, TookTooLong
 
 MAX_TEXT_CHARS = 400_000
-"""How much of one file is read."""
+"""The number of characters of one file that are read."""
 
 _READER = Path(__file__).with_name("reading") / "child.py"
-_SECONDS = 15.0
-_TOGETHER = 2  # files that are read at the same time
-_PARSED = frozenset({PDF, ZIP, XLS, *PICTURES})
-_TOO_MUCH = "it takes too long or too much memory to read"
-_EMPTY = "it is empty"
+_READ_SECONDS = 15.0
+_MAX_PARALLEL = 2  # files that are read at the same time
+_PARSED_TYPES = frozenset({PDF, ZIP, XLS, *PICTURES})
+_TOO_MUCH_TEXT = "it takes too long or too much memory to read"
+_EMPTY_TEXT = "it is empty"
 _CUT_TEXT = f"Only its first {MAX_TEXT_CHARS:,} characters are read."
-_MARKED = re.compile(  # text that says more by its marks than by its letters
+# the beginning of text that needs a parser: markup, JSON, e-mail headers, a calendar, an encoding's mark
+_MARKED = re.compile(
     rb"""
     \s* (?: [<{] | [!-9;-~]{2,40}:[ ] | BEGIN:V )
     | \xef\xbb\xbf | \xff\xfe | \xfe\xff | .{0,100000}\x1b\$
@@ -49,56 +51,58 @@ _MARKED = re.compile(  # text that says more by its marks than by its letters
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Reads some files at the same time; the others wait, without a thread."""
+    """A reader of `_MAX_PARALLEL` files at the same time; the others wait, without a thread."""
 
-    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_TOGETHER))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_PARALLEL))
 
     async def read(self, data: bytes) -> FileContent:
         """Read a file: its text, a safe picture, or the reason why it can't be read."""
-        async with self._room:
+        async with self._slots:
             return await asyncio.to_thread(_read, data)
 
     async def read_page(self, markup: str) -> dict[str, Any]:
-        """Return what people see of a web page: its title, text, links and note by name, or a fault."""
+        """Return a page's ``title``, ``text``, ``links`` and ``note`` as people see it, or a ``fault``."""
         data = markup.encode(errors="replace")
-        async with self._room:
+        async with self._slots:
             return await asyncio.to_thread(_ask, HTML, data)
 
 
 def _read(data: bytes) -> FileContent:
     if not data.strip():
-        return FileContent(TEXT, fault=_EMPTY, data=data)
+        return FileContent(TEXT, fault=_EMPTY_TEXT, data=data)
     kind = type_by_sign(data)
     if not kind and _is_plain(data):
         return _read_here(data)
-    if kind and kind not in _PARSED:
+    if kind and kind not in _PARSED_TYPES:
         if kind == OLE and _is_protected(data):
             fault = "it is protected by a password"
         else:
             fault = f"it is {describe_kind(kind)}"
         return FileContent(kind, fault=fault, data=data)
-    found = _ask(kind or UNKNOWN, data)
-    kind, picture = found.get("kind", kind or UNKNOWN), found.get("picture")
-    kept = None if kind in PICTURES else data
-    if picture:
-        kept = base64.b64decode(picture)
-    return FileContent(kind, found.get("text", ""), found.get("fault", ""), kept, found.get("note", ""))
+    answer = _ask(kind or UNKNOWN, data)
+    kind = answer.get("kind", kind or UNKNOWN)
+    kept: bytes | None = data
+    if answer.get("picture"):
+        kept = base64.b64decode(answer["picture"])
+    elif kind in PICTURES:  # one that can't be drawn again may have hidden parts
+        kept = None
+    return FileContent(kind, answer.get("text", ""), answer.get("fault", ""), kept, answer.get("note", ""))
 
 
 def _ask(kind: str, data: bytes) -> dict[str, Any]:
-    """The answer of a child that reads this one file."""
-    child = Child(_READER, seconds=_SECONDS)
+    """Return the answer of a child that reads this one file."""
+    child = Child(_READER, seconds=_READ_SECONDS)
     try:
-        found: dict[str, Any] = child.ask({"kind": kind, "size": len(data)}, data)
+        answer: dict[str, Any] = child.ask({"kind": kind, "size": len(data)}, data)
     except TookTooLong:
-        return {"fault": _TOO_MUCH}
+        return {"fault": _TOO_MUCH_TEXT}
     finally:
         child.stop()
-    return found
+    return answer
 
 
 def _is_plain(data: bytes) -> bool:
-    """Return whether the bytes are UTF-8 and nothing but text."""
+    """Tell if the bytes are UTF-8, and text that needs no parser."""
     if strip_controls(data) != data or b";base64," in data or _MARKED.match(data):
         return False
     try:
@@ -115,11 +119,12 @@ def _read_here(data: bytes) -> FileContent:
 
 
 def _is_protected(data: bytes) -> bool:
+    """Tell if an OLE file is an encrypted Office document, by the name of a stream in it."""
     return "EncryptedPackage\0".encode("utf-16-le") in data
 
 
 def cut_text(text: str, remark: Callable[[str], None]) -> str:
-    """Return the beginning of a text that is too long, with a word on it at its end and to ``remark``."""
+    """Return a text; one that is too long is cut, and its end and ``remark`` say so."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     remark(_CUT_TEXT)

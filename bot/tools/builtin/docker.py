@@ -149,16 +149,19 @@ def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
             raise ToolError(f"{name} is {state}; stop it before it can be removed.")
         if wanted == "exited" and state in ("created", "dead"):
             raise ToolError(f"{name} does not run; it is {state}.")
-        id_afterwards = None if wanted is None else current["id"]
+        container, image = f"{name}, id {current['id']}", current["image"]
+        if wanted is None:
+            return [
+                PreviewField("container", container, None),
+                PreviewField("image", image, None),
+                PreviewField("state", state, None),
+                PreviewField("started", current["started_at"], None),
+            ]
         return [
-            PreviewField(
-                "container", f"{name}, id {current['id']}", id_afterwards and f"{name}, id {id_afterwards}"
-            ),
-            PreviewField("image", current["image"], id_afterwards and current["image"]),
+            PreviewField("container", container, container),
+            PreviewField("image", image, image),
             PreviewField("state", state, wanted),
-            PreviewField(
-                "started", current["started_at"], id_afterwards and ("now" if wanted != "exited" else "")
-            ),
+            PreviewField("started", current["started_at"], "" if wanted == "exited" else "now"),
         ]
 
     return read

@@ -42,9 +42,9 @@ class Daemon:
             return list(await _read_json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
-        """Inspect a container. Raises ToolError for too short a beginning of an id.
+        """Inspect a container. Raises ToolError for less than `_ID_CHARS` characters of an id.
 
-        Otherwise a container that a rule names would have many short spellings.
+        Docker takes any beginning of an id. So a container that a rule names would have many spellings.
         """
         async with self._send_request("GET", f"/containers/{container}/json") as answer:
             inspected = dict(await _read_json(answer))
@@ -136,19 +136,20 @@ async def _make_refusal(answer: httpx2.Response) -> ToolError:
 
 async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the output of a container without a terminal, without the headers of its frames."""
-    buffer, frame_left = b"", 0
+    buffer = b""
+    bytes_left = 0  # of the present frame
     async for part in parts:
         buffer += part
         while buffer:
-            if frame_left == 0:
+            if bytes_left == 0:
                 if len(buffer) < _FRAME_HEADER.size:
                     break
-                _, frame_left = _FRAME_HEADER.unpack_from(buffer)
+                _, bytes_left = _FRAME_HEADER.unpack_from(buffer)
                 buffer = buffer[_FRAME_HEADER.size :]
-            content = buffer[:frame_left]
+            content = buffer[:bytes_left]
             yield content
             buffer = buffer[len(content) :]
-            frame_left -= len(content)
+            bytes_left -= len(content)
 
 
 def decode_log(log: bytes) -> str:

@@ -1,9 +1,11 @@
 """Reading a page from the open Internet (group ``web``).
 
 It can't be sent to an internal network: a name is resolved once, every address must be public, and the
-connection goes to a checked address itself, so a name that resolves differently later changes nothing.
-Each redirect is checked again like a new target. ``target.py`` has the rules for URLs and addresses;
-``documents.py`` makes a page into text, in a bounded process.
+connection goes to a checked address itself. So a name that resolves differently later changes nothing. Each
+redirect is checked like a new target.
+
+``target.py`` has the rules for URLs and addresses. ``documents.py`` makes a page into text, in a process of
+limited time and memory.
 """
 
 import asyncio
@@ -39,9 +41,8 @@ _TEXT_TYPES = (
     "application/xhtml+xml",
 )
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_REFUSED_CHARSETS = frozenset(
-    {"punycode", "idna", "unicode-escape", "raw-unicode-escape"}
-)  # some are quadratic
+# they are no character sets of pages, and decoding some takes quadratic time
+_REFUSED_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 
 
@@ -183,38 +184,38 @@ class _Page:
 
 
 async def _follow_redirects(
-    checked: Callable[[str], Target],
+    parse: Callable[[str], Target],
     url: str,
     resolve: Resolve,
     connector: httpcore2.AsyncNetworkBackend,
     tls: ssl.SSLContext | None,
     max_bytes: int,
 ) -> "_Page":
-    """Request the URL and follow its redirects; ``checked`` checks and parses each URL."""
-    goal = checked(url)
+    """Request the URL and follow its redirects; ``parse`` checks and parses each URL."""
+    goal = parse(url)
     for _ in range(_MAX_REDIRECTS + 1):
         pinned = PinnedBackend(await addresses(goal, resolve), connector)
         answer = await _request(goal, pinned, tls, max_bytes)
         if isinstance(answer, _Page):
             return answer
-        goal = _follow_redirect(checked, goal, answer)
+        goal = _parse_redirect(parse, goal, answer)
     raise ToolError(f"The page redirects more than {_MAX_REDIRECTS} times.")
 
 
-def _follow_redirect(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
+def _parse_redirect(parse: Callable[[str], Target], goal: Target, location: str) -> Target:
     """Return the target of a redirect on the same host. Raises ToolError if it may not be fetched.
 
     Another host needs a call of its own, since the redirect may carry data of the first host to it.
     """
     try:
-        following = checked(urljoin(goal.url, location))
+        next_goal = parse(urljoin(goal.url, location))
     except ValueError as error:
         raise ToolError(f"The page leads to what is no URL: {error}.") from None
-    if goal.scheme == "https" and following.scheme == "http":
+    if goal.scheme == "https" and next_goal.scheme == "http":
         raise ToolError(f"{goal.url} leads from https back to http; that is not followed.")
-    if goal.host != following.host:
-        raise ToolError(f"The page leads to another host. If you need it, fetch {following.url} itself.")
-    return following
+    if goal.host != next_goal.host:
+        raise ToolError(f"The page leads to another host. If you need it, fetch {next_goal.url} itself.")
+    return next_goal
 
 
 async def _request(

@@ -1,7 +1,7 @@
-"""Files by open descriptors: what is found under a name in an open folder, made there, or renamed.
+"""Files by a name in an open folder: looked at, opened, made and renamed there, without following a link.
 
-No link is followed, so nothing that is swapped in between a check and its use leads elsewhere. Functions
-raise OSError.
+A path could lead elsewhere after it was checked, if someone swaps a folder on it for a link. A name in a
+folder that is already open can't. Functions raise OSError.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ NOREPLACE, EXCHANGE = 1, 2  # renameat2(2)
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """An entry of a folder: ``kind`` is file, folder, link or other; ``size`` in bytes."""
+    """An entry of a folder."""
 
     name: str
-    kind: str
-    size: int
-    links: int
-    identity: str  # another one once the file is another, or was written to
+    kind: str  # file, folder, link or other
+    size: int  # in bytes
+    links: int  # the number of its names (hard links)
+    identity: str  # changes when the file is replaced or written to
 
     @classmethod
-    def of(cls, name: str, found: os.stat_result) -> "FolderEntry":
-        kind = kind_of(found.st_mode)
-        return cls(name, kind, found.st_size, found.st_nlink, f"{found.st_ino}@{found.st_mtime_ns}")
+    def of(cls, name: str, info: os.stat_result) -> "FolderEntry":
+        kind = kind_of(info.st_mode)
+        return cls(name, kind, info.st_size, info.st_nlink, f"{info.st_ino}@{info.st_mtime_ns}")
 
 
 @contextlib.contextmanager
@@ -67,20 +67,23 @@ def look_at(name: str, fd: int) -> FolderEntry | None:
         return None
 
 
-def renameat2(name: str, fd: int, to: str, to_fd: int, how: int) -> None:
-    """Make this system call between two open folders. Raises OSError, also if system or disk has none."""
+def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
+    """Make this system call between two open folders; ``flag`` is `NOREPLACE` or `EXCHANGE`.
+
+    Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know it.
+    """
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    if call(fd, os.fsencode(name), to_fd, os.fsencode(to), how) != 0:
+    if call(fd, os.fsencode(name), to_fd, os.fsencode(to), flag) != 0:
         fault = ctypes.get_errno()
         raise OSError(fault, os.strerror(fault))
 
 
 def rename_to_free_name(name: str, fd: int, to: str, to_fd: int) -> None:
-    """Rename without overwriting. Where the system can't guarantee that, it is checked first.
+    """Rename without overwriting. Raises FileExistsError.
 
-    Raises FileExistsError.
+    If the system can't guarantee that, it is only checked first.
     """
     try:
         renameat2(name, fd, to, to_fd, NOREPLACE)

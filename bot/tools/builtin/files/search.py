@@ -10,35 +10,35 @@ from bot.errors import ToolError
 from bot.tools.builtin.files.paths import Names, format_path, may_be_in_path
 from bot.tools.builtin.files.workspace import ConfinedFolder
 
-_MOST_MATCHES = 100
-_MOST_FILES = 5_000
-_MOST_BYTES = 50_000_000
-_LONGEST_LINE = 300
-_DEEPEST = 30
-_SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+_MAX_MATCHES = 100
+_MAX_FILES = 5_000
+_MAX_BYTES = 50_000_000  # of all files that are read
+_MAX_LINE_CHARS = 300
+_MAX_DEPTH = 30  # of folders
+_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
 
 
 @dataclass(slots=True)
 class Search:
-    """A search. ``text`` matches in any case, ``pattern`` matches file names, as ``*.py``."""
+    """A search, and what it has found so far."""
 
     confined: ConfinedFolder
-    text: str
-    pattern: str
+    text: str  # in any case of letters
+    pattern: str  # of file names, such as "*.py"
     matches: list[dict[str, Any]] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
     left_out: int = 0  # binary, too large, linked or unreadable files
-    cut: bool = False
+    cut: bool = False  # a limit was reached, so there may be more
 
     def run(self, names: Names) -> dict[str, Any]:
-        """Walk the folder; ``cut`` says that there may be more than what is told."""
-        for found, number, line in self._lines(names):
-            if len(self.matches) == _MOST_MATCHES:
+        """Search a folder, and return the result for the model."""
+        for file_names, number, line in self._list_lines(names):
+            if len(self.matches) == _MAX_MATCHES:
                 self.cut = True
                 break
-            here = line.strip()[:_LONGEST_LINE]
-            self.matches.append({"path": format_path(found), "line": number, "text": here})
+            text = line.strip()[:_MAX_LINE_CHARS]
+            self.matches.append({"path": format_path(file_names), "line": number, "text": text})
         return {
             "matches": self.matches,
             "files_searched": self.files,
@@ -46,22 +46,22 @@ class Search:
             "cut": self.cut,
         }
 
-    def _lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
-        """Yield every line with the text, its file and its number."""
+    def _list_lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
+        """Yield the file, the number and the text of every line with the text."""
         wanted = self.text.casefold()
-        for found, content in self._texts(names):
+        for file_names, content in self._list_texts(names):
             for number, line in enumerate(content.split("\n"), 1):
                 if wanted in line.casefold():
-                    yield found, number, line
+                    yield file_names, number, line
 
-    def _texts(self, names: Names) -> Iterator[tuple[Names, str]]:
-        """Yield every text file below, in the order of names."""
+    def _list_texts(self, names: Names) -> Iterator[tuple[Names, str]]:
+        """Yield every text file in a folder, then those in the folders inside, in the order of names."""
         with self.confined.folder(names) as fd:
             with os.scandir(fd) as entries:
-                kinds = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
+                kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
             folders = []
             for name, is_folder in kinds:
-                if self.files >= _MOST_FILES or self.bytes >= _MOST_BYTES:
+                if self.files >= _MAX_FILES or self.bytes >= _MAX_BYTES:
                     self.cut = True
                     return
                 if not may_be_in_path(name):
@@ -69,18 +69,19 @@ class Search:
                 elif is_folder:
                     folders.append(name)
                 elif fnmatchcase(name, self.pattern):
-                    content = self._text((*names, name), fd)
+                    content = self._read_text((*names, name), fd)
                     if content is not None:
                         yield (*names, name), content
         for name in folders:
-            if name in _SKIPPED or len(names) >= _DEEPEST:
+            if name in _SKIPPED_FOLDERS or len(names) >= _MAX_DEPTH:
                 continue
             try:
-                yield from self._texts((*names, name))
+                yield from self._list_texts((*names, name))
             except ToolError:
                 self.left_out += 1  # gone or swapped in the meantime
 
-    def _text(self, names: Names, fd: int) -> str | None:
+    def _read_text(self, names: Names, fd: int) -> str | None:
+        """Return a file's text; None, counted as left out, if it is binary or can't be read."""
         try:
             content = self.confined.read_at(names, fd)
             self.files += 1

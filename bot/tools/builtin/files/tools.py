@@ -1,7 +1,4 @@
-"""The files of one workspace as tools (group ``fs``).
-
-Where a path may lead is decided in ``workspace.py``.
-"""
+"""The files of one workspace as tools (group ``fs``). ``workspace.py`` decides where a path may lead."""
 
 import asyncio
 import base64
@@ -74,8 +71,8 @@ def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 2
 def folder_of(confined: ConfinedFolder) -> Key:
     """Return the key for “approve similar”: the call's folder, canonical and relative to the workspace.
 
-    It has no links in it (those are refused) and no ``..``, so equal text is the same folder. A move is about
-    two folders. Raises ToolError, as the call itself would.
+    Links and ``..`` are refused, so equal texts are the same folder. A move has two folders. Raises ToolError
+    as the call itself would.
     """
 
     async def key(arguments: Arguments) -> dict[str, str]:
@@ -88,7 +85,7 @@ def folder_of(confined: ConfinedFolder) -> Key:
 
 
 def below_of(confined: ConfinedFolder) -> Begins:
-    """Return the prefix for “approve similar”: the folders above a file; of a move, those both ends share."""
+    """Return the prefix for “approve similar”: the folder of a file; of a move, the one above both ends."""
 
     async def begins(arguments: Arguments) -> Beginning:
         paths = [arguments[name] for name in ("path", "to") if name in arguments]
@@ -200,15 +197,17 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         "names": _PATH,
     }
 
-    def changing(**own: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """Return a decorator for a tool that changes files; ``own`` says how it differs from the others."""
-        return tool(**{**common, **own})
+    def change_tool(**options: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
+        """Return a decorator for a tool that changes files; ``options`` override the common ones."""
+        return tool(**{**common, **options})
 
-    written = _in_thread(confined, _preview_write)
-    titled = _in_thread(confined, _write_in_words)
-    alike: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
+    preview_write = _in_thread(confined, _preview_write)
+    title_write = _in_thread(confined, _describe_write)
+    likeness: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
 
-    @changing(idempotent=True, summary="Write {path}", title=titled, preview=written, **alike)
+    @change_tool(
+        idempotent=True, summary="Write {path}", title=title_write, preview=preview_write, **likeness
+    )
     async def file_write(path: PathText, content: Content, context: CallContext) -> ToolOutput:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
 
@@ -219,19 +218,19 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             content: all of its new text
 
         """
-        return await put(parse_changeable_path(path), content, context)
+        return await write(parse_changeable_path(path), content, context)
 
-    async def put(names: Names, content: str, context: CallContext) -> ToolOutput:
-        field_name = _content_of(names)
-        before = next(
-            (Before(field.old_value) for field in context.preview if field.field == field_name), None
-        )
+    async def write(names: Names, content: str, context: CallContext) -> ToolOutput:
+        before = None
+        for preview_field in context.preview:
+            if preview_field.field == _content_field(names):
+                before = Before(preview_field.old_value)
         new = content.encode()
         kept = await asyncio.to_thread(_describe_kept, confined, names)
         await asyncio.to_thread(confined.write, names, new, before)
         return ToolOutput({"written": format_path(names), "bytes": len(new)}, kept=kept)
 
-    @changing(summary="Change {path}", title=titled, preview=written, **alike)
+    @change_tool(summary="Change {path}", title=title_write, preview=preview_write, **likeness)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
         """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
 
@@ -242,15 +241,15 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         content = await asyncio.to_thread(_apply_edit, confined, {"path": path, "old": old, "new": new})
-        return await put(parse_changeable_path(path), content, context)
+        return await write(parse_changeable_path(path), content, context)
 
-    @changing(
+    @change_tool(
         summary="Move {path} to {to}",
         preview=_in_thread(confined, _preview_move),
         current=_in_thread(confined, _read_after_move),
         undo=_undo_move,
         names={"path": Referent.TREE, "to": Referent.TREE},
-        **alike,
+        **likeness,
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
@@ -260,11 +259,11 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             to: its whole new path, relative to the workspace
 
         """
-        found, target = parse_changeable_path(path), parse_changeable_path(to)
-        await asyncio.to_thread(confined.move, found, target)
-        return {"moved": format_path(found), "to": format_path(target)}
+        source, target = parse_changeable_path(path), parse_changeable_path(to)
+        await asyncio.to_thread(confined.move, source, target)
+        return {"moved": format_path(source), "to": format_path(target)}
 
-    @changing(destructive=True, summary="Delete {path}", preview=_in_thread(confined, _preview_deletion))
+    @change_tool(destructive=True, summary="Delete {path}", preview=_in_thread(confined, _preview_deletion))
     async def file_delete(path: PathText) -> ToolOutput:
         """Delete a file or an empty folder of the workspace.
 
@@ -272,13 +271,16 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             path: what to delete, relative to the workspace
 
         """
-        found = parse_changeable_path(path)
-        kept = await asyncio.to_thread(_describe_kept, confined, found)
-        await asyncio.to_thread(confined.delete_entry, found)
-        return ToolOutput({"deleted": format_path(found)}, kept=kept)
+        names = parse_changeable_path(path)
+        kept = await asyncio.to_thread(_describe_kept, confined, names)
+        await asyncio.to_thread(confined.delete_entry, names)
+        return ToolOutput({"deleted": format_path(names)}, kept=kept)
 
-    @changing(
-        summary="Put {path} back as it was", preview=_in_thread(confined, _preview_restore), batch="", **alike
+    @change_tool(
+        summary="Put {path} back as it was",
+        preview=_in_thread(confined, _preview_restore),
+        batch="",
+        **likeness,
     )
     async def file_restore(
         path: PathText,
@@ -299,35 +301,36 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             folder: whether it was a folder
 
         """
-        found = parse_changeable_path(path)
-        kept = await asyncio.to_thread(_describe_kept, confined, found)
+        names = parse_changeable_path(path)
+        kept = await asyncio.to_thread(_describe_kept, confined, names)
         if folder:
-            await asyncio.to_thread(confined.make, found, mode)
+            await asyncio.to_thread(confined.make, names, mode)
         elif content is None:
-            await asyncio.to_thread(confined.delete_entry, found)
+            await asyncio.to_thread(confined.delete_entry, names)
         else:
-            [old] = [each.old_value for each in context.preview]
-            new = _bytes(content, encoding)
-            await asyncio.to_thread(confined.write, found, new, Before(old), mode=mode)
-        return ToolOutput({"restored": format_path(found)}, kept=kept)
+            before = Before(context.preview[0].old_value)  # of the only field, see `_preview_restore`
+            new = _decode_content(content, encoding)
+            await asyncio.to_thread(confined.write, names, new, before, mode=mode)
+        return ToolOutput({"restored": format_path(names)}, kept=kept)
 
-    restoring = replace(file_restore, offered=False, undoes=True)
-    return file_write, file_edit, file_move, file_delete, restoring
+    undo_tool = replace(file_restore, offered=False, undoes=True)
+    return file_write, file_edit, file_move, file_delete, undo_tool
 
 
-def _describe_kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
-    """Return the present content as `file_restore` takes it, or why it can't be put back."""
+def _describe_kept(confined: ConfinedFolder, names: Names) -> dict[str, Any] | str:
+    """Return the present content as arguments of `file_restore`, or why it can't be put back."""
     try:
-        kept = confined.keep_before(found)
+        kept = confined.keep_before(names)
     except ToolError as error:
         return error.message
     if kept is None:
         return {}
     if kept.content is None:
         return {"folder": True, "mode": kept.mode}
-    text, whole = decode_text(kept.content)
-    content = text if whole else base64.b64encode(kept.content).decode()
-    return {"content": content, "encoding": "text" if whole else "base64", "mode": kept.mode}
+    text, is_text = decode_text(kept.content)
+    if is_text:
+        return {"content": text, "encoding": "text", "mode": kept.mode}
+    return {"content": base64.b64encode(kept.content).decode(), "encoding": "base64", "mode": kept.mode}
 
 
 def _undo_of(confined: ConfinedFolder) -> Undo:
@@ -336,7 +339,7 @@ def _undo_of(confined: ConfinedFolder) -> Undo:
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
         kept = ran.kept
-        if ran.output is None:
+        if ran.output is None:  # it has not run, so the content is still there
             kept = await asyncio.to_thread(_describe_kept, confined, parse_changeable_path(path))
         if isinstance(kept, str):
             return kept
@@ -358,36 +361,40 @@ def _in_thread(
     return read
 
 
-def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
-    """Return the file that a write or edit replaces, its state now (None: not there), and its new text."""
-    found = parse_changeable_path(arguments["path"])
+def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
+    """Return the file that a write or edit replaces, its present state, and its new text.
+
+    The state is None if there is no file.
+    """
+    names = parse_changeable_path(arguments["path"])
     if "content" in arguments:
         new = str(arguments["content"])
     else:
         new = _apply_edit(confined, arguments)
-    entry = confined.look(found)
+    entry = confined.look(names)
     if entry is None:
-        return found, None, new
+        return names, None, new
     if entry.kind != "file":
-        raise ToolError(f"{format_path(found)} is a {entry.kind}, not a file.")
-    return found, confined.state(found), new
+        raise ToolError(f"{format_path(names)} is a {entry.kind}, not a file.")
+    return names, confined.state(names), new
 
 
 def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """Return all of the old and the new content; a card shows the lines that change."""
-    found, old, new = _change(confined, arguments)
+    names, old, new = _read_change(confined, arguments)
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
-    if old == (new, True):
-        raise ToolError(f"This would change nothing: {format_path(found)} already has this content.")
-    return [PreviewField(_content_of(found), None if old is None else old.text, new)]
+    if old == Shown(new, whole=True):
+        raise ToolError(f"This would change nothing: {format_path(names)} already has this content.")
+    return [PreviewField(_content_field(names), None if old is None else old.text, new)]
 
 
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """Return all of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
-    found, old = parse_changeable_path(arguments["path"]), str(arguments["old"])
-    file = format_path(found)
-    state = decode_text(confined.read(found))
+    """Return all of a file's text after an edit. Raises ToolError if it is not clear what to replace."""
+    names = parse_changeable_path(arguments["path"])
+    old = str(arguments["old"])
+    file = format_path(names)
+    state = decode_text(confined.read(names))
     if not state.whole:
         raise ToolError(f"{file} can't be edited: it is binary.")
     count = state.text.count(old)
@@ -398,46 +405,54 @@ def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
     return state.text.replace(old, str(arguments["new"]))
 
 
-def _content_of(found: Names) -> str:
-    return f"content of {format_path(found)}"
+def _content_field(names: Names) -> str:
+    """Return the name of the card's field that has the content of a file."""
+    return f"content of {format_path(names)}"
 
 
 def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    found, to = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
-    state = confined.state(found).text
-    if confined.look(to) is not None:
-        raise ToolError(f"{format_path(to)} already exists; nothing is overwritten.")
+    source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
+    state = confined.state(source).text
+    if confined.look(target) is not None:
+        raise ToolError(f"{format_path(target)} already exists; nothing is overwritten.")
     return [
-        PreviewField("path", format_path(found), format_path(to)),
-        PreviewField(_content_of(to), state, state),
+        PreviewField("path", format_path(source), format_path(target)),
+        PreviewField(_content_field(target), state, state),
     ]
 
 
 def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    found = parse_changeable_path(arguments["path"])
-    entry = confined.look(found)
-    if entry is not None and entry.kind == "folder" and confined.listing(found):
-        raise ToolError(f"{format_path(found)} is a folder with something in it. Delete what is in it first.")
-    return [PreviewField(_content_of(found), confined.state(found).text, None)]
+    names = parse_changeable_path(arguments["path"])
+    entry = confined.look(names)
+    if entry is not None and entry.kind == "folder" and confined.listing(names):
+        raise ToolError(f"{format_path(names)} is a folder with something in it. Delete what is in it first.")
+    return [PreviewField(_content_field(names), confined.state(names).text, None)]
 
 
 def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    """Return the present and the restored content."""
-    found = parse_changeable_path(arguments["path"])
-    old = None if confined.look(found) is None else confined.state(found).text
+    """Return one field with the present and the restored content."""
+    names = parse_changeable_path(arguments["path"])
+    old = _read_state(confined, names)
     new = arguments.get("content")
     if new is not None:
-        new = decode_text(_bytes(new, arguments.get("encoding", "text"))).text
+        new = decode_text(_decode_content(new, arguments.get("encoding", "text"))).text
     elif arguments.get("folder"):
         new = "folder with 0 entries"
     if old == new:
-        raise ToolError(f"This would change nothing: {format_path(found)} already has this content.")
+        raise ToolError(f"This would change nothing: {format_path(names)} already has this content.")
     if arguments.get("folder") and old is not None:
-        raise ToolError(f"{format_path(found)} already exists; nothing is overwritten.")
-    return [PreviewField(_content_of(found), old, new)]
+        raise ToolError(f"{format_path(names)} already exists; nothing is overwritten.")
+    return [PreviewField(_content_field(names), old, new)]
 
 
-def _bytes(content: str, encoding: str) -> bytes:
+def _read_state(confined: ConfinedFolder, names: Names) -> str | None:
+    """Return the state of a path as people see it; None if nothing is there."""
+    if confined.look(names) is None:
+        return None
+    return confined.state(names).text
+
+
+def _decode_content(content: str, encoding: str) -> bytes:
     try:
         if encoding == "base64":
             return base64.b64decode(content, validate=True)
@@ -447,29 +462,31 @@ def _bytes(content: str, encoding: str) -> bytes:
 
 
 def _read_current(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
-    found = parse_changeable_path(arguments["path"])
-    return {_content_of(found): None if confined.look(found) is None else confined.state(found).text}
+    names = parse_changeable_path(arguments["path"])
+    return {_content_field(names): _read_state(confined, names)}
 
 
 def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
-    found, to = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
-    moved = confined.look(to) is not None and confined.look(found) is None
-    now = to if moved else found
-    return {"path": format_path(now), _content_of(to): confined.state(now).text}
+    source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
+    is_moved = confined.look(target) is not None and confined.look(source) is None
+    current = target if is_moved else source
+    return {"path": format_path(current), _content_field(target): confined.state(current).text}
 
 
-def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
+def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
     """Describe a write and its changed lines, such as ``Change config.yaml (2 lines)``."""
-    found, old, new = _change(confined, arguments)
-    path = format_path(found)
+    names, old, new = _read_change(confined, arguments)
+    path = format_path(names)
     if old is None:
         count = new.count("\n") if new.endswith("\n") else new.count("\n") + 1
         return f"Create {path} ({_count_lines(count)})"
     if not old.whole:
         return f"Replace {path}"
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
-    return f"Change {path} ({_count_lines(max(marks.count('-'), marks.count('+')))})"
+    count = max(marks.count("-"), marks.count("+"))
+    return f"Change {path} ({_count_lines(count)})"
 
 
 def _count_lines(count: int) -> str:
-    return f"{count} {'line' if count == 1 else 'lines'}"
+    noun = "line" if count == 1 else "lines"
+    return f"{count} {noun}"

@@ -1,10 +1,13 @@
 """The workspace, confined: every path is walked from one open folder, name by name, and no link is followed.
 
-Each step is ``openat`` with ``O_NOFOLLOW`` below a descriptor we hold, so nothing that is swapped in the
-meantime can lead outside: between a check and its use there is no path, only the descriptor. A file with a
-second name (a hard link) is not read, since that name may be outside; written files are new ones put in place
-by a rename, so a hard link's other end never changes. Devices, sockets and pipes are left alone. All
-methods block; call them in a thread. They raise ToolError.
+Each step is ``openat`` with ``O_NOFOLLOW`` below an open descriptor. So nothing that someone swaps in the
+meantime can lead outside: between a check and its use there is no path, only the descriptor.
+
+A file with a second name (a hard link) is not read, since that name may be outside. A written file is a new
+one that is put in place by a rename, so the file under another name never changes. Devices, sockets and pipes
+are left alone.
+
+All methods block; call them in a thread. They raise ToolError.
 """
 
 import contextlib
@@ -53,14 +56,14 @@ class Shown(NamedTuple):
     """The content of a path as people see it: a file's complete text, or one line in place of it."""
 
     text: str
-    whole: bool  # it is the complete text
+    whole: bool  # True: it is the complete text
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The text that people saw before a change, by `ConfinedFolder.state`; None if there was no file."""
+    """The text that people saw before a change, as `ConfinedFolder.state` gave it."""
 
-    text: str | None
+    text: str | None  # None if there was no file
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +143,13 @@ class ConfinedFolder:
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _require_file(names, before)  # opening a device or a pipe could already do something
             with open_descriptor(names[-1], READ, fd) as file:
-                found = os.fstat(file)
-                _require_file(names, found)
-                if found.st_nlink > 1:
+                info = os.fstat(file)
+                _require_file(names, info)
+                if info.st_nlink > 1:
                     raise ToolError(f"{format_path(names)} is a hard link; its other name may be outside.")
-                if found.st_size > self.max_read:
-                    bound = f"at most {self.max_read} can be read"
-                    raise ToolError(f"{format_path(names)} has {found.st_size} bytes; {bound}.")
+                if info.st_size > self.max_read:
+                    limit = f"at most {self.max_read} can be read"
+                    raise ToolError(f"{format_path(names)} has {info.st_size} bytes; {limit}.")
                 return _read_all(file, self.max_read)
 
     def state(self, names: Names) -> Shown:
@@ -189,10 +192,12 @@ class ConfinedFolder:
     ) -> None:
         """Put a file in place atomically: other processes see the old one or the new one.
 
-        With ``before``, only if that is what is there; else ToolError, and nothing is written. If nothing may
-        be there, the system itself refuses to replace anything. A file that is there is read again right
-        before the rename. What another process does to it in the microseconds between that and the rename is
-        lost, for POSIX has no rename that compares. ``mode``: that of a file that is put back.
+        ``before``: the content that must be there; else ToolError is raised and nothing is written. If
+        nothing may be there, the system itself refuses to replace a file. If something must be, it is read
+        again right before the rename. A change by another process in the microseconds between that and the
+        rename is lost, because POSIX has no rename that compares.
+
+        ``mode``: the mode of a file that is put back.
         """
         max_bytes = self.max_write if mode is None else _MAX_KEPT_BYTES
         if len(content) > max_bytes:
@@ -271,10 +276,10 @@ def _require_entry(names: Names, entry: FolderEntry | None) -> FolderEntry:
     return entry
 
 
-def _require_file(names: Names, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _require_file(names: Names, info: os.stat_result) -> None:
+    if stat.S_ISDIR(info.st_mode):
         raise ToolError(f"{format_path(names)} is a folder.")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(info.st_mode):
         raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
 
 
