@@ -63,7 +63,7 @@ class AvailableTools:
         return tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
-        """Return a call's arguments as people may see them, without its reason; empty if they are none."""
+        """Return a call's arguments as people may see them, without its reason; empty if not JSON."""
         tool = self.tools.get(call.tool_name)
         arguments = _parse_arguments(call)
         if not isinstance(arguments, dict):
@@ -99,7 +99,7 @@ def _parse_arguments(call: Call) -> Any:
 
 
 class Registry:
-    """A registry of toolsets, which are asked for their tools anew each time."""
+    """A registry of toolsets, which are asked for their tools each time."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._sources = tuple(ToolSource(toolset) for toolset in toolsets)

@@ -370,7 +370,7 @@ class Tool:
         """The risk level, or "by its use" if that depends on the arguments."""
         try:
             return str(self.classify({}).level)
-        except Exception:  # noqa: BLE001 - it needs arguments, and there are none here
+        except Exception:  # noqa: BLE001 - it needs arguments, and gets none here
             return "by its use"
 
     async def check_arguments(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:

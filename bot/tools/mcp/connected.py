@@ -108,7 +108,7 @@ class ConnectedServers:
         await asyncio.gather(*self._ending)
 
     def _open_session(self, connection: Connection) -> ConnectedServer:
-        """Return the session of a connection; start it if there is none."""
+        """Return the session of a connection, or start one."""
         now = self._clock()
         key = (connection.id, connection.key)
         entry = self._sessions.pop(key, None)

@@ -70,7 +70,7 @@ class Appearance:
     hider: Any = None
     """The outermost element that hides the text; None if it is seen."""
     unspoken: Any = None
-    """The outermost element that is hidden from screen readers alone; None if there is none."""
+    """The outermost element that is hidden from screen readers alone; or None."""
     is_hidden: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
 
