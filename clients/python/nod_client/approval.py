@@ -14,8 +14,8 @@ from nod_client.request import Json, Request
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Asking:
-    """One function under approval: what it shows people of a call, and what it is called with after that."""
+class _GuardedFunction:
+    """A function that needs approval: its arguments as people see them, and as they approved them."""
 
     def __init__(
         self, function: Callable[..., Any], hide: Collection[str], words: Mapping[str, str | None]
@@ -23,61 +23,78 @@ class _Asking:
         self._signature = inspect.signature(function)
         self.name = function.__name__
         names = list(self._signature.parameters)
-        if unknown := set(hide) - set(names):
+        unknown = set(hide) - set(names)
+        if unknown:
             raise TypeError(
                 f"{self.name} has no argument {', '.join(sorted(unknown))}, so it can't be hidden."
             )
-        self._hidden = {*hide, *({"self", "cls"} & set(names[:1]))}
+        self._hidden = set(hide)
+        if names and names[0] in ("self", "cls"):
+            self._hidden.add(names[0])
         self._words = words
+        """Format strings over the arguments, by the option of `Permission` that they give."""
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound
 
-    def shown(self, bound: inspect.BoundArguments) -> Json:
-        """The arguments as JSON. Raises TypeError for one that JSON can't hold."""
-        given: Json = {}
+    def show(self, bound: inspect.BoundArguments) -> Json:
+        """Return the arguments that people see, as JSON. Raises TypeError for one that JSON can't hold."""
+        shown: Json = {}
         for name, value in bound.arguments.items():
             if name in self._hidden:
                 continue
             try:
-                given[name] = json.loads(json.dumps(value, allow_nan=False))
+                shown[name] = json.loads(json.dumps(value, allow_nan=False))
             except (TypeError, ValueError):
                 raise TypeError(
                     f"{self.name}: people can't be shown the argument {name}, a {type(value).__name__}. "
                     f"Pass text or numbers, or hide it: @needs_approval(hide=({name!r},))."
                 ) from None
-        return given
+        return shown
 
-    def said(self, shown: Json, ttl: int | None) -> Permission:
-        words = {name: text.format_map(shown) for name, text in self._words.items() if text}
-        more: Json = words | ({"ttl": ttl} if ttl else {})
-        return cast("Permission", {"summary": self.name.replace("_", " ").capitalize()} | more)
+    def make_options(self, shown: Json, ttl: int | None) -> Permission:
+        """Return the options of the question about a call."""
+        options: Json = {"summary": self.name.replace("_", " ").capitalize()}
+        for name, template in self._words.items():
+            if template:
+                options[name] = template.format_map(shown)
+        if ttl:
+            options["ttl"] = ttl
+        return cast("Permission", options)
 
-    def settle(self, bound: inspect.BoundArguments, shown: Json, request: Request) -> inspect.BoundArguments:
-        """What to call it with. Only what people changed is taken from them. Raises EditDoesNotFit."""
-        let_through = approved(request).input
-        if let_through == shown:
+    def apply_edit(
+        self, bound: inspect.BoundArguments, shown: Json, request: Request
+    ) -> inspect.BoundArguments:
+        """Return the arguments to call it with: only those that people changed differ.
+
+        A changed value must be of the same JSON type as before, or the parameter's default. Raises the
+        `NotApproved` of the request, and EditDoesNotFit.
+        """
+        approved_input = approved(request).input
+        if approved_input == shown:
             return bound
-        if let_through.keys() != shown.keys():
-            odd = ", ".join(sorted(let_through.keys() ^ shown.keys()))
+        if approved_input.keys() != shown.keys():
+            odd = ", ".join(sorted(approved_input.keys() ^ shown.keys()))
             raise EditDoesNotFit(f"{self.name} did not run: {request.edited_by} removed or added {odd}.")
-        for name, value in let_through.items():
-            if value == shown[name]:
+        for name, value in approved_input.items():
+            old = shown[name]
+            if value == old:
                 continue
             default = self._signature.parameters[name].default
-            if not (_kind(value) == _kind(shown[name]) or shown[name] is None or value == default):
+            fits = _name_type(value) == _name_type(old) or old is None or value == default
+            if not fits:
                 raise EditDoesNotFit(
                     f"{self.name} did not run: {request.edited_by} made {name} {value!r}, "
-                    f"and it must be {_kind(shown[name])}."
+                    f"and it must be {_name_type(old)}."
                 )
             bound.arguments[name] = value
         return bound
 
 
-def _kind(value: Any) -> str:
-    """What JSON calls it."""
+def _name_type(value: Any) -> str:
+    """Return the JSON type of a value, in words."""
     match value:
         case None:
             return "null"
@@ -120,40 +137,47 @@ def needs_approval(
 ) -> Any:
     """Let a function run only once people approved its call, with the arguments that they approved.
 
-    Bare, or with words: ``@needs_approval(summary="Deploy {version}", key="deploy-{run}")``. ``summary``
-    and ``key`` are format strings over the arguments. What is in ``hide`` is not shown or sent. ``wait``,
-    ``ttl`` and ``key`` are those of `Nod.ask`: one key is one approval, so it should name one run. ``nod`` is
-    used instead of the Nod that NOD_URL names. A call raises the `NotApproved` of its end, `CouldNotAsk`,
-    `EditDoesNotFit`, or TypeError for an argument that JSON can't hold; the function did not run then.
+    It is used bare, or with options: ``@needs_approval(summary="Deploy {version}", key="deploy-{run}")``.
+
+    - ``summary`` and ``key``: format strings over the arguments. One key is one approval, so it should name
+      one run.
+    - ``hide``: names of arguments that are neither shown nor sent.
+    - ``wait`` and ``ttl``: as in `Nod.ask`.
+    - ``nod``: the client to use; by default a new one, of the Nod that NOD_URL names.
+
+    A call that does not run raises the `NotApproved` of its end, `CouldNotAsk`, `EditDoesNotFit`, or
+    TypeError for an argument that JSON can't hold.
     """
 
     def decorate(inner: F) -> F:
-        asking = _Asking(inner, hide, {"summary": summary, "key": key})
+        guarded = _GuardedFunction(inner, hide, {"summary": summary, "key": key})
 
         if inspect.iscoroutinefunction(inner):
 
             @functools.wraps(inner)
-            async def later(*args: Any, **kwargs: Any) -> Any:
-                bound = asking.bind(args, kwargs)
-                shown = asking.shown(bound)
+            async def ask_and_await(*args: Any, **kwargs: Any) -> Any:
+                bound = guarded.bind(args, kwargs)
+                shown = guarded.show(bound)
+                options = guarded.make_options(shown, ttl)
                 async with AsyncExitStack() as stack:
-                    given = nod if isinstance(nod, AsyncNod) else await stack.enter_async_context(AsyncNod())
-                    request = await given.permit(asking.name, shown, wait=wait, **asking.said(shown, ttl))
-                settled = asking.settle(bound, shown, request)
-                return await inner(*settled.args, **settled.kwargs)
+                    client = nod if isinstance(nod, AsyncNod) else await stack.enter_async_context(AsyncNod())
+                    request = await client.permit(guarded.name, shown, wait=wait, **options)
+                edited = guarded.apply_edit(bound, shown, request)
+                return await inner(*edited.args, **edited.kwargs)
 
-            return cast("F", later)
+            return cast("F", ask_and_await)
 
         @functools.wraps(inner)
-        def now(*args: Any, **kwargs: Any) -> Any:
-            bound = asking.bind(args, kwargs)
-            shown = asking.shown(bound)
+        def ask_and_call(*args: Any, **kwargs: Any) -> Any:
+            bound = guarded.bind(args, kwargs)
+            shown = guarded.show(bound)
+            options = guarded.make_options(shown, ttl)
             with ExitStack() as stack:
-                given = nod if isinstance(nod, Nod) else stack.enter_context(Nod())
-                request = given.permit(asking.name, shown, wait=wait, **asking.said(shown, ttl))
-            settled = asking.settle(bound, shown, request)
-            return inner(*settled.args, **settled.kwargs)
+                client = nod if isinstance(nod, Nod) else stack.enter_context(Nod())
+                request = client.permit(guarded.name, shown, wait=wait, **options)
+            edited = guarded.apply_edit(bound, shown, request)
+            return inner(*edited.args, **edited.kwargs)
 
-        return cast("F", now)
+        return cast("F", ask_and_call)
 
     return decorate if function is None else decorate(function)

@@ -17,41 +17,41 @@ _MAX_KEY_CHARS = 200  # the API allows no more
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A tool's use that an agent wants.
-
-    ``call`` is the model's id for it. Many servers count those from 0 in each answer, so it does not tell one
-    use from another: ``moment`` does, the place in the run's history. It is the same after a restart.
-    """
+    """A tool's use that an agent wants."""
 
     tool_name: str
     input: Mapping[str, Any]
     call: str
+    """The model's id for it. Many model servers count ids from 0 in each answer, so it is not unique."""
     summary: str | None = None
     moment: str = ""
+    """The place in the run's history, by which uses are told apart. It is the same after a restart."""
 
     def digest(self) -> str:
-        """Return what tells this use from the run's others, as hexadecimal text."""
+        """Return a digest that no other use of the run has, as hexadecimal text."""
         parts = [self.moment, self.call, self.tool_name, dict(self.input)]
         return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks about the tool calls of one run.
-
-    ``key`` names the run: an agent that was started again under it continues its open questions. Without one
-    each run asks afresh. ``wait`` and ``ttl`` in seconds, as in `Nod.ask`. An answer is given out once: the
-    same use again is a new question.
-    """
+    """Asks about the tool calls of one run. An answer is given out once; the same use again asks again."""
 
     nod: AsyncNod
     key: str | None = None
+    """A name of the run: an agent that is started again with it continues its open questions."""
     wait: float | None = None
+    """As in `Nod.ask`, in seconds."""
     ttl: int | None = None
+    """As in `Nod.ask`, in seconds."""
     _given: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """How often the answer to each digest was given out."""
 
     async def ask_about(self, uses: Sequence[Use]) -> list[Request]:
-        """How each ended; all are shown before the first is waited for. Raises StillWaiting, CouldNotAsk."""
+        """Return how each use ended. All are shown to people before the first is waited for.
+
+        Raises StillWaiting, CouldNotAsk.
+        """
         digests = [use.digest() for use in uses]
         keys = [self._claim_key(digest) for digest in digests]
         try:
@@ -60,25 +60,25 @@ class Asker:
                 if request.end is End.WAITING:
                     raise StillWaiting(request)
         except BaseException:
-            self._given.subtract(digests)  # nothing was given out, so the next look finds the same questions
+            self._given.subtract(digests)  # nothing was given out, so the next call finds the same questions
             raise
         return requests
 
     def _claim_key(self, digest: str) -> str | None:
         """Return the idempotency key of this use; the next claim for the same digest gets another."""
-        before = self._given[digest]
+        count = self._given[digest]
         self._given[digest] += 1
         if self.key is None:
             return None
-        key = f"{self.key}/{digest}/{before}"
+        key = f"{self.key}/{digest}/{count}"
         return key if len(key) <= _MAX_KEY_CHARS else sha256(key.encode()).hexdigest()
 
     async def _ask(self, use: Use, key: str | None) -> Request:
-        more = Permission()
+        options = Permission()
         if key is not None:
-            more["key"] = key
+            options["key"] = key
         if use.summary is not None:
-            more["summary"] = use.summary
+            options["summary"] = use.summary
         if self.ttl is not None:
-            more["ttl"] = self.ttl
-        return await self.nod.permit(use.tool_name, use.input, wait=self.wait, **more)
+            options["ttl"] = self.ttl
+        return await self.nod.permit(use.tool_name, use.input, wait=self.wait, **options)

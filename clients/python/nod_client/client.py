@@ -1,6 +1,6 @@
 """The two clients, `Nod` and `AsyncNod`, and `ask`: one question, one answer.
 
-Both do the same steps, those of ``exchange.py``; they differ in how they wait.
+Both run the same exchanges, those of ``exchange.py``. They differ in how they wait.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 import httpx
 
 from nod_client.errors import NodError, approved
-from nod_client.exchange import Answer, Call, Exchange, Reading, Reply, StepGrants
+from nod_client.exchange import Answer, Call, Exchange, Reading, Reply, Steps
 from nod_client.request import Json, Request
 from nod_client.tool_call import ToolCall
 
@@ -50,26 +50,28 @@ class Permission(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class _Posted:
+class _Post:
+    """The path, the body and the idempotency key of a new request."""
+
     path: str
     body: Json
     key: str | None
 
 
-def _question(summary: str, given: Question) -> _Posted:
-    body: Json = {"summary": summary, "ttl_seconds": given.get("ttl")}
-    body |= {name: value for name, value in given.items() if name not in {"ttl", "key"}}
-    return _Posted("/api/approvals", body, given.get("key"))
+def _post_question(summary: str, options: Question) -> _Post:
+    body: Json = {"summary": summary, "ttl_seconds": options.get("ttl")}
+    body |= {name: value for name, value in options.items() if name not in {"ttl", "key"}}
+    return _Post("/api/approvals", body, options.get("key"))
 
 
-def _permission(tool_name: str, given_input: Mapping[str, Any], given: Permission) -> _Posted:
-    body: Json = {"tool_name": tool_name, "input": dict(given_input)}
-    body |= {"summary": given.get("summary"), "ttl_seconds": given.get("ttl")}
-    return _Posted("/api/permissions", body, given.get("key"))
+def _post_permission(tool_name: str, tool_input: Mapping[str, Any], options: Permission) -> _Post:
+    body: Json = {"tool_name": tool_name, "input": dict(tool_input)}
+    body |= {"summary": options.get("summary"), "ttl_seconds": options.get("ttl")}
+    return _Post("/api/permissions", body, options.get("key"))
 
 
 class _Settings:
-    """``url`` and ``token`` are those of NOD_URL and NOD_TOKEN unless given. ``patience`` in seconds."""
+    """The settings of a client. ``url`` and ``token`` are by default NOD_URL and NOD_TOKEN."""
 
     def __init__(
         self, url: str | None, token: str | None, patience: float, clock: Callable[[], float]
@@ -77,10 +79,12 @@ class _Settings:
         self.url = (url or os.environ.get("NOD_URL") or HERE).strip().rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise NodError(f"NOD_URL must begin with http:// or https://, not {self.url!r}.")
-        given = (token if token is not None else os.environ.get("NOD_TOKEN", "")).strip()
-        if not (given.isascii() and given.isprintable()):
+        if token is None:
+            token = os.environ.get("NOD_TOKEN", "")
+        token = token.strip()
+        if not (token.isascii() and token.isprintable()):
             raise NodError("NOD_TOKEN holds a character that no token has. Copy it again.")
-        self.headers = {"Authorization": f"Bearer {given}"} if given else {}
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.exchange = Exchange(self.url, patience, clock)
 
     def open_http(self, kind: Callable[..., H]) -> H:
@@ -95,8 +99,7 @@ class _Settings:
             ) from None
 
 
-def _arguments(call: Call) -> Json:
-    """For httpx."""
+def _make_httpx_arguments(call: Call) -> Json:
     return {
         "headers": call.headers,
         "params": call.params,
@@ -131,8 +134,8 @@ class Nod:
         ``wait``: seconds; None: until it ends. When they are over, a question without a ``key`` is withdrawn
         (`Cancelled`), and one with a key stays open (`StillWaiting`).
         """
-        posted = _question(summary, more)
-        return approved(self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait)))
+        post = _post_question(summary, more)
+        return approved(self._run(self._exchange.ask(post.path, post.body, post.key, wait)))
 
     def permit(
         self,
@@ -146,22 +149,22 @@ class Nod:
 
         Once approved, ``input`` of it is what people let through.
         """
-        posted = _permission(tool_name, given, more)
-        return self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait))
+        post = _post_permission(tool_name, given, more)
+        return self._run(self._exchange.ask(post.path, post.body, post.key, wait))
 
     def open(self, summary: str, **more: Unpack[Question]) -> Request:
         """Ask, and do not wait: the request as it stands. With the ``key`` of an earlier one, that one."""
-        posted = _question(summary, more)
-        return self._run(self._exchange.opened(posted.path, posted.body, posted.key))
+        post = _post_question(summary, more)
+        return self._run(self._exchange.open_request(post.path, post.body, post.key))
 
     def look(self, request_id: str, wait: float = 0) -> Request:
         """The request as it stands, or as soon as it ends within ``wait`` seconds."""
-        now = self._run(self._exchange.looked(request_id))
-        return self._run(self._exchange.ended(now, wait))
+        now = self._run(self._exchange.look_up(request_id))
+        return self._run(self._exchange.await_end(now, wait))
 
     def cancel(self, request_id: str) -> Request:
         """Withdraw it; a decision that came first stands."""
-        return self._run(self._exchange.withdrawn(request_id))
+        return self._run(self._exchange.withdraw(request_id))
 
     def call_tool(
         self,
@@ -177,16 +180,16 @@ class Nod:
         ``wait``: seconds for people and the tool; None: until it ends. ``key``: the same key is the same
         call. ``reason`` is quoted on the card.
         """
-        return self._run(self._exchange.called(tool, arguments or {}, key, reason, wait))
+        return self._run(self._exchange.call_tool(tool, arguments or {}, key, reason, wait))
 
     def look_call(self, call_id: str, wait: float = 0) -> ToolCall:
         """A call as it stands, or as soon as it ends within ``wait`` seconds."""
-        now = self._run(self._exchange.call_looked(call_id))
-        return self._run(self._exchange.call_ended(now, wait))
+        now = self._run(self._exchange.look_up_call(call_id))
+        return self._run(self._exchange.await_call_end(now, wait))
 
     def cancel_call(self, call_id: str) -> ToolCall:
         """Withdraw a call; a decision that came first stands."""
-        return self._run(self._exchange.call_withdrawn(call_id))
+        return self._run(self._exchange.withdraw_call(call_id))
 
     def close(self) -> None:
         self._http.close()
@@ -199,7 +202,7 @@ class Nod:
     ) -> None:
         self.close()
 
-    def _run(self, steps: StepGrants[T]) -> T:
+    def _run(self, steps: Steps[T]) -> T:
         answer: Answer = None
         while True:
             try:
@@ -218,7 +221,7 @@ class Nod:
 
     def _fetch(self, call: Call) -> Reply:
         reading = Reading(call.timeout, self._exchange.clock)
-        with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+        with self._http.stream(call.method, call.path, **_make_httpx_arguments(call)) as response:
             for chunk in response.iter_bytes():
                 reading.add(chunk)
             return reading.finish(response)
@@ -242,8 +245,8 @@ class AsyncNod:
 
     async def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
         """As `Nod.ask`."""
-        posted = _question(summary, more)
-        return approved(await self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait)))
+        post = _post_question(summary, more)
+        return approved(await self._run(self._exchange.ask(post.path, post.body, post.key, wait)))
 
     async def permit(
         self,
@@ -254,22 +257,22 @@ class AsyncNod:
         **more: Unpack[Permission],
     ) -> Request:
         """As `Nod.permit`."""
-        posted = _permission(tool_name, given, more)
-        return await self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait))
+        post = _post_permission(tool_name, given, more)
+        return await self._run(self._exchange.ask(post.path, post.body, post.key, wait))
 
     async def open(self, summary: str, **more: Unpack[Question]) -> Request:
         """As `Nod.open`."""
-        posted = _question(summary, more)
-        return await self._run(self._exchange.opened(posted.path, posted.body, posted.key))
+        post = _post_question(summary, more)
+        return await self._run(self._exchange.open_request(post.path, post.body, post.key))
 
     async def look(self, request_id: str, wait: float = 0) -> Request:
         """As `Nod.look`."""
-        now = await self._run(self._exchange.looked(request_id))
-        return await self._run(self._exchange.ended(now, wait))
+        now = await self._run(self._exchange.look_up(request_id))
+        return await self._run(self._exchange.await_end(now, wait))
 
     async def cancel(self, request_id: str) -> Request:
         """As `Nod.cancel`."""
-        return await self._run(self._exchange.withdrawn(request_id))
+        return await self._run(self._exchange.withdraw(request_id))
 
     async def call_tool(
         self,
@@ -281,16 +284,16 @@ class AsyncNod:
         reason: str = "",
     ) -> ToolCall:
         """As `Nod.call_tool`."""
-        return await self._run(self._exchange.called(tool, arguments or {}, key, reason, wait))
+        return await self._run(self._exchange.call_tool(tool, arguments or {}, key, reason, wait))
 
     async def look_call(self, call_id: str, wait: float = 0) -> ToolCall:
         """As `Nod.look_call`."""
-        now = await self._run(self._exchange.call_looked(call_id))
-        return await self._run(self._exchange.call_ended(now, wait))
+        now = await self._run(self._exchange.look_up_call(call_id))
+        return await self._run(self._exchange.await_call_end(now, wait))
 
     async def cancel_call(self, call_id: str) -> ToolCall:
         """As `Nod.cancel_call`."""
-        return await self._run(self._exchange.call_withdrawn(call_id))
+        return await self._run(self._exchange.withdraw_call(call_id))
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -303,7 +306,7 @@ class AsyncNod:
     ) -> None:
         await self.close()
 
-    async def _run(self, steps: StepGrants[T]) -> T:
+    async def _run(self, steps: Steps[T]) -> T:
         answer: Answer = None
         while True:
             try:
@@ -322,7 +325,7 @@ class AsyncNod:
 
     async def _fetch(self, call: Call) -> Reply:
         reading = Reading(call.timeout, self._exchange.clock)
-        async with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+        async with self._http.stream(call.method, call.path, **_make_httpx_arguments(call)) as response:
             async for chunk in response.aiter_bytes():
                 reading.add(chunk)
             return reading.finish(response)

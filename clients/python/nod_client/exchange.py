@@ -1,6 +1,7 @@
-"""The exchange with Nod without a socket, sending again included: generators that both clients run.
+"""The exchange with Nod, without a socket: what is sent, what is sent again, and what answers mean.
 
-A generator yields a `Call` and is given the `Reply` or the transport's error, or it yields seconds to pause.
+Each exchange is a generator (`Steps`), which both clients run. It yields a `Call` and gets the `Reply` or the
+transport's error; or it yields a number of seconds to pause, and gets None. It returns the result.
 """
 
 import json
@@ -19,11 +20,11 @@ from nod_client.request import End, Json, Request
 from nod_client.tool_call import ToolCall
 
 LONGEST_WAIT = 60.0  # seconds that one call may wait for people; the API allows no more
-FIRST_PATIENCE = 30.0  # seconds for the first contact, where a wrong address is likelier than a restart
+FIRST_PATIENCE = 30.0  # seconds for the first contact, when a wrong address is likelier than a restart
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _MARGIN = 15.0  # seconds that an answer may take beyond its wait
 _CALL_SECONDS = 120.0  # that a tool which only reads may take
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})  # after which the same call may succeed
 
 T = TypeVar("T")
 
@@ -50,23 +51,23 @@ class Reply:
 
 
 class Reading:
-    """The body of one answer while it comes in, bounded in size and time.
+    """The body of one answer while it comes in, limited in size and time.
 
-    ``timeout`` in seconds, for all of it: a server that sends a byte now and then holds no one for longer.
+    ``timeout``: seconds for all of it, so that a server which sends a byte now and then is given up on.
     """
 
     def __init__(self, timeout: float, clock: Callable[[], float]) -> None:
         self._chunks: list[bytes] = []
-        self._left = MAX_REPLY_BYTES
+        self._bytes_left = MAX_REPLY_BYTES
         self._clock = clock
-        self._due = clock() + timeout
+        self._deadline = clock() + timeout
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk. Raises httpx.ReadError where the body is too large, ReadTimeout where it is late."""
-        self._left -= len(chunk)
-        if self._left < 0:
+        """Add a chunk. Raises httpx.ReadError if the body is too large, ReadTimeout if it is late."""
+        self._bytes_left -= len(chunk)
+        if self._bytes_left < 0:
             raise httpx.ReadError(f"it sent more than {MAX_REPLY_BYTES} bytes")
-        if self._clock() > self._due:
+        if self._clock() > self._deadline:
             raise httpx.ReadTimeout("its answer took too long")
         self._chunks.append(chunk)
 
@@ -75,105 +76,105 @@ class Reading:
 
 
 Answer = Reply | httpx.RequestError | None
-StepGrants = Generator[Call | float, Answer, T]
+Steps = Generator[Call | float, Answer, T]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """``patience``: how many seconds Nod may be away, say for an upgrade, before `Unreachable` is raised."""
+    """The exchanges with one Nod."""
 
     url: str
     patience: float
+    """Seconds that Nod may be away, such as for an upgrade, before `Unreachable` is raised."""
     clock: Callable[[], float] = time.monotonic
 
-    def opened(self, path: str, body: Mapping[str, Any], key: str | None) -> StepGrants[Request]:
-        """Ask. Sent again under one key, it is still one request. Raises Unsendable."""
-        given = {name: value for name, value in body.items() if value is not None}
+    def open_request(self, path: str, body: Mapping[str, Any], key: str | None) -> Steps[Request]:
+        """Ask, and return the open request. Sent again under one key, it stays one. Raises Unsendable."""
+        fields = {name: value for name, value in body.items() if value is not None}
         headers = {"Content-Type": "application/json", "Idempotency-Key": _header_key(key or str(uuid4()))}
-        call = Call("POST", path, _MARGIN, _encode(given), headers=headers)
-        return (yield from self._sent(call, min(self.patience, FIRST_PATIENCE)))
+        call = Call("POST", path, _MARGIN, _encode(fields), headers=headers)
+        return (yield from self._send_for_request(call, min(self.patience, FIRST_PATIENCE)))
 
-    def looked(self, request_id: str, wait: float = 0) -> StepGrants[Request]:
-        """How it stands now, or as soon as it ended within ``wait`` seconds."""
-        path = f"/api/approvals/{_plain(request_id)}"
+    def look_up(self, request_id: str, wait: float = 0) -> Steps[Request]:
+        """Return a request as it is now, or as soon as it ends within ``wait`` seconds."""
+        path = f"/api/approvals/{_require_id(request_id)}"
         call = Call("GET", path, wait + _MARGIN, params={"wait": f"{wait:g}"} if wait else {})
-        request = yield from self._sent(call, self.patience)
+        request = yield from self._send_for_request(call, self.patience)
         if request.id != request_id:
             raise Refused(f"Nod at {self.url} answered about another request.", httpx.codes.OK)
         return request
 
-    def ended(self, request: Request, wait: float | None) -> StepGrants[Request]:
-        """The request once it ended, or as it is after ``wait`` seconds; None: however long it takes."""
-        due = None if wait is None else self.clock() + wait
-        while request.end is End.WAITING and (due is None or due > self.clock()):
-            began = self.clock()
-            part = LONGEST_WAIT if due is None else min(LONGEST_WAIT, due - began)
-            request = yield from self.looked(request.id, part)
-            if request.end is End.WAITING and self.clock() - began < min(part, 1.0):
-                yield min(part, 1.0)  # Nod is stopping, so it did not wait
+    def await_end(self, request: Request, wait: float | None) -> Steps[Request]:
+        """Return the request once it ended, or as it is after ``wait`` seconds; None: without a limit."""
+        deadline = None if wait is None else self.clock() + wait
+        while request.end is End.WAITING and (deadline is None or deadline > self.clock()):
+            began_at = self.clock()
+            seconds = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - began_at)
+            request = yield from self.look_up(request.id, seconds)
+            if request.end is End.WAITING and self.clock() - began_at < min(seconds, 1.0):
+                yield min(seconds, 1.0)  # Nod is stopping, so it did not wait
         return request
 
-    def withdrawn(self, request_id: str) -> StepGrants[Request]:
-        """Withdraw it. A decision that came first stays as it is."""
-        path = f"/api/proposals/{_plain(request_id)}/cancel"
+    def withdraw(self, request_id: str) -> Steps[Request]:
+        """Withdraw a request, and return it. A decision that came first stays as it is."""
+        path = f"/api/proposals/{_require_id(request_id)}/cancel"
         try:
-            yield from self._body(Call("POST", path, _MARGIN), self.patience)
+            yield from self._send(Call("POST", path, _MARGIN), self.patience)
         except Refused as error:
             if error.status != httpx.codes.CONFLICT:
                 raise
-        return (yield from self.looked(request_id))
+        return (yield from self.look_up(request_id))
 
-    def asked(
-        self, path: str, body: Mapping[str, Any], key: str | None, wait: float | None
-    ) -> StepGrants[Request]:
-        """Ask and wait. Without a key no one can come back for the answer, so it is withdrawn after that."""
-        request = yield from self.ended((yield from self.opened(path, body, key)), wait)
+    def ask(self, path: str, body: Mapping[str, Any], key: str | None, wait: float | None) -> Steps[Request]:
+        """Ask, and wait for the end.
+
+        A request without a key is withdrawn after the wait, because no one can come back for its answer.
+        """
+        opened = yield from self.open_request(path, body, key)
+        request = yield from self.await_end(opened, wait)
         if request.end is End.APPROVED and request.edited_by is None:
             self._check_contents(request, body)
         if request.end is End.WAITING and key is None:
-            request = yield from self.withdrawn(request.id)
+            request = yield from self.withdraw(request.id)
         return request
 
-    def called(
+    def call_tool(
         self, tool: str, arguments: Mapping[str, Any], key: str | None, reason: str, wait: float | None
-    ) -> StepGrants[ToolCall]:
-        """Call a tool, and wait for its end: ``wait`` seconds, or None for however long it takes."""
+    ) -> Steps[ToolCall]:
+        """Call a tool, and wait ``wait`` seconds for its end; None: wait without a limit."""
         path = f"/api/tools/{quote(tool, safe='')}/calls"
         headers = {"Content-Type": "application/json", "Idempotency-Key": _header_key(key or str(uuid4()))}
         body = _encode({"arguments": dict(arguments), "reason": reason})
         call = Call("POST", path, _CALL_SECONDS, body, headers=headers)
-        made = yield from self._told(call, min(self.patience, FIRST_PATIENCE))
-        return (yield from self.call_ended(made, wait))
+        made = yield from self._send_for_call(call, min(self.patience, FIRST_PATIENCE))
+        return (yield from self.await_call_end(made, wait))
 
-    def call_looked(self, call_id: str, wait: float = 0) -> StepGrants[ToolCall]:
-        """How a call stands now, or as soon as it ended within ``wait`` seconds."""
+    def look_up_call(self, call_id: str, wait: float = 0) -> Steps[ToolCall]:
+        """Return a call as it is now, or as soon as it ends within ``wait`` seconds."""
         params = {"wait": f"{wait:g}"} if wait else {}
-        call = Call("GET", f"/api/calls/{_plain(call_id)}", wait + _MARGIN, params=params)
-        return (yield from self._told(call, self.patience))
+        call = Call("GET", f"/api/calls/{_require_id(call_id)}", wait + _MARGIN, params=params)
+        return (yield from self._send_for_call(call, self.patience))
 
-    def call_ended(self, made: ToolCall, wait: float | None) -> StepGrants[ToolCall]:
-        """A call once it ended, or as it is after ``wait`` seconds; None: however long it takes."""
-        due = None if wait is None else self.clock() + wait
-        while made.is_open and (due is None or due > self.clock()):
-            began = self.clock()
-            part = LONGEST_WAIT if due is None else min(LONGEST_WAIT, due - began)
-            made = yield from self.call_looked(made.id, part)
-            if made.is_open and self.clock() - began < min(part, 1.0):
-                yield min(part, 1.0)  # Nod is stopping, so it did not wait
+    def await_call_end(self, made: ToolCall, wait: float | None) -> Steps[ToolCall]:
+        """Return a call once it ended, or as it is after ``wait`` seconds; None: without a limit."""
+        deadline = None if wait is None else self.clock() + wait
+        while made.is_open and (deadline is None or deadline > self.clock()):
+            began_at = self.clock()
+            seconds = LONGEST_WAIT if deadline is None else min(LONGEST_WAIT, deadline - began_at)
+            made = yield from self.look_up_call(made.id, seconds)
+            if made.is_open and self.clock() - began_at < min(seconds, 1.0):
+                yield min(seconds, 1.0)  # Nod is stopping, so it did not wait
         return made
 
-    def call_withdrawn(self, call_id: str) -> StepGrants[ToolCall]:
-        """Withdraw a call. A decision that came first stays as it is."""
-        return (
-            yield from self._told(
-                Call("POST", f"/api/calls/{_plain(call_id)}/cancel", _MARGIN), self.patience
-            )
-        )
+    def withdraw_call(self, call_id: str) -> Steps[ToolCall]:
+        """Withdraw a call, and return it. A decision that came first stays as it is."""
+        call = Call("POST", f"/api/calls/{_require_id(call_id)}/cancel", _MARGIN)
+        return (yield from self._send_for_call(call, self.patience))
 
-    def _told(self, call: Call, patience: float) -> StepGrants[ToolCall]:
-        said = yield from self._body(call, patience)
+    def _send_for_call(self, call: Call, patience: float) -> Steps[ToolCall]:
+        body = yield from self._send(call, patience)
         try:
-            return ToolCall.read(said["call"])
+            return ToolCall.read(body["call"])
         except (KeyError, TypeError, ValueError) as error:
             raise Refused(
                 f"Nod at {self.url} answered with a call this client can't read ({error!r}). "
@@ -187,10 +188,10 @@ class Exchange:
             if name in body and request.arguments.get(name) != json.loads(_encode(body[name])):
                 raise Refused(f"Nod at {self.url} answered about other contents.", httpx.codes.OK)
 
-    def _sent(self, call: Call, patience: float) -> StepGrants[Request]:
-        said = yield from self._body(call, patience)
+    def _send_for_request(self, call: Call, patience: float) -> Steps[Request]:
+        body = yield from self._send(call, patience)
         try:
-            return Request.read(said["proposal"])
+            return Request.read(body["proposal"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise Refused(
                 f"Nod at {self.url} answered with a request this client can't read ({error!r}). "
@@ -198,24 +199,28 @@ class Exchange:
                 httpx.codes.OK,
             ) from None
 
-    def _body(self, call: Call, patience: float) -> StepGrants[Json]:
-        """The answer's JSON. Raises Refused, or Unreachable when nothing came for ``patience`` seconds."""
-        due = self.clock() + patience
-        for pause in _pauses():
+    def _send(self, call: Call, patience: float) -> Steps[Json]:
+        """Send a call until it is answered, and return the answer's JSON.
+
+        Raises Refused, or Unreachable if there was no answer for ``patience`` seconds.
+        """
+        deadline = self.clock() + patience
+        for pause in _list_pauses():
             answer = yield call
-            if isinstance(answer, Reply) and answer.status not in _PASSING:
-                return _read(answer, self.url)
-            left = due - self.clock()
-            if left <= 0:
+            if isinstance(answer, Reply) and answer.status not in _PASSING_STATUSES:
+                return _read_body(answer, self.url)
+            seconds_left = deadline - self.clock()
+            if seconds_left <= 0:
                 raise Unreachable(
-                    f"Nod at {self.url} can't be reached: {_why(answer)}. Tried for {patience:g} s. "
+                    f"Nod at {self.url} can't be reached: {_explain(answer)}. Tried for {patience:g} s. "
                     "Is `nod run` up, and NOD_URL right?"
                 )
-            yield min(left, max(pause, _asked_to_wait(answer)))
+            yield min(seconds_left, max(pause, _read_retry_after(answer)))
         raise AssertionError("pauses do not end")
 
 
-def _pauses() -> Iterator[float]:
+def _list_pauses() -> Iterator[float]:
+    """Yield growing pauses between attempts, without end."""
     pause = 0.5
     while True:
         yield pause
@@ -237,43 +242,46 @@ def _describe(error: Exception) -> str:
 
 
 def _header_key(key: str) -> str:
-    """Return the key, or its digest where a header can't hold it as it is."""
+    """Return the key, or its digest if a header can't hold it."""
     if key.isascii() and key.isprintable() and key == key.strip():
         return key
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read(answer: Reply, url: str) -> Json:
+def _read_body(answer: Reply, url: str) -> Json:
+    """Return the JSON of an answer. Raises Refused for an error, or if it is not from Nod."""
     status = answer.status
     if status == httpx.codes.UNAUTHORIZED:
         raise Refused("Nod does not know this token. NOD_TOKEN must be one of NOD_HTTP_TOKENS.", status)
     try:
-        said = json.loads(answer.body)
+        body = json.loads(answer.body)
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict) or "ok" not in said:
+        body = None
+    if not isinstance(body, dict) or "ok" not in body:
         raise Refused(f"What answers at {url} is not Nod (HTTP {status}). Check NOD_URL.", status)
-    if said["ok"] is not True:
-        fields = said.get("fields")
-        raise Refused(
-            str(said.get("error", f"HTTP {status}")), status, fields if isinstance(fields, dict) else None
-        )
-    return said
+    if body["ok"] is not True:
+        words = str(body.get("error", f"HTTP {status}"))
+        fields = body.get("fields")
+        raise Refused(words, status, fields if isinstance(fields, dict) else None)
+    return body
 
 
-def _why(answer: Answer) -> str:
+def _explain(answer: Answer) -> str:
     if isinstance(answer, Reply):
         return f"HTTP {answer.status} {answer.body[:200].decode(errors='replace')}".strip()
     return f"{type(answer).__name__} {answer}".strip()
 
 
-def _asked_to_wait(answer: Answer) -> float:
-    """Seconds of Retry-After."""
-    given = answer.headers.get("retry-after", "") if isinstance(answer, Reply) else ""
-    return float(given) if given.isdecimal() else 0.0
+def _read_retry_after(answer: Answer) -> float:
+    """Return the seconds that ``Retry-After`` asks to wait; 0 without it."""
+    if not isinstance(answer, Reply):
+        return 0.0
+    seconds = answer.headers.get("retry-after", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
-def _plain(ident: str) -> str:
+def _require_id(ident: str) -> str:
+    """Return an id, which becomes a part of a path. Raises ValueError for anything else."""
     if not ident.isalnum():
         raise ValueError(f"{ident!r} is not the id of a request.")
     return ident
