@@ -1,7 +1,7 @@
 """Builders of Block Kit blocks. Hostile text only goes where Slack parses nothing.
 
 Every block keeps Slack's limits whatever it is given: texts are cut, and ``rich`` splits into several blocks.
-The constants are Slack's limits; each names its source: [blocks] docs.slack.dev/reference/block-kit,
+The constants are Slack's limits, each with its source: [blocks] docs.slack.dev/reference/block-kit,
 [views] …/reference/views, [chat] …/reference/methods/chat.postMessage and chat.startStream,
 [seen] found by asking Slack, [ours] a choice of ours where Slack documents nothing.
 """
@@ -24,6 +24,7 @@ VALUE = "value"  # the action id of every input
 BLOCKS_PER_VIEW = 100  # [blocks]
 HEADER = 150  # [blocks] plain text of a header block
 CONTEXT_ELEMENTS = 10  # [blocks]
+CONTEXT_TEXT = 400  # [ours] one element of small print
 RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
 BUTTON_TEXT = 75  # [blocks]
 OPEN_LINK = "open-link"  # the action of buttons that only open a page
@@ -64,8 +65,8 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextLine:
-    """A line of runs: plain, ``preformatted``, or an item of a numbered list."""
+class RichLine:
+    """A line of rich text: plain, ``preformatted``, or an item of a numbered list."""
 
     runs: tuple[Run, ...]
     preformatted: bool = False
@@ -91,7 +92,7 @@ def plain(content: str, limit: int) -> Block:
 
 
 def header(content: str) -> Block:
-    return {"type": "header", "text": plain(text.link_text(content), HEADER)}
+    return {"type": "header", "text": plain(text.one_line(content), HEADER)}
 
 
 def mrkdwn_block(mrkdwn: str) -> Block:
@@ -101,36 +102,42 @@ def mrkdwn_block(mrkdwn: str) -> Block:
 
 def context(*contents: str | Block) -> Block:
     """Return a line of small print; elements that are no text are made by `mrkdwn_block`."""
-    shown = [content for content in contents if not isinstance(content, str) or content.strip()]
-    elements = [
-        plain(content, 400) if isinstance(content, str) else content for content in shown[:CONTEXT_ELEMENTS]
-    ]
-    return {"type": "context", "elements": elements or [plain(BLANK, 10)]}
+    elements = _make_context_elements(contents)
+    return {"type": "context", "elements": elements or [plain(BLANK, CONTEXT_TEXT)]}
+
+
+def _make_context_elements(contents: Iterable[str | Block]) -> list[Block]:
+    elements = []
+    for content in contents:
+        if not isinstance(content, str):
+            elements.append(content)
+        elif content.strip():
+            elements.append(plain(content, CONTEXT_TEXT))
+    return elements[:CONTEXT_ELEMENTS]
 
 
 def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
     """Return a line of small print that ends with a time, if there is one, in the reader's own zone."""
-    line = context(*contents)
-    if at is not None:
-        has_contents = any(not isinstance(content, str) or content.strip() for content in contents)
-        elements = line["elements"] if has_contents else []
-        line["elements"] = [*elements[: CONTEXT_ELEMENTS - 1], _make_time(label, at)]
-    return line
+    if at is None:
+        return context(*contents)
+    elements = _make_context_elements(contents)[: CONTEXT_ELEMENTS - 1]
+    return context(*elements, _make_time(label, at))
 
 
 def _make_time(label: str, at: datetime, form: str = "{date_short_pretty} at {time}") -> Block:
+    # Slack fills in the form in the reader's zone; the text after | is for a client that can't
     date = f"<!date^{int(at.timestamp())}^{form}|{format_local(at)}>"
     return mrkdwn_block(f"{label} {date}".strip())
 
 
-def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
-    """Return a section with an outcome, its time, and a button at its side. ``words`` are escaped.
+def closing(words: str, at: datetime | None, button: Block, *, is_running: bool = False) -> Block:
+    """Return a section with an outcome, its time, and a button at its side. ``words`` are escaped here.
 
-    ``runs``: it has not ended yet, and the time says how long ago it began.
+    ``is_running``: it has not ended yet, and the time says how long ago it began.
     """
     parts = [text.escape(words)]
     if at:
-        time = _make_time("", at, "{ago}") if runs else _make_time("", at)
+        time = _make_time("", at, "{ago}") if is_running else _make_time("", at)
         parts.append(time["text"])
     return {"type": "section", "text": mrkdwn_block(" · ".join(parts)), "accessory": button}
 
@@ -139,10 +146,10 @@ def divider() -> Block:
     return {"type": "divider"}
 
 
-def rich(lines: Iterable[ContextLine]) -> list[Block]:
+def rich(lines: Iterable[RichLine]) -> list[Block]:
     """Return rich text blocks for these lines, each within its limit; a line must fit one block."""
     blocks: list[Block] = []
-    current: list[ContextLine] = []
+    current: list[RichLine] = []
     used = 0
     for line in lines:
         if current and used + line.width > RICH_TEXT:
@@ -155,7 +162,7 @@ def rich(lines: Iterable[ContextLine]) -> list[Block]:
     return blocks
 
 
-def _make_rich_block(lines: list[ContextLine]) -> Block:
+def _make_rich_block(lines: list[RichLine]) -> Block:
     elements: list[Block] = []
     for line in lines:
         parts = [run.element() for run in line.runs if run.text]
@@ -174,7 +181,7 @@ def _make_rich_block(lines: list[ContextLine]) -> Block:
     return {"type": "rich_text", "elements": elements}
 
 
-def _choose_literal_type(line: ContextLine) -> str:
+def _choose_literal_type(line: RichLine) -> str:
     """Return the element type of literal text: code, or a quote for text from right to left."""
     is_right_to_left = any(runs_right_to_left(run.text) for run in line.runs)
     if is_right_to_left:
@@ -185,7 +192,10 @@ def _choose_literal_type(line: ContextLine) -> str:
 def button(
     label: str, action_id: str, value: str, style: str = "", confirm: str = "", sure: Sure | None = None
 ) -> Block:
-    """Return a button. ``confirm``: the warning before a press counts; ``sure``: the question of that."""
+    """Return a button. With ``confirm`` or ``sure``, Slack asks before a press counts.
+
+    ``confirm`` is the warning in that question; ``sure`` has its words and those of its two buttons.
+    """
     element: Block = {
         "type": "button",
         "text": plain(label, BUTTON_TEXT),
@@ -197,8 +207,8 @@ def button(
     if confirm or sure:
         sure = sure or Sure(f"{label}?", label, "Not now")
         element["confirm"] = {
-            "title": plain(text.link_text(sure.question), CONFIRM_TITLE),
-            "text": plain(confirm or text.link_text(sure.more), CONFIRM_TEXT),
+            "title": plain(text.one_line(sure.question), CONFIRM_TITLE),
+            "text": plain(confirm or text.one_line(sure.more), CONFIRM_TEXT),
             "confirm": plain(sure.yes, CONFIRM_BUTTON),
             "deny": plain(sure.no, CONFIRM_BUTTON),
         }
@@ -227,15 +237,15 @@ def actions(*elements: Block) -> Block:
 
 
 def link_button(link: LinkButton | None) -> list[Block]:
-    """Return a row with a button that opens a page; nothing without any. A press needs no answer of Nod's."""
+    """Return a row with a button that opens a page; nothing without a link. Nod need not answer its press."""
     if link is None:
         return []
     label = plain(link.label, BUTTON_TEXT)
     return [actions({"type": "button", "text": label, "action_id": OPEN_LINK, "url": link.url})]
 
 
-def saying(choices: Iterable[str]) -> list[Block]:
-    """Return a row with a button for each choice; nothing without any."""
+def choice_buttons(choices: Iterable[str]) -> list[Block]:
+    """Return a row with a button for each choice; nothing without choices."""
     buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
     if buttons:
         return [actions(*buttons)]

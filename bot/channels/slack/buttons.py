@@ -1,7 +1,8 @@
 """The buttons of a card: what each says, asks first, and carries. Pure.
 
-A button's action id is its verb, its value the proposal's id and round. On a card that was cut, Approve opens
-"View all" first.
+A button's action id is its verb, and its value is the proposal's id and round. On a card that was cut,
+Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all`` of these
+functions is True if nothing of the card was cut.
 """
 
 from collections.abc import Iterator
@@ -42,11 +43,12 @@ _BATCH_QUESTIONS = {
 _WORDED_VERBS = frozenset(
     verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
 )
+"""Verbs that ask for a text, such as what to change."""
 _BUTTON_VERBS = frozenset({*CHOICES, *_WORDED_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """Verbs with a button on the card; App Home has them in a menu."""
 _PLACED_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
 """Verbs with a button that need no input. Other verbs without input are in the menu."""
-_ENDED_VERBS = {
+_RESOLVED_VERBS = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
     Verb.STOP: ("danger", "What it has done so far stays done."),
     Verb.UNDO: ("", ""),
@@ -70,49 +72,53 @@ def parse_value(value: str) -> tuple[str, int]:
     return proposal_id, int(round_)
 
 
-def make_pending_buttons(card: Card, *, whole: bool) -> list[Block]:
-    """Return the buttons of an open card, the ⋯ menu last. ``whole``: the card shows everything."""
+def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
+    """Return the buttons of an open card, the ⋯ menu last."""
     value = value_of(card)
     if card.batch:
-        return list(_make_batch_buttons(card, value, whole=whole))
+        return list(_make_batch_buttons(card, value, shows_all=shows_all))
     buttons = []
     if Verb.FOR_REAL in card.verbs and Verb.APPROVE not in card.verbs:  # a press of it shows everything first
         style = "danger" if card.button(Verb.FOR_REAL).look is Look.DANGER else ""
         buttons.append(_make_button(card, Verb.FOR_REAL, value, style))
     buttons += [_make_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
     if Verb.APPROVE in card.verbs:
-        buttons.append(_make_approve_button(card, value, whole=whole))
+        buttons.append(_make_approve_button(card, value, shows_all=shows_all))
     if Verb.DECLINE in card.verbs:
         buttons.append(_make_button(card, Verb.DECLINE, value))
     buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _WORDED_VERBS]
     if Verb.APPROVE_STEPS in card.verbs:
-        label, verb = choose_steps_button(card, whole=whole)
+        label, verb = choose_steps_button(card, shows_all=shows_all)
         buttons.append(blocks.button(label, action_id(verb), value, confirm=describe_steps(card)))
     if Verb.EDIT in card.verbs:
         buttons.append(_make_button(card, Verb.EDIT, value))
-    options = _list_menu_options(card, value, whole=whole)
+    options = _list_menu_options(card, value, shows_all=shows_all)
     if options:
         buttons.append(blocks.overflow(MORE, options))
     return buttons
 
 
-def _list_menu_options(card: Card, value: str, *, whole: bool) -> list[tuple[str, str]]:
-    """Return what has no button, as label and value, and *View all* unless Approve opens it."""
-    approve_opens_view = Verb.APPROVE in card.verbs and not whole
-    views = [] if approve_opens_view else [(VIEW_ALL, f"{VIEW}:{value}")]
-    entries = list_entries(card, whole=whole)
-    options = [entry for entry in entries if entry[1].partition(":")[0] not in _BUTTON_VERBS]
+def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple[str, str]]:
+    """Return the label and value of each verb without a button, and *View all* unless Approve opens it."""
+    options = []
+    for label, entry_value in list_entries(card, shows_all=shows_all):
+        verb = entry_value.partition(":")[0]
+        if verb not in _BUTTON_VERBS:
+            options.append((label, entry_value))
+    views = [(VIEW_ALL, f"{VIEW}:{value}")]
+    if Verb.APPROVE in card.verbs and not shows_all:
+        views = []
     room = blocks.OVERFLOW_OPTIONS - len(views)
-    if len(options) > room:  # a command can extend the time, too
+    if len(options) > room:  # the time goes first: a command can extend it, too
         options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
     return [*options[:room], *views]
 
 
-def _make_approve_button(card: Card, value: str, *, whole: bool) -> Block:
+def _make_approve_button(card: Card, value: str, *, shows_all: bool) -> Block:
     """Return the button that approves; on a card that was cut it opens "View all"."""
     approve = card.button(Verb.APPROVE)
     style = "danger" if approve.look is Look.DANGER else "primary"
-    if whole:
+    if shows_all:
         return blocks.button(approve.label, action_id(Verb.APPROVE), value, style, sure=approve.sure)
     label = "View all, then answer" if card.kind.is_answer else "View all, then approve"
     if card.kind.has_steps:
@@ -120,10 +126,9 @@ def _make_approve_button(card: Card, value: str, *, whole: bool) -> Block:
     return blocks.button(label, action_id(REVIEW), value, style)
 
 
-def _make_batch_buttons(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
-    """Yield the buttons of a batch."""
+def _make_batch_buttons(card: Card, value: str, *, shows_all: bool) -> Iterator[Block]:
     if Verb.APPROVE_ALL in card.verbs:
-        label = card.button(Verb.APPROVE_ALL).label if whole else "View all, then approve"
+        label = card.button(Verb.APPROVE_ALL).label if shows_all else "View all, then approve"
         yield blocks.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
     if Verb.APPROVE_ALL in card.verbs or Verb.DECLINE_ALL in card.verbs:
         yield blocks.button(CHOOSE, action_id(CHOOSING), value)
@@ -134,25 +139,26 @@ def _make_batch_buttons(card: Card, value: str, *, whole: bool) -> Iterator[Bloc
     yield blocks.overflow(MORE, [(VIEW_ALL, f"{VIEW}:{value}")])
 
 
-def _make_button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
-    button = card.button(action)
+def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: str = "") -> Block:
+    """Return the button of a verb. ``confirm``: a warning in place of the question that the verb has."""
+    button = card.button(verb)
     sure = None if confirm else button.sure
-    return blocks.button(button.label, action_id(action), value, style, confirm, sure)
+    return blocks.button(button.label, action_id(verb), value, style, confirm, sure)
 
 
-def list_entries(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """Yield the entries of the ⋯ menu as label and value; ``whole``: the card shows everything."""
+def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
+    """Yield all that a ⋯ menu can offer, as label and value; the callers leave out what has a button."""
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
     yield from _list_verb_entries(card, value, Needs.WORDS)
     if Verb.APPROVE_STEPS in card.verbs:
-        label, steps = choose_steps_button(card, whole=whole)
-        yield label, f"{steps}:{value}"
+        label, verb = choose_steps_button(card, shows_all=shows_all)
+        yield label, f"{verb}:{value}"
     if Verb.FOR_REAL in card.verbs and Verb.APPROVE in card.verbs:
         yield card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}"
     if Verb.SIMILAR in card.verbs:
-        label = card.button(Verb.SIMILAR).label if whole else "View all, then approve similar"
+        label = card.button(Verb.SIMILAR).label if shows_all else "View all, then approve similar"
         yield label, f"{Verb.SIMILAR}:{value}"
     yield from _list_verb_entries(card, value, Needs.NOTHING)
 
@@ -163,9 +169,9 @@ def _list_verb_entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[s
             yield card.button(verb).label, f"{verb}:{value}"
 
 
-def choose_steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
+def choose_steps_button(card: Card, *, shows_all: bool) -> tuple[str, str]:
     """Return the label and the verb of the button that approves a plan with its steps."""
-    if whole:
+    if shows_all:
         return card.button(Verb.APPROVE_STEPS).label, Verb.APPROVE_STEPS
     return "View all, then approve plan and its steps", REVIEW_STEPS
 
@@ -182,11 +188,14 @@ def describe_steps(card: Card) -> str:
 def make_resolved_buttons(card: Card) -> list[Block]:
     """Return the buttons of a card that was decided, such as *Retry* and *Undo*."""
     value = value_of(card)
-    if not card.batch:
-        verbs = [verb for verb in _ENDED_VERBS if verb in card.verbs]
-        return [_make_button(card, verb, value, *_ENDED_VERBS[verb]) for verb in verbs]
+    buttons = []
+    if card.batch is None:
+        for verb, (style, question) in _RESOLVED_VERBS.items():
+            if verb in card.verbs:
+                buttons.append(_make_button(card, verb, value, style, question))
+        return buttons
     verbs = [verb for verb in card.verbs if verb in _BATCH_QUESTIONS]
-    buttons = [_make_button(card, verb, value, "", _BATCH_QUESTIONS[verb]) for verb in verbs]
+    buttons += [_make_button(card, verb, value, confirm=_BATCH_QUESTIONS[verb]) for verb in verbs]
     if card.batch.offers:
         buttons.append(blocks.button(EACH_ROW, action_id(CHOOSING), value))
     return buttons
@@ -205,12 +214,12 @@ def make_group_buttons(card: Card) -> list[Block]:
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
         approve_question = question
-        excluded = card.group.alone
-        if excluded:
-            which = "it" if excluded == 1 else "each"
-            approve_question += f" {excluded} can't be undone: approve {which} there."
+        final_changes = card.group.alone
+        if final_changes:
+            which = "it" if final_changes == 1 else "each"
+            approve_question += f" {final_changes} can't be undone: approve {which} there."
         approve_question += " What a card could not show in full is shown to you first."
         buttons.append(_make_button(card, Verb.APPROVE_ALL, value, "primary", approve_question))
     if Verb.DECLINE_ALL in card.verbs:
-        buttons.append(_make_button(card, Verb.DECLINE_ALL, value, "", question))
+        buttons.append(_make_button(card, Verb.DECLINE_ALL, value, confirm=question))
     return buttons

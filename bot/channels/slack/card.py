@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import BLANK, Block, ContextLine, Run
+from bot.channels.slack.blocks import BLANK, Block, RichLine, Run
 from bot.channels.slack.buttons import (
     make_details_button,
     make_group_buttons,
@@ -33,14 +33,11 @@ _TONE_SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARN
 
 @dataclass(frozen=True, slots=True)
 class SlackCard:
-    """A card ready to post: its blocks and the text of its notification.
-
-    ``whole``: nothing of the change was cut.
-    """
+    """A card ready to post."""
 
     blocks: list[Block]
-    text: str
-    whole: bool
+    text: str  # of its notification
+    shows_all: bool  # nothing of the change was cut
 
     @property
     def message(self) -> dict[str, Any]:
@@ -59,19 +56,21 @@ def render(card: Card, team: str = "") -> SlackCard:
         rows, are_rows_cut = render_batch_rows(card.batch.rows)
         change = [*change, *rows]
         is_change_cut = is_change_cut or are_rows_cut
-    whole = not (is_title_cut or is_change_cut)
+    shows_all = not (is_title_cut or is_change_cut)
     notification = _write_notification(card)
+
     if not card.pending:
         resolved = _render_resolved(card)
         if card.batch or card.carried_out:
             shown = [*resolved, *blocks.rich(change), *_render_notes(card)]
-            return SlackCard(shown, notification, whole=True)
-        return SlackCard([*_render_group(card), *resolved, *_render_notes(card)], notification, whole)
+            return SlackCard(shown, notification, shows_all=True)
+        return SlackCard([*_render_group(card), *resolved, *_render_notes(card)], notification, shows_all)
+
     shown = [*_render_group(card), *title, *blocks.rich([*_render_reason(card), *change])]
-    if not whole:
+    if not shows_all:
         shown.append(blocks.context("✂️ Too long for this card. View all shows everything."))
-    shown += [*_render_notes(card), *_render_pending(card, team, whole=whole)]
-    return SlackCard(shown, notification, whole)
+    shown += [*_render_notes(card), *_render_pending(card, team, shows_all=shows_all)]
+    return SlackCard(shown, notification, shows_all)
 
 
 def brief(card: Card, team: str = "") -> SlackCard:
@@ -79,13 +78,13 @@ def brief(card: Card, team: str = "") -> SlackCard:
     note = blocks.context("✂️ Slack could not show this card in full. View all shows everything.")
     title: list[Block] = []
     if card.pending:
-        short_title = text.cut(text.link_text(card.title) or BLANK, 300)[0]
-        title = blocks.rich([ContextLine((Run(short_title, "bold"),))])
-        state = _render_pending(card, team, whole=False)
+        short_title = text.cut(text.one_line(card.title) or BLANK, 300)[0]
+        title = blocks.rich([RichLine((Run(short_title, "bold"),))])
+        state = _render_pending(card, team, shows_all=False)
     else:
         state = _render_resolved(card)
     shown = [*_render_group(card), *title, note, *_render_notes(card), *state]
-    return SlackCard(shown, _write_notification(card), whole=False)
+    return SlackCard(shown, _write_notification(card), shows_all=False)
 
 
 def _render_group(card: Card) -> list[Block]:
@@ -100,20 +99,20 @@ def _render_group(card: Card) -> list[Block]:
 
 def _render_title(card: Card) -> tuple[list[Block], bool]:
     """Return the title, and True if it was cut."""
-    title = text.link_text(card.title) or card.tool_name or BLANK
+    title = text.one_line(card.title) or card.tool_name or BLANK
     if text.width(title) <= blocks.HEADER:
         return [blocks.header(title)], False
     shown, is_cut = text.cut(title, _LONG_TITLE_UNITS)
-    return blocks.rich([ContextLine((Run(shown, "bold"),))]), is_cut
+    return blocks.rich([RichLine((Run(shown, "bold"),))]), is_cut
 
 
-def _render_reason(card: Card) -> Iterator[ContextLine]:
+def _render_reason(card: Card) -> Iterator[RichLine]:
     if card.kind.is_answer and card.risk_reason:
-        yield ContextLine((Run(text.cut(text.link_text(card.risk_reason), 300)[0], "italic"),))
+        yield RichLine((Run(text.cut(text.one_line(card.risk_reason), 300)[0], "italic"),))
     elif card.warning:
-        yield ContextLine((Run("⚠️ "), Run(text.cut(text.link_text(card.warning), 300)[0], "bold")))
+        yield RichLine((Run("⚠️ "), Run(text.cut(text.one_line(card.warning), 300)[0], "bold")))
     if card.why.strip():
-        yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), 600)[0])))
+        yield RichLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), 600)[0])))
 
 
 def _render_notes(card: Card) -> list[Block]:
@@ -158,26 +157,26 @@ def _write_mention(part: Actor | str, team: str) -> str:
     return text.escape(name)
 
 
-def _render_pending(card: Card, team: str, *, whole: bool) -> list[Block]:
+def _render_pending(card: Card, team: str, *, shows_all: bool) -> list[Block]:
     """Return the footer and the buttons of an open card."""
     votes = "; ".join(card.tally)
     facts = (_write_asker(card, team), _write_deciders(card, team), card.acts_as, votes, card.undo_note)
     footer = blocks.footer(*facts, label="Expires", at=card.expires)
-    return [footer, blocks.actions(*make_pending_buttons(card, whole=whole))]
+    return [footer, blocks.actions(*make_pending_buttons(card, shows_all=shows_all))]
 
 
 def _render_resolved(card: Card) -> list[Block]:
-    """Return what became of a card, with a button for its details and those that it still has."""
-    headline = text.cut(text.link_text(card.headline) or card.tool_name or BLANK, 600)[0]
+    """Return the outcome of a card, with the button for its details and those of its last verbs."""
+    headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, 600)[0]
     url = card.result_url if card.result_url and is_web(card.result_url) else ""
-    lines = [ContextLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]
+    lines = [RichLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]
     result = card.result.strip()
     if result:
-        lines.append(ContextLine((Run(text.cut(result, RESULT_SHOWN)[0]),), preformatted=True))
+        lines.append(RichLine((Run(text.cut(result, RESULT_SHOWN)[0]),), preformatted=True))
     outcome = text.cut(card.end, 400)[0]
     closing_words = text.cut("; ".join(filter(None, (outcome, *card.tally))), 1000)[0]
     is_running = card.running_since is not None
-    closing = blocks.closing(closing_words, card.ended_at, make_details_button(card), runs=is_running)
+    closing = blocks.closing(closing_words, card.ended_at, make_details_button(card), is_running=is_running)
     shown = [*blocks.rich(lines), closing]
     buttons = make_resolved_buttons(card)
     if buttons:
@@ -186,8 +185,8 @@ def _render_resolved(card: Card) -> list[Block]:
 
 
 def _write_notification(card: Card) -> str:
-    title = text.cut(text.link_text(card.headline), 300)[0].rstrip(".")
-    outcome = text.cut(text.link_text(card.outcome), 300)[0]
+    title = text.cut(text.one_line(card.headline), 300)[0].rstrip(".")
+    outcome = text.cut(text.one_line(card.outcome), 300)[0]
     return text.escape(f"{title}: {outcome}")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bot.channels.card_text import row_sign
 from bot.channels.slack import text
-from bot.channels.slack.blocks import BLANK, ContextLine, Run, cut_shown
+from bot.channels.slack.blocks import BLANK, RichLine, Run, cut_shown
 from bot.domain.cards import BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.plans import PlanLine
@@ -26,7 +26,7 @@ _BATCH_UNITS = 6000  # for all rows of a batch together
 class Excerpt(NamedTuple):
     """Lines of a text, and True if some of it was cut."""
 
-    lines: list[ContextLine]
+    lines: list[RichLine]
     is_cut: bool
 
 
@@ -37,7 +37,7 @@ def render_change(card: Card) -> Excerpt:
         return _render_plan(steps)
     fields = card.shown_fields[:_MAX_FIELDS]
     room = _share_room(2 * len(fields))  # an old and a new value each
-    lines: list[ContextLine] = []
+    lines: list[RichLine] = []
     is_cut = False
     for field in fields:
         excerpt = render_field(field, room)
@@ -45,7 +45,7 @@ def render_change(card: Card) -> Excerpt:
         is_cut = is_cut or excerpt.is_cut
     missing = len(card.shown_fields) - len(fields)
     if missing:
-        lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
+        lines.append(RichLine((Run(f"… [{missing} more fields]", "italic"),)))
     return Excerpt(lines, is_cut or missing > 0)
 
 
@@ -70,7 +70,7 @@ def _render_plan(plan_lines: Sequence[PlanLine]) -> Excerpt:
             runs += [Run("  "), Run(name, "code")]
         if mark:
             runs.append(Run(f"  ({mark})", "italic"))
-        lines.append(ContextLine(tuple(runs), numbered=bool(plan_line.number)))
+        lines.append(RichLine(tuple(runs), numbered=bool(plan_line.number)))
     return Excerpt(lines, is_cut)
 
 
@@ -79,14 +79,14 @@ def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first:
 
     A row has its subject, and its differences or its outcome.
     """
-    lines: list[ContextLine] = []
+    lines: list[RichLine] = []
     used_units, is_cut = 0, False
     for position, row in enumerate(rows):
         excerpt = _render_row(first + position, row, room)
         used_units += sum(line.width for line in excerpt.lines)
         if used_units > room:
             missing = len(rows) - position
-            lines.append(ContextLine((Run(f"… [{missing} more rows]", "italic"),)))
+            lines.append(RichLine((Run(f"… [{missing} more rows]", "italic"),)))
             return Excerpt(lines, is_cut=True)
         lines += excerpt.lines
         is_cut = is_cut or excerpt.is_cut
@@ -94,12 +94,12 @@ def render_batch_rows(rows: Sequence[BatchRow], room: int = _BATCH_UNITS, first:
 
 
 def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
-    subject, is_cut = text.cut(text.link_text(row.about) or BLANK, _SUBJECT_UNITS)
+    subject, is_cut = text.cut(text.one_line(row.about) or BLANK, _SUBJECT_UNITS)
     head = [Run(f"{number}. {row_sign(row)}"), Run(subject, "bold" if row.card.pending else "")]
     if not row.card.pending:
         fault = text.cut(f": {row.fault}", INLINE_UNITS)[0] if row.fault else ""
-        return Excerpt([ContextLine((*head, Run(fault)))], is_cut)
-    below: list[ContextLine] = []
+        return Excerpt([RichLine((*head, Run(fault)))], is_cut)
+    below: list[RichLine] = []
     for field in row.fields:
         excerpt = render_field(field, min(_MAX_VALUE_UNITS, room // 4))
         is_cut = is_cut or excerpt.is_cut
@@ -108,7 +108,7 @@ def _render_row(number: int, row: BatchRow, room: int) -> Excerpt:
         else:
             below += excerpt.lines
     notes = [Run(f" · {text.cut(note, INLINE_UNITS)[0]}", "italic") for note in row.notes]
-    return Excerpt([ContextLine((*head, *notes)), *below], is_cut)
+    return Excerpt([RichLine((*head, *notes)), *below], is_cut)
 
 
 def render_field(field: PreviewField, room: int) -> Excerpt:
@@ -122,11 +122,11 @@ def render_field(field: PreviewField, room: int) -> Excerpt:
     label = Run(f"{name}: ", "bold")
     is_cut = is_name_cut or is_old_cut or is_new_cut
     if _fits_inline(old) and _fits_inline(new):
-        return Excerpt([ContextLine((label, *_write_inline(old, new)))], is_cut)
+        return Excerpt([RichLine((label, *_write_inline(old, new)))], is_cut)
     difference = diff(field.old_value, field.new_value)
     if difference is not None:
         shown, is_difference_cut = cut_shown(difference, 2 * room)
-        lines = [ContextLine((label,)), ContextLine((Run(shown),), preformatted=True)]
+        lines = [RichLine((label,)), RichLine((Run(shown),), preformatted=True)]
         return Excerpt(lines, is_name_cut or is_difference_cut)
     if old is None:
         return Excerpt(_write_block(label, "", new), is_cut)
@@ -147,10 +147,10 @@ def _fits_inline(value: str | None) -> bool:
     return value is None or (len(value) <= INLINE_UNITS and "\n" not in value)
 
 
-def _write_block(label: Run, aside: str, value: str | None) -> list[ContextLine]:
+def _write_block(label: Run, aside: str, value: str | None) -> list[RichLine]:
     return [
-        ContextLine((label, Run(aside, "italic"))),
-        ContextLine((Run(value or BLANK),), preformatted=True),
+        RichLine((label, Run(aside, "italic"))),
+        RichLine((Run(value or BLANK),), preformatted=True),
     ]
 
 

@@ -27,11 +27,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.channels.base import Hearing, Lookup, Stream, heard
+from bot.channels.base import Hearing, Lookup, Stream, check_silence
 from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
-from bot.channels.slack import blocks as b
-from bot.channels.slack import doctor, posting, screens, text
+from bot.channels.slack import blocks, doctor, posting, screens, text
 from bot.channels.slack.card import brief, render
 from bot.channels.slack.errors import (
     CONTENTS,
@@ -109,7 +108,7 @@ class SlackChannel(Platform):
         elapsed: Callable[[], float] = time.time,  # what the SDK counts pings by
     ) -> None:
         """Raise SettingsError where the settings cannot work, such as a bot token without a transport."""
-        for finding in doctor.local(settings):
+        for finding in doctor.check_settings(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}.")
         self._settings = settings
@@ -292,7 +291,7 @@ class SlackChannel(Platform):
             translated = self._translate_ids(body, workspace)
             await ack(**await self._presses.handle_submit(translated, view, workspace.team))
         else:
-            await ack(response_action="update", view=screens.last_word("Not done", self._absence_text))
+            await ack(response_action="update", view=screens.make_result("Not done", self._absence_text))
 
     @property
     def _absence_text(self) -> str:
@@ -303,7 +302,8 @@ class SlackChannel(Platform):
 
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
-        words, workspace = BROKEN, None
+        words = BROKEN
+        workspace: Workspace | None = None
         link: LinkButton | None = None
         try:
             workspace = await self._workspaces.find_named(body)
@@ -327,17 +327,17 @@ class SlackChannel(Platform):
     async def _respond(self, respond: Any, words: str, team: str, link: LinkButton | None = None) -> bool:
         """Answer one person by their request's ``response_url``. Return False if Slack did not take it."""
         try:
-            answered = await respond(
+            response = await respond(
                 text=text.notification(words, 2000),
-                blocks=[b.markdown(words, team), *b.link_button(link)],
+                blocks=[blocks.markdown(words, team), *blocks.link_button(link)],
                 response_type="ephemeral",
                 replace_original=False,
             )
         except (SlackClientError, aiohttp.ClientError, OSError) as error:
             log.warning("an answer to one person was not sent", why=str(error))
             return False
-        if answered.status_code != HTTPStatus.OK:
-            log.warning("Slack did not take an answer to one person", why=answered.body)
+        if response.status_code != HTTPStatus.OK:
+            log.warning("Slack did not take an answer to one person", why=response.body)
             return False
         return True
 
@@ -355,8 +355,8 @@ class SlackChannel(Platform):
         if self._socket is not None and self._socket.contested:
             return Hearing(fault="Slack counts another connection of this app. Give each program its own app")
         if self._socket is not None:
-            return heard(self._socket.heard, self._elapsed(), told=False)
-        return heard(self._received, self._elapsed(), told=True)
+            return check_silence(self._socket.last_sign_of_life(), self._elapsed(), may_be_silent=False)
+        return check_silence(self._received, self._elapsed(), may_be_silent=True)
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         place = SlackPlace.of(address)
@@ -393,10 +393,11 @@ class SlackChannel(Platform):
         try:
             async with within(_LOOKUP_SECONDS):
                 with translate_errors():
-                    found = await client.conversations_info(channel=await posting.channel_of(client, place))
+                    channel = await posting.channel_of(client, place)
+                    response = await client.conversations_info(channel=channel)
         except TimeoutError:
             raise ChannelError("Slack did not say in time who reads along there.") from None
-        return bool((found.get("channel") or {}).get("is_ext_shared"))
+        return bool((response.get("channel") or {}).get("is_ext_shared"))
 
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:
         return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
@@ -408,24 +409,24 @@ class SlackChannel(Platform):
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
         with_button = {
             "text": text.notification(markdown),
-            "blocks": [b.markdown(markdown), *b.link_button(link)],
+            "blocks": [blocks.markdown(markdown), *blocks.link_button(link)],
         }
-        as_text = text.forms_of(text.neutralise(f"{link.markdown}\n{markdown}"))
+        as_text = text.list_forms(text.neutralise(f"{link.markdown}\n{markdown}"))
         await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
 
     async def _post_one(self, address: Address, post: str | FullText) -> None:
         """Post one of the posts of a text."""
         place = SlackPlace.of(address)
         if isinstance(post, FullText):
-            await self._post_once(place, post.text, text.forms_of(text.neutralise(post.words)))
+            await self._post_once(place, post.text, text.list_forms(text.neutralise(post.words)))
             await self.post_file(address, post.name, post.text)
             return
         try:
-            await self._post_once(place, post, text.forms_of(post))
+            await self._post_once(place, post, text.list_forms(post))
         except NotDeliverable as error:
             if code_behind(error) not in CONTENTS:
                 raise
-            await self._post_once(place, f"file of {post}", text.forms_of(_AS_A_FILE_TEXT))
+            await self._post_once(place, f"file of {post}", text.list_forms(_AS_A_FILE_TEXT))
             await self.post_file(address, FullText(post).name, post)
 
     async def _post_once(
@@ -459,13 +460,16 @@ class SlackChannel(Platform):
         """Post a text and a line with a button for each command."""
         place = SlackPlace.of(address)
         lines = [
-            b.offer(number, offer.about, offer.label, make_offer_mark(offer.words))
+            blocks.offer(number, offer.about, offer.label, make_offer_mark(offer.words))
             for number, offer in enumerate(offers, 1)
         ]
         typed = [f"{number}. {offer.about}" for number, offer in enumerate(offers, 1)]
         plain = text.escape_prose("\n".join([text.as_plain(markdown), *typed]))
         key = "\n".join([markdown, *(offer.words for offer in offers)])
-        forms: list[Message] = [{"text": plain, "blocks": [b.markdown(markdown), *lines]}, {"text": plain}]
+        forms: list[Message] = [
+            {"text": plain, "blocks": [blocks.markdown(markdown), *lines]},
+            {"text": plain},
+        ]
         await self._post_once(place, key, forms)
 
     async def post_card(self, address: Address, card: Card) -> str:
@@ -478,10 +482,10 @@ class SlackChannel(Platform):
         """Return the time since which an earlier process may have posted this card, or None."""
         if card.asked_at is None or self._started is None:
             return None
-        others_since = self._clock() - _USUAL_POSTING_TIME if self._with_others else self._started
-        if card.asked_at < max(self._started, others_since):
-            return card.asked_at
-        return None
+        own_since = self._started  # a card asked for later is posted by this process alone
+        if self._with_others:
+            own_since = max(own_since, self._clock() - _USUAL_POSTING_TIME)
+        return card.asked_at if card.asked_at < own_since else None
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)
@@ -490,16 +494,16 @@ class SlackChannel(Platform):
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Post a reminder in the card's thread, with a link to it. Mention the people of this workspace."""
         place, card = SlackPlace.of(address), SlackPosted.parse(ref)
-        accounts = filter(None, map(user_of, people))
+        accounts = [account for account in map(user_of, people) if account is not None]
         mentions = " ".join(mention_of(user) for team, user in accounts if team == place.team)
         with translate_errors():
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
         permalink = link["permalink"]
-        link_text = b.mrkdwn_block(f"{mentions} <{permalink}|Show the card>".strip())
-        link_block = {"type": "section", "text": link_text}
+        mrkdwn = blocks.mrkdwn_block(f"{mentions} <{permalink}|Show the card>".strip())
+        link_block = {"type": "section", "text": mrkdwn}
         plain = f"{mentions} {text.escape_prose(text.as_plain(markdown))}".strip()
-        full = {"text": plain, "blocks": [b.markdown(markdown), link_block]}
+        full = {"text": plain, "blocks": [blocks.markdown(markdown), link_block]}
         link_only = {"text": f"{mentions} {_REMINDER_TEXT}".strip(), "blocks": [link_block]}
         thread = SlackPlace(card.team, card.channel, place.thread or card.ts)
         await self._post_once(thread, markdown, [full, {"text": f"{plain} {permalink}"}, link_only])
@@ -570,14 +574,15 @@ async def _show_first_accepted(forms: Sequence[Message], show: Callable[..., Awa
 
     ``show`` posts or edits a message.
     """
-    full, *other_forms = forms
-    try:
-        return await show(**full)
-    except SlackApiError as error:
-        if not other_forms or code_of(error) not in CONTENTS:
-            raise
-        log.warning("Slack refused what a message holds, another form follows", why=code_of(error))
-    return await _show_first_accepted(other_forms, show)
+    *preferred_forms, last_form = forms
+    for form in preferred_forms:
+        try:
+            return await show(**form)
+        except SlackApiError as error:
+            if code_of(error) not in CONTENTS:
+                raise
+            log.warning("Slack refused what a message holds, another form follows", why=code_of(error))
+    return await show(**last_form)
 
 
 async def _acknowledge(ack: Ack) -> None:

@@ -1,4 +1,4 @@
-"""Is the Slack app set up? Every fault comes with its fix."""
+"""The doctor's checks of the Slack app: its settings, tokens and scopes. Every fault comes with its fix."""
 
 import re
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _WHERE = "api.slack.com/apps, your app"
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
     """Look at the Slack settings and ask Slack about them, and about the places where Nod is to post."""
-    findings = local(settings)
+    findings = check_settings(settings)
     if settings.slack_bot_token is not None:
         token = settings.slack_bot_token.get_secret_value()
-        findings += await _bot_token(settings, token)
+        findings += await _check_bot_token(settings, token)
         client = make_client(settings, token)
 
         async def ask(address: Address) -> None:
@@ -33,15 +33,15 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
 
         findings += await look_at_places(places, ask)
     if settings.slack_app_token is not None:
-        findings.append(await _app_token(settings, settings.slack_app_token.get_secret_value()))
+        findings.append(await _check_app_token(settings, settings.slack_app_token.get_secret_value()))
     if settings.slack_client_id and settings.slack_client_secret:
-        findings.append(_oauth(settings))
+        findings.append(_check_install_flow(settings))
     return findings
 
 
-def local(settings: Settings) -> list[Finding]:
+def check_settings(settings: Settings) -> list[Finding]:
     """Check the settings alone; a start is refused for a fault."""
-    findings = [_transport(settings)]
+    findings = [_check_transport(settings)]
     if settings.slack_bot_token is None and not settings.slack_client_id:
         fix = f"set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions"
         findings.append(fail("Slack bot token", fix))
@@ -51,7 +51,7 @@ def local(settings: Settings) -> list[Finding]:
     return findings
 
 
-def _transport(settings: Settings) -> Finding:
+def _check_transport(settings: Settings) -> Finding:
     if settings.slack_app_token is not None:
         return ok("Slack transport: Socket Mode")
     if settings.slack_signing_secret is not None:
@@ -63,38 +63,39 @@ def _transport(settings: Settings) -> Finding:
     return fail("Slack transport", fix)
 
 
-def _oauth(settings: Settings) -> Finding:
+def _check_install_flow(settings: Settings) -> Finding:
     if settings.public_url is None:
         fix = "set NOD_PUBLIC_URL to the https address people reach /slack/install at"
         return fail("Slack install flow", fix)
     return ok("Slack install flow: /slack/install")
 
 
-async def _bot_token(settings: Settings, token: str) -> list[Finding]:
+async def _check_bot_token(settings: Settings, token: str) -> list[Finding]:
     if not token.startswith("xoxb-"):
         fix = f"SLACK_BOT_TOKEN begins with xoxb-; copy it from {_WHERE}, OAuth & Permissions"
         return [fail("Slack bot token", fix)]
     try:
-        found = await make_client(settings, token).auth_test()
+        response = await make_client(settings, token).auth_test()
     except SlackApiError as error:
         fix = f"Slack says {code_of(error)}; copy the Bot User OAuth Token (xoxb-…) again from {_WHERE}"
         return [fail("Slack bot token", fix)]
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
         fix = f"{settings.slack_api_url} cannot be reached ({error}); check the network and SLACK_API_URL"
         return [fail("Slack reachable", fix)]
-    who = ok(f"Slack bot token: {found.get('user')} in {found.get('team')}")
-    headers = {str(k).lower(): v for k, v in (found.headers or {}).items()}
-    scopes = _scopes(headers.get("x-oauth-scopes"))
-    organisation = organisation_of(found)
+    who = ok(f"Slack bot token: {response.get('user')} in {response.get('team')}")
+    headers = {str(name).lower(): value for name, value in (response.headers or {}).items()}
+    scopes = _check_scopes(headers.get("x-oauth-scopes"))
+    organisation = organisation_of(response)
     if organisation:
-        return [who, scopes, *_accounts(settings, organisation, "organisation")]
-    return [who, scopes, *_accounts(settings, str(found.get("team_id")), "workspace")]
+        return [who, scopes, *_check_accounts(settings, organisation, "organisation")]
+    return [who, scopes, *_check_accounts(settings, str(response.get("team_id")), "workspace")]
 
 
-def _accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
+def _check_accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
     """Warn of accounts of another workspace or organisation than the token's: they match no one."""
-    named = (*settings.admins, *settings.approvers, *settings.approver_chats)
-    others = [account for account in named if account.startswith("slack:") and not _is_in(account, team)]
+    accounts = (*settings.admins, *settings.approvers, *settings.approver_chats)
+    in_slack = [account for account in accounts if account.startswith("slack:")]
+    others = [account for account in in_slack if not _is_in(account, team)]
     if not others:
         return []
     fix = f"write slack:{team}/U… (a member's profile, ⋮, Copy member ID); this {kind} is {team}"
@@ -105,7 +106,7 @@ def _is_in(account: str, team: str) -> bool:
     return re.fullmatch(rf"slack:{re.escape(team)}/[A-Z0-9]+", account) is not None
 
 
-def _scopes(header: str | None) -> Finding:
+def _check_scopes(header: str | None) -> Finding:
     if header is None:
         return fail("Slack scopes", "Slack did not say which scopes the token has; try again")
     granted = {scope.strip() for scope in header.split(",")}
@@ -118,7 +119,7 @@ def _scopes(header: str | None) -> Finding:
     return ok("Slack scopes")
 
 
-async def _app_token(settings: Settings, token: str) -> Finding:
+async def _check_app_token(settings: Settings, token: str) -> Finding:
     name = "Slack app token"
     if not token.startswith("xapp-"):
         return fail(name, "SLACK_APP_TOKEN is the App-Level Token and begins with xapp-")

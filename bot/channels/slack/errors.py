@@ -49,13 +49,13 @@ CONTENTS = frozenset(
         "no_text",
     }
 )
-"""Refusals of what a message holds; the same place may take it in another form."""
+"""Refusals of a message's contents; the same place may take it in another form."""
 
 OFF = frozenset(
     {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )
-"""Answers that mean: this workspace's token no longer works. One of them alone may be a mistake of Slack's:
-`Workspaces` asks again, and knows no such workspace from then on."""
+"""Answers that mean: this workspace's token no longer works. One of them may be a mistake of Slack's, so
+`Workspaces` asks again before it stops using the workspace."""
 
 _TOO_LATE = frozenset(
     {
@@ -90,15 +90,18 @@ _WORDS = {
 
 
 def passes(code: str) -> bool:
-    """Return whether the same call may work another time."""
-    http = code.startswith("http_") and (not code.startswith("http_4") or code in ("http_408", "http_429"))
-    return code in TRANSIENT or http
+    """Tell if the same call may work another time."""
+    if code in TRANSIENT or code in ("http_408", "http_429"):  # a timeout, too many requests
+        return True
+    return code.startswith("http_") and not code.startswith("http_4")
 
 
 def maybe_done(error: Exception) -> bool:
-    """Return whether what the client raised leaves open that Slack did it all the same."""
-    code = code_of(error) if isinstance(error, SlackApiError) else None
-    return code is None or (passes(code) and code != LIMITED)
+    """Tell if Slack may have carried out the call for which the client raised this error."""
+    if not isinstance(error, SlackApiError):
+        return True  # no answer arrived
+    code = code_of(error)
+    return passes(code) and code != LIMITED
 
 
 def code_of(error: SlackApiError) -> str:
@@ -119,7 +122,7 @@ def code_behind(error: ChannelError) -> str | None:
 
 
 def for_presser(error: ChannelError) -> str:
-    """Return the text for a person whose press Slack did not let us answer; nothing was decided by it."""
+    """Return the words for a person whose press did nothing, because Slack refused the answer to it."""
     if code_behind(error) in _TOO_LATE:
         return "That took too long. Press again."
     return "Slack did not accept my answer. Nothing was decided. Press again."
@@ -132,7 +135,9 @@ def translate_errors() -> Iterator[None]:
         yield
     except SlackApiError as error:
         code = code_of(error)
-        words = ": ".join(filter(None, (f"Slack refused ({code})", _WORDS.get(code))))
+        words = f"Slack refused ({code})"
+        if code in _WORDS:
+            words = f"{words}: {_WORDS[code]}"
         if code in _GONE:
             raise CopyGone(words) from error
         kind = ChannelError if passes(code) or code in OFF else NotDeliverable

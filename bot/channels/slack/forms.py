@@ -4,7 +4,6 @@ A value that a modal can't hold (beyond 3,000 characters, or in too many fields)
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -21,13 +20,13 @@ _LINE_CHARS = 80  # a longer text gets an input of several lines
 
 def inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Return an input for each field, or a remark for one whose value can't be edited."""
-    shown = []
+    input_blocks = []
     for block_id, field in _name_blocks(fields):
         if _is_editable(field):
-            shown.append(_make_input(block_id, field, team))
+            input_blocks.append(_make_input(block_id, field, team))
         else:
-            shown.append(_write_unchanged(block_id, field))
-    return shown
+            input_blocks.append(_write_unchanged(block_id, field))
+    return input_blocks
 
 
 def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
@@ -49,22 +48,32 @@ def _write_unchanged(block_id: str, field: Field) -> Block:
 
 
 def _make_input(block_id: str, field: Field, team: str) -> Block:
-    optional = not field.required or field.nullable or field.may_be_empty
-    hint = field.description.strip()
-    if field.default:
-        if hint[-1:].isalnum():
-            hint += "."
-        hint = f"{hint} Default: {speak_value(field.value)}.".strip()
-    hinted = {"hint": plain(hint, 500)} if hint else {}
-    return blocks.input_block(block_id, field.label, _make_element(field, team), optional=optional, **hinted)
+    # Slack refuses to submit an empty input that is not optional
+    may_be_left_empty = not field.required or field.nullable or field.may_be_empty
+    block = blocks.input_block(block_id, field.label, _make_element(field, team), optional=may_be_left_empty)
+    hint = _write_hint(field)
+    if hint:
+        block["hint"] = plain(hint, 500)
+    return block
+
+
+def _write_hint(field: Field) -> str:
+    description = field.description.strip()
+    if not field.default:
+        return description
+    if description and description[-1].isalnum():
+        description += "."
+    return f"{description} Default: {speak_value(field.value)}.".strip()
 
 
 def _make_element(field: Field, team: str) -> Block:
     match field.shape:
         case Shape.FLAG:
-            options = [blocks.option("Yes", "1"), blocks.option("No", "0")]
-            chosen = options[not field.value] if isinstance(field.value, bool) else None
-            return _with_initial({"type": "static_select", "options": options}, "initial_option", chosen)
+            yes, no = blocks.option("Yes", "1"), blocks.option("No", "0")
+            chosen = None
+            if isinstance(field.value, bool):
+                chosen = yes if field.value else no
+            return _with_initial({"type": "static_select", "options": [yes, no]}, "initial_option", chosen)
         case Shape.CHOICE:
             options = _make_options(field)
             chosen = None
@@ -92,12 +101,13 @@ def _make_element(field: Field, team: str) -> Block:
 
 def _make_text_element(field: Field) -> Block:
     content = clean(field.as_text)
-    multiline = field.multiline or field.shape is not Shape.TEXT
-    multiline = multiline or len(content) > _LINE_CHARS or "\n" in content
+    is_long = len(content) > _LINE_CHARS or "\n" in content
+    multiline = is_long or field.multiline or field.shape is not Shape.TEXT
     return _with_initial({"type": "plain_text_input", "multiline": multiline}, "initial_value", content)
 
 
 def _with_initial(element: Block, key: str, value: Any) -> Block:
+    """Return the element with its first value; Slack refuses an empty one."""
     if value:
         return element | {key: value}
     return element
@@ -109,35 +119,44 @@ def _make_options(field: Field) -> list[Block]:
 
 
 def _read_date(value: Any) -> str | None:
-    with suppress(ValueError):
-        if isinstance(value, str):
-            return date.fromisoformat(value).isoformat()
+    """Return a date as Slack wants it, YYYY-MM-DD; None for a value that is no date."""
+    if not isinstance(value, str):
         return None
-    return None
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        return None
 
 
 def _find_user(value: Any, team: str) -> str | None:
-    with suppress(ValueError):
-        account = user_of(Actor.parse(value)) if isinstance(value, str) else None
-        if account and account[0] == team:
-            return account[1]
+    """Return the user's id if the value is an account of this team, else None."""
+    if not isinstance(value, str):
         return None
-    return None
+    try:
+        actor = Actor.parse(value)
+    except ValueError:
+        return None
+    account = user_of(actor)
+    if account is None:
+        return None
+    account_team, user = account
+    return user if account_team == team else None
 
 
 def read_form(
     fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments and the faults of a view's ``state.values``, by the field's name.
+    """Return the arguments that a person entered, and what is wrong with them by the field's name.
 
-    ``arguments``: those that the form was made from; values that it could not show stay as they are.
+    ``state``: the ``state.values`` of the submitted view. ``arguments``: those that the form was made from;
+    values that it could not show stay as they are.
     """
-    entered = {}
+    elements = {}
     for block_id, field in _name_blocks(fields):
         if block_id in state:
-            entered[field.name] = state[block_id].get(VALUE) or {}
-    shown = (field for field in fields if field.name in entered)
-    return fill_in(shown, arguments, lambda field: _read_value(field, entered[field.name], team))
+            elements[field.name] = state[block_id].get(VALUE) or {}
+    shown_fields = [field for field in fields if field.name in elements]
+    return fill_in(shown_fields, arguments, lambda field: _read_value(field, elements[field.name], team))
 
 
 def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
@@ -153,10 +172,10 @@ def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
                 return field.options[int(chosen["value"])]
             return None
         case Shape.CHOICES:
-            picked = [field.options[int(option["value"])] for option in element.get("selected_options") or []]
-            if picked or not field.nullable:
-                return picked
-            return None
+            positions = [int(option["value"]) for option in element.get("selected_options") or []]
+            if field.nullable and not positions:
+                return None
+            return [field.options[position] for position in positions]
         case Shape.DATE:
             return element.get("selected_date")
         case Shape.USER:
@@ -167,8 +186,9 @@ def _read_value(field: Field, element: Mapping[str, Any], team: str) -> Any:
     entered = element.get("value") or ""
     if field.value is not None and entered == clean(field.as_text):
         return field.value  # it was not edited
-    content = entered if field.shape is Shape.TEXT else entered.strip()
-    optional = field.nullable or not field.required or not field.may_be_empty
-    if optional and not content:
+    is_empty = not entered if field.shape is Shape.TEXT else not entered.strip()
+    # an empty text is a value only of a field that must have one and may be empty
+    empty_is_none = field.nullable or not field.required or not field.may_be_empty
+    if is_empty and empty_is_none:
         return None
     return field.read(entered)

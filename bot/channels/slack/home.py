@@ -9,8 +9,7 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.base import Lookup, Overview
 from bot.channels.slack import blocks, text
-from bot.channels.slack import blocks as b
-from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.blocks import Block, RichLine, Run
 from bot.channels.slack.buttons import (
     CHOOSING,
     MORE,
@@ -22,7 +21,7 @@ from bot.channels.slack.buttons import (
     value_of,
 )
 from bot.channels.slack.places import actor_of
-from bot.channels.slack.rows import homes, remember_home
+from bot.channels.slack.rows import list_homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
@@ -43,34 +42,37 @@ _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 def view(overview: Overview, notice: str = "") -> Block:
     """Render the home tab of one person. ``notice`` is a line for everybody.
 
-    Their own requests that they may decide are in the first part only.
+    The person's own requests are in the second part, but for those that they may decide themselves.
     """
     mine = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
     asked = tuple(card for card in overview.asked if card.proposal_id not in waiting)
     nothing_asked = "Nothing else of yours is open." if mine else "Nothing of yours is open."
     shown = [
-        b.header("Waiting for you"),
+        blocks.header("Waiting for you"),
         *_render_part(overview.waiting, "You're all caught up.", decide=True, mine=mine),
-        b.divider(),
-        b.header("You asked for"),
+        blocks.divider(),
+        blocks.header("You asked for"),
         *_render_part(asked, nothing_asked, mine=mine),
-        b.divider(),
-        b.header("Lately"),
+        blocks.divider(),
+        blocks.header("Lately"),
         *_render_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
         *_render_offers(overview.offers),
     ]
     if notice:
-        shown.insert(0, b.context(notice))
+        shown.insert(0, blocks.context(notice))
     return {"type": "home", "blocks": shown}
 
 
 def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
     """Return the offers of Nod's parts to this person: each a line and a button that sends its command."""
-    shown: list[Block] = [b.divider(), b.header("Your accounts")] if offers else []
+    shown: list[Block] = [blocks.divider(), blocks.header("Your accounts")] if offers else []
     for offer in offers[:_MAX_OFFERS]:
         label = text.cut(offer.label, blocks.BUTTON_TEXT)[0]
-        shown += [b.context(offer.about), b.actions(b.button(label, action_id(SEND_COMMAND), offer.words))]
+        shown += [
+            blocks.context(offer.about),
+            blocks.actions(blocks.button(label, action_id(SEND_COMMAND), offer.words)),
+        ]
     return shown
 
 
@@ -78,50 +80,51 @@ def _render_part(
     cards: tuple[Card, ...], empty: str, *, decide: bool = False, mine: Collection[str] = ()
 ) -> list[Block]:
     if not cards:
-        return [b.context(empty)]
+        return [blocks.context(empty)]
     shown: list[Block] = []
     for card in cards[:_MAX_CARDS_PER_PART]:
         shown += _render_entry(card, decide=decide, mine=card.proposal_id in mine)
     if len(cards) > _MAX_CARDS_PER_PART:
-        shown.append(b.context(f"… and {len(cards) - _MAX_CARDS_PER_PART} more."))
+        shown.append(blocks.context(f"… and {len(cards) - _MAX_CARDS_PER_PART} more."))
     return shown
 
 
 def _render_entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
-    title = text.cut(text.link_text(card.title) or card.tool_name, 300)[0]
+    title = text.cut(text.one_line(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
     details = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
-    shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(details),))])
+    shown = blocks.rich([RichLine((Run(title, "bold"),)), RichLine((Run(details),))])
     if card.pending:
-        shown.append(b.footer(label="Expires", at=card.expires))
+        shown.append(blocks.footer(label="Expires", at=card.expires))
     elif card.decided_at:
-        shown.append(b.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
-    return [*shown, b.actions(*_make_buttons(card, decide=decide, mine=mine))]
+        shown.append(blocks.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
+    return [*shown, blocks.actions(*_make_buttons(card, decide=decide, mine=mine))]
 
 
 def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     """Return the buttons of an entry. ``decide``: the person may decide it; ``mine``: they asked for it."""
     value = value_of(card)
-    view_all = b.button("View all", action_id(VIEW), value)
+    view_all = blocks.button("View all", action_id(VIEW), value)
     if card.batch:
         if not (decide or card.batch.offers):
             return [view_all]
-        label, style = CHOOSE if card.pending else EACH_ROW, "primary" if decide else ""
-        return [b.button(label, action_id(CHOOSING), value, style), view_all]
+        label = CHOOSE if card.pending else EACH_ROW
+        style = "primary" if decide else ""
+        return [blocks.button(label, action_id(CHOOSING), value, style), view_all]
     if decide and Verb.APPROVE in card.verbs:
-        entries = list(list_entries(card, whole=False))
+        entries = list(list_entries(card, shows_all=False))
         if mine:
             entries.insert(0, ("Withdraw", f"{Verb.CANCEL}:{value}"))
         entries = [*entries[: blocks.OVERFLOW_OPTIONS - 1], ("View all", f"{VIEW}:{value}")]
         review_label = "Read, then answer" if card.kind.is_answer else "Read, then approve"
         return [
-            b.button(review_label, action_id(REVIEW), value, "primary"),
-            b.button("Decline", action_id(Verb.DECLINE), value, "danger"),
-            b.overflow(MORE, entries),
+            blocks.button(review_label, action_id(REVIEW), value, "primary"),
+            blocks.button("Decline", action_id(Verb.DECLINE), value, "danger"),
+            blocks.overflow(MORE, entries),
         ]
     if mine and card.pending:
         question = "It is withdrawn and will not run."
-        return [view_all, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", question)]
+        return [view_all, blocks.button("Withdraw", action_id(Verb.CANCEL), value, "danger", question)]
     return [view_all]
 
 
@@ -133,8 +136,8 @@ class Homes:
         self._database = database
         self._lookup = lookup
         self._clock = clock
-        self._shown: dict[tuple[str, str], int] = {}  # a hash of each, by team and user
-        self._is_behind = False
+        self._shown: dict[tuple[str, str], int] = {}  # a hash of each published home, by team and user
+        self._is_behind = False  # a proposal changed since the homes were published
         self._task: asyncio.Task[None] | None = None
 
     async def open_home(self, team: str, user: str) -> None:
@@ -159,7 +162,7 @@ class Homes:
             await asyncio.sleep(_DEBOUNCE_SECONDS)
             self._is_behind = False
             try:
-                for team, user in await self._database.read(homes):
+                for team, user in await self._database.read(list_homes):
                     await self._publish(team, user)
             except Exception:
                 log.exception("App Homes not refreshed")

@@ -19,7 +19,7 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.base import Lookup
 from bot.channels.connecting import Background
-from bot.channels.slack import blocks as b
+from bot.channels.slack import blocks
 from bot.channels.slack.blocks import Block
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
@@ -48,11 +48,12 @@ log = logger(__name__)
 
 _PROSE_WORDS = frozenset({"decline"})  # words of `/approvals` that are followed by a reason for people
 _MAX_THREAD_MESSAGES = 500
-_MAX_THREAD_CHARS = 7_900  # of a thread, besides its first message
+_MAX_THREAD_CHARS = 7_900  # of a thread's messages after its first
 _PAGE_MESSAGES = 200
 _MAX_PAGES = 10
-_RECENT_SECONDS = 3600
-_MAX_KEPT_MESSAGES, _MAX_MESSAGE_CHARS = 30, 2_000  # of other programs since a person wrote
+_RECENT_SECONDS = 3600  # before the message, where the newest of a very long thread are read
+_MAX_PROGRAM_MESSAGES = 30  # of other programs that are stored since a person wrote
+_MAX_MESSAGE_CHARS = 2_000
 _THREAD_UNREAD_TEXT = "I could not read this thread before the message. Quote what matters."
 _THREAD_PARTLY_READ_TEXT = (
     "This thread is long: at least {} of its messages were not read. Quote what matters."
@@ -68,13 +69,18 @@ _EDITED_TEXT = "I don't read edited messages. Send the change as a new message."
 _DELETED_TEXT = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 _UNREADABLE_TEXT = "(a message was sent that you can't read)"
 _MESSAGE_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
-_GROUP_PATTERN = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")
-_USER_PATTERN = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")
-_CHANNEL_PATTERN = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")
+# Slack's marks in a text: docs.slack.dev/messaging/formatting-message-text
+_USER_PATTERN = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")  # <@U1>, <@U1|ana>
+_CHANNEL_PATTERN = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")  # <#C1>, <#C1|general>
+_GROUP_PATTERN = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")  # <!subteam^S1>, <!subteam^S1|@ops>
+_LINK_PATTERN = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")  # <https://a.test|words>
 _SPECIAL_PATTERN = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
+"""A group, ``<!here>``, or a date such as ``<!date^1700^{date}|1 May>``.
+
+The first match is the group's name, "subteam" for one without, or the keyword; the second the words to show.
+"""
 _PLACEHOLDER_NAMES = frozenset({"privategroup", "directmessage"})  # Slack writes these in place of a name
-_LINK_PATTERN = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")
-ACTION = "nod:mentions"
+ACTION = "nod:mentions"  # the button that toggles if Nod answers in a thread without a mention
 _ONLY_MENTIONS_TEXT = "I answer in this thread only when I'm mentioned. Press again to change that."
 _ALL_MESSAGES_TEXT = "I answer every message in this thread."
 
@@ -106,16 +112,18 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
     channel, ts = event.get("channel"), event.get("ts")
     if not (channel and ts and body.get("event_id")):
         return None
+
     words = read_words(event)
-    shared = tuple(read_attached(event))
-    private = event.get("channel_type") == "im" or str(channel).startswith("D")
     mentioned = bot_user in list_mentioned_users(words)
-    group = event.get("channel_type") == "mpim"
-    if kind == "message" and mentioned and not (private or group):
+    private = event.get("channel_type") == "im" or str(channel).startswith("D")
+    is_group = event.get("channel_type") == "mpim"
+    if kind == "message" and mentioned and not (private or is_group):
         return None  # the same words come as app_mention
-    files = tuple(dict.fromkeys(read_files(event)))
+
     profile_team = (event.get("user_profile") or {}).get("team")
     teams = (event.get("user_team"), event.get("source_team"), profile_team)
+    shared = tuple(read_attached(event))
+    files = tuple(dict.fromkeys(read_files(event)))
     text = _remove_mention(words, bot_user)
     if not (text or shared or files):
         text = _write_substitute(event)
@@ -136,22 +144,19 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessages:
-    """The messages before one, and those of their files that are read with it.
-
-    ``note`` says what was not read, for people.
-    """
+    """The messages before one."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)  # author and text
-    files: tuple[Upload, ...] = ()
-    note: str = ""
+    files: tuple[Upload, ...] = ()  # those of them that are read, too
+    note: str = ""  # tells people what was not read
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """An edit or deletion of a person's message; ``reply_place`` is where they see a reply about it."""
+    """An edit or deletion of a person's message."""
 
-    place: SlackPlace
-    reply_place: SlackPlace
+    place: SlackPlace  # the thread of the message, or the one that it began
+    reply_place: SlackPlace  # where the person sees a reply: the channel for a message outside threads
     user: str
     deleted: bool
     as_mention: Mapping[str, Any] | None  # the edited message, if the edit added a mention of Nod
@@ -162,19 +167,20 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
     event = body.get("event") or {}
     edited, original = event.get("message") or {}, event.get("previous_message") or {}
     user, ts = original.get("user"), original.get("ts")
-    deleted = event.get("subtype") == "message_deleted" or edited.get("subtype") == "tombstone"
     if not (user and ts and event.get("channel")) or user == bot_user or original.get("bot_id"):
         return None
+    # a deleted message that has replies is edited into a tombstone
+    deleted = event.get("subtype") == "message_deleted" or edited.get("subtype") == "tombstone"
     if not deleted and read_words(edited) == read_words(original):
         return None
     place = SlackPlace(team, event["channel"], original.get("thread_ts") or ts)
     was_mentioned = bot_user in list_mentioned_users(read_words(original))
     is_mentioned = bot_user in list_mentioned_users(read_words(edited))
-    mention = None
+    as_mention = None
     if is_mentioned and not was_mentioned and not place.private:
-        mention = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
+        as_mention = {**edited, "type": "app_mention", "channel": place.channel, "edited": None}
     reply_place = SlackPlace(team, event["channel"], original.get("thread_ts"))
-    return Correction(place, reply_place, user, deleted, mention)
+    return Correction(place, reply_place, user, deleted, as_mention)
 
 
 def _write_substitute(event: Mapping[str, Any]) -> str:
@@ -206,31 +212,35 @@ def _describe_unread(
         return "" if is_complete else _THREAD_UNREAD_TEXT
     fitting = _choose_lines(lines)
     missing = len(messages) - len(fitting)
-    if not is_complete:
-        missing = max(missing, count_missing(fitting, messages[0].get("reply_count")) - 1, 1)
-        return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
-    return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
+    if is_complete:
+        return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
+    # Slack counts the message itself among the replies
+    by_reply_count = count_missing(fitting, messages[0].get("reply_count")) - 1
+    missing = max(missing, by_reply_count, 1)
+    return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
 
 
 def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return a thread's first message, and as many of its newest as fit."""
-    room, kept = _MAX_THREAD_CHARS, 0
-    for author, text in reversed(lines[1:]):
-        room -= len(author) + min(len(text), _MAX_MESSAGE_CHARS) + 3
+    first, later = lines[:1], lines[1:]
+    room = _MAX_THREAD_CHARS
+    start = len(later)
+    for author, text in reversed(later):
+        room -= len(f"{author}: \n") + min(len(text), _MAX_MESSAGE_CHARS)
         if room < 0:
             break
-        kept += 1
-    if kept:
-        return [*lines[:1], *lines[len(lines) - kept :]]
-    return lines[:1]
+        start -= 1
+    return [*first, *later[start:]]
 
 
 def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Return the author's name; ``names`` are those of users, with "you" for Nod itself."""
-    known = names.get(str(message.get("user")))
-    if known == "you" or not message.get("bot_id"):
-        return known or name_program(message) or "someone"
-    return name_program(message) or known or "another program"
+    user_name = names.get(str(message.get("user")))
+    if user_name == "you":
+        return user_name
+    if message.get("bot_id"):
+        return name_program(message) or user_name or "another program"
+    return user_name or name_program(message) or "someone"
 
 
 def _remove_mention(words: str, bot_user: str) -> str:
@@ -248,8 +258,12 @@ def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
 
     Admin commands read these. ``accounts``: the accounts of people, by user id; others are of ``team``.
     """
+
+    def write_account(match: re.Match[str]) -> str:
+        return str(accounts.get(match[1]) or actor_of(team, match[1]))
+
     text = _GROUP_PATTERN.sub(rf"{NAME}:{team}/\1", text)
-    text = _USER_PATTERN.sub(lambda match: str(accounts.get(match[1]) or actor_of(team, match[1])), text)
+    text = _USER_PATTERN.sub(write_account, text)
     return _CHANNEL_PATTERN.sub(rf"{NAME}:{team}/\1", text)
 
 
@@ -296,7 +310,7 @@ def _format_special(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """The threads that Nod follows. With a button, people choose if it listens there without a mention."""
+    """The threads that Nod follows. Each has a button: Nod answers there only when mentioned, or always."""
 
     database: Database
     clock: Clock
@@ -305,26 +319,26 @@ class FollowedThreads:
         """Return the button for Nod's first answer in a thread among people, else nothing."""
         if place.private or place.thread is None or await self._load_choice(place) is not None:
             return []
-        await self._store_choice(place, only=False)
-        return [b.actions(b.button("Only when mentioned", ACTION, "thread"))]
+        await self._store_choice(place, only_mentions=False)
+        return [blocks.actions(blocks.button("Only when mentioned", ACTION, "thread"))]
 
     async def listens(self, place: SlackPlace) -> bool:
-        """Tell if messages without a mention are for Nod, too."""
+        """Tell if Nod answers messages without a mention, too."""
         choice = await self._load_choice(place)
         return choice is None or not choice["only"]
 
     async def handle_press(self, place: SlackPlace) -> str:
         """Toggle the choice, and return the reply for the person."""
-        only = await self.listens(place)
-        await self._store_choice(place, only=only)
-        return _ONLY_MENTIONS_TEXT if only else _ALL_MESSAGES_TEXT
+        only_mentions = await self.listens(place)
+        await self._store_choice(place, only_mentions=only_mentions)
+        return _ONLY_MENTIONS_TEXT if only_mentions else _ALL_MESSAGES_TEXT
 
     async def _load_choice(self, place: SlackPlace) -> dict[str, bool] | None:
         return await self.database.read(load_state, NAME, f"thread:{place.address.key}")
 
-    async def _store_choice(self, place: SlackPlace, *, only: bool) -> None:
+    async def _store_choice(self, place: SlackPlace, *, only_mentions: bool) -> None:
         key = f"thread:{place.address.key}"
-        await self.database.write(keep_state, NAME, key, {"only": only}, self.clock())
+        await self.database.write(keep_state, NAME, key, {"only": only_mentions}, self.clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +351,8 @@ class Events:
     threads: FollowedThreads
     inbox: Inbox
     lookup: Lookup
-    refused_events: deque[str] = field(default_factory=partial(deque, maxlen=1000))  # told why already
+    refused_events: deque[str] = field(default_factory=partial(deque, maxlen=1000))
+    """The ids of the last events whose author was told why Nod refused them."""
     background: Background = field(
         default_factory=partial(
             Background, "Slack rejected a best-effort call", SlackClientError, aiohttp.ClientError, OSError
@@ -402,6 +417,7 @@ class Events:
         follows = message.in_thread and await self._follows(message.place)
         if not (message.addressed or follows):
             return
+
         actor, people = await asyncio.gather(
             self.workspaces.actor(team, message.user, *message.teams),
             self._load_people(team, list_mentioned_users(message.text)),
@@ -410,15 +426,17 @@ class Events:
         text = make_readable(message.text, names)
         for author, shared_text in reversed(message.shared):
             text = format_forwarded(author, make_readable(shared_text, {}), text)
+
         earlier = EarlierMessages()
-        if message.in_thread and not follows:
-            earlier = await self._read_thread(message, workspace)
-            text = in_thread(earlier.lines, text)
-        elif message.in_thread:
+        if follows:  # Nod knows the thread but for what other programs wrote
             earlier = await self._load_program_messages(message.place)
             text = in_group(earlier.lines, text)
+        elif message.in_thread:
+            earlier = await self._read_thread(message, workspace)
+            text = in_thread(earlier.lines, text)
         if earlier.note:
             text = f"[{earlier.note}]\n\n{text}"
+
         reply = await self.inbox(
             Message(
                 address=message.place.address,
@@ -430,11 +448,12 @@ class Events:
                 files=(*message.files, *earlier.files),
             )
         )
+
         if reply.answer is Answer.ACCEPTED:
             title = make_readable(message.text, names) or ", ".join(file.name for file in message.files)
             self.sessions.begin(message.place, title)
             if follows and earlier.lines:
-                await self._store_program_messages(message.place, None)
+                await self._store_program_messages(message.place, None)  # they are in this turn
             if earlier.note:
                 self.background.start(self._reply(message, earlier.note))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
@@ -463,38 +482,44 @@ class Events:
     async def _read_thread(self, message: IncomingMessage, workspace: Workspace) -> EarlierMessages:
         """Return the earlier messages of a thread, with the files since Nod last wrote there.
 
-        Slack gives the oldest first and waits for its acknowledgement, so of a very long thread the last
-        pages may be out of reach in time; then the newest are asked for by themselves.
+        What could not be read in time is missing; the note says so.
         """
         place = message.place
-        read: dict[str, dict[str, Any]] = {}  # Slack's messages by their ``ts``
-        names, is_complete = {workspace.bot_user: "you"}, False
+        by_ts: dict[str, dict[str, Any]] = {}  # Slack's messages
+        names = {workspace.bot_user: "you"}
+        is_complete = False
         try:
             async with asyncio.timeout(_LOOKUP_SECONDS):
                 client = await self.workspaces.client(place.team)
-                is_complete = await self._read_pages(client, message, read)
-                newest = list(read.values())[-_MAX_THREAD_MESSAGES:]
-                users = dict.fromkeys(str(each["user"]) for each in newest if each.get("user"))
+                is_complete = await self._read_pages(client, message, by_ts)
+                newest = list(by_ts.values())[-_MAX_THREAD_MESSAGES:]
+                users = dict.fromkeys(str(sent["user"]) for sent in newest if sent.get("user"))
                 people = await self._load_people(place.team, users)
                 names = {user: person.name or user for user, person in people.items()} | names
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
-        earlier = [read[ts] for ts in sorted(read, key=float) if ts != message.ts]
-        shown = [*earlier[:1], *earlier[1:][-_MAX_THREAD_MESSAGES:]]
+        earlier = [by_ts[ts] for ts in sorted(by_ts, key=float) if ts != message.ts]
+
         new_files = _list_new_files(earlier, workspace)
         first_files = list(read_files(earlier[0])) if earlier else []
         files = choose_earlier(new_files, [file for file in first_files if file in new_files])
         unread = {file.ref for file in new_files} - {file.ref for file in files}
-        lines = [(_find_author(each, names), make_readable(read_all(each, unread), names)) for each in shown]
+
+        shown = [*earlier[:1], *earlier[1:][-_MAX_THREAD_MESSAGES:]]
+        lines = [(_find_author(sent, names), make_readable(read_all(sent, unread), names)) for sent in shown]
         notes = [_describe_unread(earlier, lines, is_complete=is_complete)]
         if unread:
             notes.append(_FILES_LEFT_TEXT)
         return EarlierMessages(lines, files, " ".join(filter(None, notes)))
 
     async def _read_pages(
-        self, client: Client, message: IncomingMessage, read: dict[str, dict[str, Any]]
+        self, client: Client, message: IncomingMessage, by_ts: dict[str, dict[str, Any]]
     ) -> bool:
-        """Read a thread's pages into ``read``, by ``ts``. Return False if some messages are missing."""
+        """Read a thread's pages into ``by_ts``. Return False if some messages are missing.
+
+        Slack gives the oldest first, and the time is short: of a very long thread the newest messages are
+        asked for by themselves.
+        """
         place = message.place
         thread: dict[str, Any] = {
             "channel": place.channel,
@@ -505,14 +530,14 @@ class Events:
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             page = await client.conversations_replies(limit=_PAGE_MESSAGES, cursor=cursor, **thread)
-            read |= {str(each["ts"]): each for each in page.get("messages") or () if each.get("ts")}
+            by_ts |= {str(sent["ts"]): sent for sent in page.get("messages") or () if sent.get("ts")}
             cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
             if not page.get("has_more") or cursor is None:
                 return not page.get("has_more")
         recent = await client.conversations_replies(
             limit=_PAGE_MESSAGES, oldest=f"{float(message.ts) - _RECENT_SECONDS:.6f}", **thread
         )
-        read |= {str(each["ts"]): each for each in recent.get("messages") or () if each.get("ts")}
+        by_ts |= {str(sent["ts"]): sent for sent in recent.get("messages") or () if sent.get("ts")}
         return False
 
     async def _store_program_message(self, body: Mapping[str, Any], workspace: Workspace) -> None:
@@ -529,7 +554,7 @@ class Events:
         author = name_program(event) or "another program"
         text = make_readable(read_all(event), {})[:_MAX_MESSAGE_CHARS]
         stored = await self._load_program_messages(place)
-        lines = [*stored.lines, (author, text)][-_MAX_KEPT_MESSAGES:]
+        lines = [*stored.lines, (author, text)][-_MAX_PROGRAM_MESSAGES:]
         files = choose_earlier([*stored.files, *read_files(event)])
         await self._store_program_messages(place, EarlierMessages(lines, files))
 
@@ -542,7 +567,8 @@ class Events:
 
     async def _store_program_messages(self, place: SlackPlace, messages: EarlierMessages | None) -> None:
         """Store the messages of programs in a thread; None deletes them."""
-        key, state = f"programs:{place.address.key}", None
+        key = f"programs:{place.address.key}"
+        state = None
         if messages is not None:
             files = [(file.name, file.ref, file.size) for file in messages.files]
             state = {"said": messages.lines, "files": files}
@@ -589,18 +615,19 @@ class Events:
         place = SlackPlace(team, body["channel_id"])
         name = str(body.get("user_name") or "")
         actor = await self.workspaces.actor(team, body["user_id"], name=name)
-        word, words = str(body["command"]).removeprefix("/"), str(body.get("text") or "")
-        names = find_names(words, team)
+        command_name = str(body["command"]).removeprefix("/")
+        words = str(body.get("text") or "")
         people = await self._load_people(team, list_mentioned_users(words))
+        names = find_names(words, team)
         names |= {str(person): person.name for person in people.values() if person.name}
+        names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
         if words.partition(" ")[0] not in _PROSE_WORDS:
             words = with_addresses(words, team, people)
         words = make_readable(words, {})
-        names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
         return await self.inbox(
             Command(
                 actor,
-                word,
+                command_name,
                 words,
                 place.address,
                 place.private,

@@ -23,9 +23,9 @@ REDIRECT_PATH = "/slack/oauth_redirect"
 
 
 class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
-    """Installations and the states of those under way, as rows: any process may finish one, none twice.
+    """The rows of installations, and the states of those under way: any process may finish one, none twice.
 
-    It has the methods that the flow calls; installations are read through ``workspaces.py``.
+    Only the methods that the flow calls are here; ``workspaces.py`` reads installations.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -37,14 +37,15 @@ class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
         return logging.getLogger(__name__)
 
     async def async_save(self, installation: Installation) -> None:
-        everywhere = installation.is_enterprise_install
-        team = installation.enterprise_id if everywhere else installation.team_id
-        called = installation.enterprise_name if everywhere else installation.team_name
+        if installation.is_enterprise_install:
+            team, name = installation.enterprise_id, installation.enterprise_name
+        else:
+            team, name = installation.team_id, installation.team_name
         if not (team and installation.bot_token):
             raise ChannelError("Slack sent an installation without its name or a bot token")
         row = WorkspaceRow(
             team=team,
-            name=called or "",
+            name=name or "",
             token=installation.bot_token,
             bot_id=installation.bot_id or "",
             bot_user=installation.bot_user_id or "",
@@ -66,7 +67,7 @@ class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
 def oauth_flow(
     settings: Settings, database: Database, clock: Clock, client: AsyncWebClient
 ) -> AsyncOAuthFlow | None:
-    """Give the install flow, or None without SLACK_CLIENT_ID and SLACK_CLIENT_SECRET."""
+    """Return the install flow, or None without SLACK_CLIENT_ID and SLACK_CLIENT_SECRET."""
     if not (settings.slack_client_id and settings.slack_client_secret):
         return None
     rows = _OAuthRows(database, clock)

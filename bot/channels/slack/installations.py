@@ -1,8 +1,8 @@
-"""Which installation a Slack request belongs to.
+"""Finds the installation of Nod that a Slack request is for.
 
-An installation is known by an id: the organisation's where Nod is installed in all of it, else a workspace's.
-Everything that Slack signs and sends has it, each kind of request in its own fields. A person's own workspace
-is not it: in a shared channel that is another company's.
+An installation has the id of an organisation if Nod is installed in all of it, else that of a workspace. Each
+kind of request that Slack sends has it in other fields. The workspace of the person is no such field: in a
+shared channel it may be another company's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,14 +56,18 @@ def _first_mapping(value: object) -> Mapping[str, Any]:
 
 
 def _list_ids_in(part: Mapping[str, Any]) -> Iterator[object]:
-    """Give the organisation first where Slack says that Nod is installed in all of it."""
+    """Yield workspace and organisation; the organisation first if Slack says that Nod is installed in it."""
     team = part.get("team")
     workspace = _id_of(team) or part.get("team_id")
     organisation = _id_of(part.get("enterprise")) or part.get("enterprise_id")
     if organisation is None and isinstance(team, Mapping):
         organisation = team.get("enterprise_id")
-    everywhere = part.get("is_enterprise_install") in (True, "true")
-    yield from (organisation, workspace) if everywhere else (workspace, organisation)
+    if part.get("is_enterprise_install") in (True, "true"):
+        yield organisation
+        yield workspace
+    else:
+        yield workspace
+        yield organisation
 
 
 def _id_of(value: object) -> object:
@@ -73,4 +77,4 @@ def _id_of(value: object) -> object:
 
 
 def _distinct(ids: Iterable[object]) -> list[str]:
-    return list(dict.fromkeys(str(each) for each in ids if each))
+    return list(dict.fromkeys(str(ident) for ident in ids if ident))

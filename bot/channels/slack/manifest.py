@@ -48,15 +48,9 @@ _DESCRIPTION = (
 
 
 def manifest(http: str | None = None) -> dict[str, Any]:
-    """Give the manifest for Socket Mode, or for HTTP where ``http`` is the bot's public root URL."""
+    """Return the manifest for Socket Mode, or for HTTP where ``http`` is the bot's public root URL."""
     url = f"{http.rstrip('/')}/slack/events" if http else None
-    at = {"request_url": url} if url else {}
-    commands = [
-        {"command": command}
-        | ({"url": url} if url else {})
-        | {"description": description, "usage_hint": hint, "should_escape": True}
-        for command, description, hint in _COMMANDS
-    ]
+    request_url = {"request_url": url} if url else {}
     oauth: dict[str, Any] = {"scopes": {"bot": list(SCOPES)}}
     if http:
         oauth = {"redirect_urls": [f"{http.rstrip('/')}/slack/oauth_redirect"]} | oauth
@@ -78,12 +72,12 @@ def manifest(http: str | None = None) -> dict[str, Any]:
                 "messages_tab_read_only_enabled": False,
             },
             "bot_user": {"display_name": "Nod", "always_online": True},
-            "slash_commands": commands,
+            "slash_commands": _describe_commands(url),
         },
         "oauth_config": oauth,
         "settings": {
-            "event_subscriptions": at | {"bot_events": list(EVENTS)},
-            "interactivity": {"is_enabled": True} | at,
+            "event_subscriptions": request_url | {"bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True} | request_url,
             "org_deploy_enabled": True,
             "socket_mode_enabled": url is None,
             "token_rotation_enabled": False,
@@ -91,8 +85,18 @@ def manifest(http: str | None = None) -> dict[str, Any]:
     }
 
 
+def _describe_commands(url: str | None) -> list[dict[str, Any]]:
+    commands = []
+    for name, description, hint in _COMMANDS:
+        command: dict[str, Any] = {"command": name}
+        if url:
+            command["url"] = url
+        commands.append(command | {"description": description, "usage_hint": hint, "should_escape": True})
+    return commands
+
+
 def manifest_yaml(http: str | None = None) -> str:
-    """Give the manifest as the text of a YAML file."""
+    """Return the manifest as the text of a YAML file."""
     if http:
         where = f"HTTP at {http}"
     else:

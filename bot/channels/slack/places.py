@@ -60,7 +60,7 @@ class SlackPosted:
 
 
 def is_id(text: str) -> bool:
-    """Return whether Slack may have given such an id, so that it can stand in a mention."""
+    """Tell if a text can be an id of Slack's, so that it is safe in a mention."""
     return _ID.fullmatch(text) is not None
 
 
@@ -72,24 +72,26 @@ def mention_of(ident: str) -> str:
 
 
 def channel_in(address: str, team: str) -> str | None:
-    """Return the channel of an address, where it is one that people of this workspace can be led to."""
+    """Return the channel of an address, if people of this workspace can follow a link to it; else None."""
     channel, _, key = address.partition(":")
-    match key.split("/"):
-        case [workspace, found, *_] if (channel, workspace) == (NAME, team) and found[:1] in ("C", "G"):
-            return found if is_id(found) else None
+    workspace, _, rest = key.partition("/")
+    ident = rest.partition("/")[0]
+    if channel == NAME and workspace == team and ident.startswith(("C", "G")) and is_id(ident):
+        return ident
     return None
 
 
 def actor_of(
     team: str, user: str, name: str = "", standing: Membership | None = None, *, colleague: bool = False
 ) -> Actor:
-    """Return an account; one from outside is called what it is, wherever its name is read.
+    """Return an account. The name of a guest or an outsider says so, such as "Ana (guest)".
 
     ``colleague``: they are of the same organisation as the workspace that Nod works for.
     """
-    if name and standing in (Membership.GUEST, Membership.OUTSIDER):
-        elsewhere = colleague and standing is Membership.OUTSIDER
-        name = f"{name} ({_OTHER_WORKSPACE if elsewhere else standing})"
+    if name and standing is Membership.OUTSIDER and colleague:
+        name = f"{name} ({_OTHER_WORKSPACE})"
+    elif name and standing in (Membership.GUEST, Membership.OUTSIDER):
+        name = f"{name} ({standing})"
     return Actor(NAME, f"{team}/{user}", name, standing)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack import blocks as b
-from bot.channels.slack import text
+from bot.channels.slack import blocks, text
 from bot.channels.slack.errors import CONTENTS, code_of, translate_errors
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.workspaces import Workspaces, within
@@ -38,27 +37,35 @@ async def tell_person(
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
     if place:
         team = place.team
-    words, shown = text.notification(markdown), [b.markdown(markdown, team), *b.link_button(link)]
+    words = text.notification(markdown)
+    shown = [blocks.markdown(markdown, team), *blocks.link_button(link)]
     with translate_errors():
         client = await workspaces.client(team)
-        if place is not None:
-            target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
-            try:
-                async with within(_CALL_SECONDS):
-                    try:
-                        await client.chat_postEphemeral(text=words, blocks=shown, **target)  # type: ignore[arg-type]
-                    except SlackApiError as error:
-                        if code_of(error) not in CONTENTS:
-                            raise
-                        await client.chat_postEphemeral(text=words, **target)  # type: ignore[arg-type]
-            except (SlackApiError, TimeoutError) as error:
-                why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
-                log.info("no ephemeral message there, a direct one follows", why=why)
-            else:
-                return
+        if place is not None and await _post_ephemeral(client, place, user, words, shown):
+            return
         await client.chat_postMessage(
             channel=user, text=words, blocks=shown, unfurl_links=False, unfurl_media=False
         )
+
+
+async def _post_ephemeral(
+    client: AsyncWebClient, place: SlackPlace, user: str, words: str, shown: list[blocks.Block]
+) -> bool:
+    """Post a message that one person sees. Return False if Slack refused it, or did not answer in time."""
+    target = {"channel": place.channel, "user": user, "thread_ts": place.thread}
+    try:
+        async with within(_CALL_SECONDS):
+            try:
+                await client.chat_postEphemeral(text=words, blocks=shown, **target)  # type: ignore[arg-type]
+            except SlackApiError as error:
+                if code_of(error) not in CONTENTS:
+                    raise
+                await client.chat_postEphemeral(text=words, **target)  # type: ignore[arg-type]
+    except (SlackApiError, TimeoutError) as error:
+        why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
+        log.info("no ephemeral message there, a direct one follows", why=why)
+        return False
+    return True
 
 
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
@@ -70,7 +77,7 @@ async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str
             channel=place.channel,
             thread_ts=place.thread,
             text=words,
-            blocks=[b.markdown(markdown, place.team)],
+            blocks=[blocks.markdown(markdown, place.team)],
             unfurl_links=False,
             unfurl_media=False,
         )
@@ -135,7 +142,7 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
     """
     client = await workspaces.client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)
-    for message in posts[: -_TRIED_STREAMS - 1 : -1]:
+    for message in reversed(posts[-_TRIED_STREAMS:]):
         try:
             await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
         except SlackApiError as error:
@@ -148,8 +155,12 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
 async def _list_own_posts(
     workspaces: Workspaces, place: SlackPlace, since: datetime
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Return the channel of a place, and Nod's posts there since then; none if Nod may not read there."""
-    client, bot_user = await workspaces.client(place.team), await workspaces.bot_user(place.team)
+    """Return the channel of a place, and Nod's posts there since then, oldest first.
+
+    There are no posts if Nod may not read there.
+    """
+    client = await workspaces.client(place.team)
+    bot_user = await workspaces.bot_user(place.team)
     channel = place.channel
     try:
         channel = await channel_of(client, place)

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
-from bot.channels.slack import blocks as b
-from bot.channels.slack import buttons, screens
+from bot.channels.slack import blocks, buttons, screens
 from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
@@ -42,11 +41,12 @@ _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
 _VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
-_READING_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
-_ASKING_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
+_REVIEW_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
+_INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 _MODAL_VERBS = (
-    _READING_VERBS | _ASKING_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+    _REVIEW_VERBS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
 )
+"""Verbs whose press opens a modal instead of deciding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +57,23 @@ class Click:
     user: str
     home: str  # the team of the person's account, by Slack
     name: str
-    place: SlackPlace | None  # of the pressed message; None in App Home and in modals
+    place: (
+        SlackPlace | None
+    )  # of the pressed message, or of the card that led to this modal; None in App Home
     names: Names  # of the channel of that place
-    ref: str | None  # the pressed message, as `post_card` named it
+    ref: str | None  # the message with that card, as `post_card` named it
     trigger_id: str
     verb: str
     value: str
-    in_modal: bool = False  # which stays open below the next one
+    in_modal: bool = False  # the modal stays open below the next one
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
-        verb, value = str(action.get("action_id") or "").removeprefix("nod:"), str(action.get("value") or "")
-        if action.get("type") == "overflow":
-            verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
-        elif action.get("type") == "static_select":
-            value = str((action.get("selected_option") or {}).get("value") or "")
-        user, channel = body.get("user") or {}, body.get("channel") or {}
-        message, container = body.get("message") or {}, body.get("container") or {}
-        channel_id, ts = str(channel.get("id") or ""), message.get("ts") or container.get("message_ts")
+        verb, value = _read_action(action)
+        channel, message = body.get("channel") or {}, body.get("message") or {}
+        container = body.get("container") or {}
+        channel_id = str(channel.get("id") or "")
+        ts = message.get("ts") or container.get("message_ts")
         thread = message.get("thread_ts") or container.get("thread_ts")
         if thread == ts:
             thread = None  # the root of a thread is itself in the channel
@@ -87,6 +86,7 @@ class Click:
             ref = subject.ref or None
             if subject.address.startswith(f"{team}/"):
                 place = SlackPlace.of(Address(NAME, subject.address))
+        user = body.get("user") or {}
         return cls(
             team=team,
             user=str(user.get("id") or ""),
@@ -102,13 +102,28 @@ class Click:
         )
 
     @property
-    def at(self) -> Address | None:
+    def address(self) -> Address | None:
         if self.place:
             return self.place.address
         return None
 
     def subject(self, proposal_id: str, round_: int) -> ModalSubject:
-        return ModalSubject(proposal_id, round_, self.place.address.key if self.place else "", self.ref or "")
+        """Return the subject of a modal that this press opens."""
+        address = self.place.address.key if self.place else ""
+        return ModalSubject(proposal_id, round_, address, self.ref or "")
+
+
+def _read_action(action: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the verb and the value of a button, of an entry of the ⋯ menu, or of a select."""
+    verb = str(action.get("action_id") or "").removeprefix("nod:")
+    chosen = str((action.get("selected_option") or {}).get("value") or "")
+    match action.get("type"):
+        case "overflow":
+            verb, _, value = chosen.partition(":")
+            return verb, value
+        case "static_select":
+            return verb, chosen
+    return verb, str(action.get("value") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,8 @@ class SlackPresses:
     async def handle_click(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already, and tell the person of any failure."""
         click = Click.of(body, action, team)
-        place, choice = click.place, read_choice(str(action.get("action_id")))
+        place = click.place
+        choice = read_choice(str(action.get("action_id")))
         try:
             if action.get("action_id") == ACTION and place is not None:
                 if (await self._actor(click)).outside:
@@ -178,7 +194,7 @@ class SlackPresses:
                 channel=place.channel,
                 thread_ts=place.thread,
                 text=escape(f"{actor.label}: {choice}"),
-                blocks=[b.context(f"{actor.label}: {choice}")],
+                blocks=[blocks.context(f"{actor.label}: {choice}")],
             )
         return ""
 
@@ -187,22 +203,27 @@ class SlackPresses:
         proposal_id, round_ = buttons.parse_value(click.value)
         actor = await self._actor(click)
         together = not click.in_modal
-        card, at = await self._find_card(proposal_id, actor, click.at, click.ref, together=together)
+        card, address = await self._find_card(proposal_id, actor, click.address, click.ref, together=together)
         if card is None:
             return NOT_HERE
+
+        # a card that does not show everything approves through "View all" only
         verb = click.verb
-        if verb == Verb.APPROVE and card.pending and not cards.render(card).whole:
-            verb = buttons.REVIEW  # a card that does not show everything approves through "View all" only
-        if verb == Verb.APPROVE_STEPS and (at is None or not cards.render(card).whole):
+        shows_all = cards.render(card).shows_all
+        if verb == Verb.APPROVE and card.pending and not shows_all:
+            verb = buttons.REVIEW
+        if verb == Verb.APPROVE_STEPS and (address is None or not shows_all):
             verb = buttons.REVIEW_STEPS
         if verb in _MODAL_VERBS:
             return await self._open_modal(click, actor, card, verb)
         if verb == Verb.APPROVE_ALL:
             if card.group is None:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
-            if card.batch and round_ == card.round and not cards.render(card).whole:
+            if card.batch and round_ == card.round and not shows_all:
                 return await self._open_modal(click, actor, card, buttons.VIEW)
-            to_read = await self._list_to_read(card.group, actor, at) if round_ == card.group.round else []
+            to_read = []
+            if round_ == card.group.round:
+                to_read = await self._list_to_read(card.group, actor, address)
             if to_read:
                 submit = f"Approve all {len(to_read)}"
                 review = screens.review_all(to_read, click.subject(proposal_id, round_), submit)
@@ -210,7 +231,10 @@ class SlackPresses:
                 for shown in to_read:
                     await self.lookup.note_opened(shown.proposal_id, actor)
                 return answer
-        press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
+
+        press = Press(
+            actor, Verb(verb), proposal_id, round_, address=address, ref=click.ref, names=click.names
+        )
         reply = await self.inbox(press)
         if click.place and reply.on_cards:
             return ""
@@ -223,7 +247,7 @@ class SlackPresses:
         self,
         proposal_id: str,
         actor: Actor,
-        at: Address | None,
+        address: Address | None,
         ref: str | None = None,
         *,
         together: bool = False,
@@ -231,88 +255,99 @@ class SlackPresses:
         """Return the card, and the address where it was found.
 
         A person's own chat with Nod is also known by their user id, so that address is tried, too.
+        ``together``: of a row of a batch, the card of the batch.
         """
-        card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
-        if card is not None or at is None:
-            return card, at
-        place = SlackPlace.of(at)
+        card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
+        if card is not None or address is None:
+            return card, address
+        place = SlackPlace.of(address)
         if place.private and place.thread is None:
-            at = Address(actor.channel, actor.key)
-            card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
-        return card, at
+            address = Address(actor.channel, actor.key)
+            card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
+        return card, address
 
-    async def _list_to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
-        """Return all cards of a group if one of them is not shown in full where it stands, else none.
+    async def _list_to_read(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
+        """Return all cards of a group if one of them is not shown in full where it is posted, else none.
 
         Raises ValueError if one of them is not for this person.
         """
         group_cards = []
         for proposal_id in group.members:
-            card, _ = await self._find_card(proposal_id, actor, at)
+            card, _ = await self._find_card(proposal_id, actor, address)
             if card is None:
                 raise ValueError("one of them is not for this person")
             group_cards.append(card)
-        if at is not None and all(cards.render(card).whole for card in group_cards):
+        if address is not None and all(cards.render(card).shows_all for card in group_cards):
             return []
         return group_cards
 
     async def _open_modal(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        at = click.at
+        """Open the modal of a verb, or return why this person may not use it."""
         subject = click.subject(card.proposal_id, card.round)
-        if verb in _READING_VERBS:
-            may = await self.lookup.may_press(card.proposal_id, actor, at)
-            if card.batch:
-                review = _review_batch(card, subject, verb, may=may)
-            elif verb not in _VIEW_VERBS:
-                review = screens.row(card, subject, may_approve=may)
-            elif verb == buttons.REVIEW_STEPS and card.kind.has_steps:
-                review = screens.review_steps(card, subject, buttons.describe_steps(card), may_approve=may)
-            else:
-                review = screens.review(card, subject, may_approve=may)
-            answer = await self._show_modal(click, review.view, review.file, card.tool_name)
-            await self.lookup.note_opened(card.proposal_id, actor)
-            return answer
+        if verb in _REVIEW_VERBS:
+            return await self._open_review(click, actor, card, verb)
         if verb == buttons.CONTEXT_SHOWN:
-            words = await self.lookup.context(card.proposal_id, actor, at)
+            words = await self.lookup.context(card.proposal_id, actor, click.address)
             if words is None:
                 return NOT_YOURS
-            return await self._show_modal(click, screens.context(words, subject))
+            return await self._show_modal(click, screens.show_context(words, subject))
         if verb == Verb.SIMILAR:
             return await self._open_grant_form(click, actor, card)
+
         requested = Verb.DECLINE if verb == buttons.DECLINE_REASON else Verb(verb)
-        if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, requested):
-            reason = "You may not decide this one." if card.pending else "It is no longer open."
-            return f"{reason} {_NOT_AFFECTED_TEXT}"
+        if not card.pending:
+            return f"It is no longer open. {_NOT_AFFECTED_TEXT}"
+        if not await self.lookup.may_press(card.proposal_id, actor, click.address, requested):
+            return f"You may not decide this one. {_NOT_AFFECTED_TEXT}"
         if requested is Verb.FOR_REAL:
-            real = screens.review_real(card, subject)
-            return await self._show_modal(click, real.view, real.file, card.tool_name)
+            review = screens.review_real(card, subject)
+            return await self._show_modal(click, review.view, review.file, card.tool_name)
         if requested is not Verb.EDIT:
             return await self._show_modal(click, screens.make_words_form(card, requested, subject))
-        arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}
-        may = await self.lookup.may_press(card.proposal_id, actor, at)
-        form = screens.make_edit_form(card, arguments, subject, click.team, may_approve=may)
+        arguments = await self.lookup.arguments(card.proposal_id, actor, click.address) or {}
+        may_approve = await self.lookup.may_press(card.proposal_id, actor, click.address)
+        form = screens.make_edit_form(card, arguments, subject, click.team, may_approve=may_approve)
         return await self._show_modal(click, form)
+
+    async def _open_review(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
+        """Open a modal with the full content of a card, of a batch or of one of its rows."""
+        subject = click.subject(card.proposal_id, card.round)
+        may_approve = await self.lookup.may_press(card.proposal_id, actor, click.address)
+        if card.batch:
+            review = _review_batch(card, subject, verb, may_press=may_approve)
+        elif verb not in _VIEW_VERBS:
+            review = screens.review_row(card, subject, may_approve=may_approve)
+        elif verb == buttons.REVIEW_STEPS and card.kind.has_steps:
+            words = buttons.describe_steps(card)
+            review = screens.review_steps(card, subject, words, may_approve=may_approve)
+        else:
+            review = screens.review(card, subject, may_approve=may_approve)
+        answer = await self._show_modal(click, review.view, review.file, card.tool_name)
+        await self.lookup.note_opened(card.proposal_id, actor)
+        return answer
 
     async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person may not use it."""
-        at = click.at
-        ladder = screens.sayable(await self.lookup.ladder(card.proposal_id, actor, at))
-        reaches = await self.lookup.reaches(card.proposal_id, actor, at)
-        if not (ladder and reaches):
-            may = await self.lookup.may_press(card.proposal_id, actor, at)
-            return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED_TEXT}"
-        read_all = at is None or not cards.render(card).whole
+        address = click.address
+        ladder = screens.list_sayable(await self.lookup.ladder(card.proposal_id, actor, address))
+        audiences = await self.lookup.reaches(card.proposal_id, actor, address)
+        if not (ladder and audiences):
+            may_press = await self.lookup.may_press(card.proposal_id, actor, address)
+            return f"{_explain_no_grant(card, may_press=may_press)} {_NOT_AFFECTED_TEXT}"
+        read_all = address is None or not cards.render(card).shows_all
         subject = click.subject(card.proposal_id, card.round)
-        review = screens.make_grant_form(card, subject, ladder, reaches, read_all=read_all)
+        review = screens.make_grant_form(card, subject, ladder, audiences, read_all=read_all)
         return await self._show_modal(click, review.view, review.file, card.tool_name)
 
     async def _show_modal(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
-        """Open a modal, and post as a file what does not fit. Returns an empty reply."""
+        """Open a modal, and post the text that it can't hold as a file. Returns an empty reply."""
         client = await self.workspaces.client(click.team)
         with translate_errors():
             async with within(_TRIGGER_SECONDS):
-                show = client.views_push if click.in_modal else client.views_open
-                await show(trigger_id=click.trigger_id, view=view)
+                if click.in_modal:
+                    await client.views_push(trigger_id=click.trigger_id, view=view)
+                else:
+                    await client.views_open(trigger_id=click.trigger_id, view=view)
             if file:
                 place = click.place or SlackPlace(click.team, click.user)
                 await upload(client, place, f"{name[:40]}.txt", file, title="Everything it does")
@@ -345,6 +380,7 @@ class SlackPresses:
         card, address = await self._find_card(subject.proposal_id, actor, address, ref, together=together)
         if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
             return _make_update("Not done", NOT_HERE)
+
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
         match callback_id:
@@ -368,7 +404,7 @@ class SlackPresses:
             case screens.EDIT:
                 return await self._take_edit(press, card, state, team)
             case other:
-                verb = screens.asks_words(str(other))
+                verb = screens.find_words_verb(str(other))
                 if verb is None:
                     raise ValueError(f"unknown modal {other!r}")
                 reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
@@ -377,9 +413,9 @@ class SlackPresses:
 
     async def _decide_rows(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
         """Decide the chosen rows, and return a modal with their number."""
-        picked, place = Picked.parse(subject.picked), press.address
+        picked = Picked.parse(subject.picked)
         choice = picked.choice(
-            card, press.actor, press.round, place, declines=subject.declines, ref=press.ref
+            card, press.actor, press.round, press.address, declines=subject.declines, ref=press.ref
         )
         reply = await self.inbox(choice)
         return _make_update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
@@ -390,7 +426,7 @@ class SlackPresses:
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _make_update("Not done", NOT_HERE)
-        if card.round != press.round:
+        if card.round != press.round:  # the inbox refuses it, and says why
             outdated = replace(press, verb=Verb.EDIT)
             return _acknowledge(outdated, await self.inbox(outdated))
         fields = fields_of(card.schema, original)
@@ -406,10 +442,10 @@ class SlackPresses:
         return _acknowledge(press, reply)
 
 
-def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
+def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may_press: bool) -> screens.Review:
     if verb == buttons.CHOOSING:
-        return screens.choose(card, subject)
-    may_approve = may and Verb.APPROVE_ALL in card.verbs
+        return screens.choose_rows(card, subject)
+    may_approve = may_press and Verb.APPROVE_ALL in card.verbs
     submit = card.button(Verb.APPROVE_ALL).label if may_approve else ""
     return screens.review_all([row.card for row in card.rows], subject, submit)
 
@@ -422,25 +458,27 @@ def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -
         ticked.update(int(option["value"]) for option in options)
     picked = Picked(frozenset(ticked))
     approve, others = picked.split_rows(card)
-    if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS:
-        decline = others
-    else:
-        decline = []
+    declines_others = _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS
+    decline = others if declines_others else []
     if not (approve or decline):
         fault = "Tick what to approve, or decline the others."
         return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
     confirmed = replace(subject, picked=picked.pack(), declines=bool(decline))
-    return {"response_action": "update", "view": screens.sure(card, confirmed, approve, decline)}
+    return {"response_action": "update", "view": screens.confirm_choice(card, confirmed, approve, decline)}
 
 
 def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
     """Return an error for the input of each faulty field; fields without an input share the last input."""
-    blocks = blocks_of(fields)
+    block_ids = blocks_of(fields)
     errors: dict[str, str] = {}
     for name, problem in faults.items():
-        block_id = blocks.get(name) or blocks.get(name.partition(".")[0])
-        words = problem if block_id else f"{name}: {problem}"
-        block_id = block_id or screens.AFTERWARDS
+        words = problem
+        block_id = block_ids.get(name) or block_ids.get(
+            name.partition(".")[0]
+        )  # "address.city" is in "address"
+        if block_id is None:
+            block_id = screens.AFTERWARDS
+            words = f"{name}: {problem}"
         if block_id in errors:
             words = f"{errors[block_id]}; {words}"
         errors[block_id] = words
@@ -452,10 +490,10 @@ def _read_choice(state: Mapping[str, Any], block_id: str) -> str:
     return str(option.get("value") or "")
 
 
-def _why_no_ladder(card: Card, *, may: bool) -> str:
+def _explain_no_grant(card: Card, *, may_press: bool) -> str:
     if not card.pending:
         return "It is no longer open."
-    if not may:
+    if not may_press:
         return "You may not decide this one."
     if card.level is Level.DESTRUCTIVE:
         return "What can't be undone asks each time, unless an admin allows grants for it."
@@ -474,4 +512,4 @@ def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
 
 
 def _make_update(title: str, words: str) -> dict[str, Any]:
-    return {"response_action": "update", "view": screens.last_word(title, words)}
+    return {"response_action": "update", "view": screens.make_result(title, words)}

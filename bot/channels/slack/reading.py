@@ -1,6 +1,6 @@
 """Reads a Slack message as text for the model: its words, blocks, tables, attachments and files. Pure.
 
-The text still has Slack's marks (``<@U7>``, ``&lt;``), which `readable` turns into words.
+The text still has Slack's marks (``<@U7>``, ``&lt;``), which ``inbound.make_readable`` turns into words.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,9 +38,8 @@ def read_words(message: Mapping[str, Any]) -> str:
     tables = [_format_table(block) for block in blocks if _is_table(block)]
     for attachment in _list_attachments(message):
         if _is_pasted(attachment):
-            tables += [
-                _format_table(block) for block in _list_mappings(attachment.get("blocks")) if _is_table(block)
-            ]
+            pasted_blocks = _list_mappings(attachment.get("blocks"))
+            tables += [_format_table(block) for block in pasted_blocks if _is_table(block)]
     text = str(message.get("text") or "")
     if text.strip() in _PLACEHOLDERS:
         text = "\n".join(_read_blocks(blocks))
@@ -57,7 +56,8 @@ def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         text = text or describe_files(_read_own_files(attachment))
         if not text:
             continue
-        author = next((str(attachment[key]) for key in _AUTHOR_KEYS if attachment.get(key)), "someone")
+        names = [str(attachment[key]) for key in _AUTHOR_KEYS if attachment.get(key)]
+        author = names[0] if names else "someone"
         if attachment.get("channel_name"):
             author = f"{author} in #{attachment['channel_name']}"
         yield author, text
@@ -72,7 +72,8 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
     if message.get("bot_id"):  # a program's text may be only the headline of its blocks
         block_lines = _read_blocks(_list_mappings(message.get("blocks")))
         words = "\n".join([words, *(line for line in block_lines if line not in words)])
-    attached = [_format_attachment(each) for each in _list_attachments(message) if not _is_pasted(each)]
+    attachments = [part for part in _list_attachments(message) if not _is_pasted(part)]
+    attached = [_format_attachment(attachment) for attachment in attachments]
     files = describe_files(read_files(message), unread)
     return "\n".join(part for part in (words, *attached, files) if part.strip())
 
@@ -90,11 +91,12 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
 def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
     """Yield the files of a message or of an attachment. ``user``: whose clips are spoken; None for none."""
     for file in _list_mappings(holder.get("files")):
-        size = file.get("size")
+        if not file.get("id") or file.get("mode") == "tombstone":
+            continue
         name = str(file.get("name") or file.get("title") or "")
-        if file.get("id") and file.get("mode") != "tombstone":
-            known_size = size if isinstance(size, int) else 0
-            yield Upload(name, ref=str(file["id"]), size=known_size, spoken=_is_clip_of(file, user))
+        size = file.get("size")
+        known_size = size if isinstance(size, int) else 0
+        yield Upload(name, ref=str(file["id"]), size=known_size, spoken=_is_clip_of(file, user))
 
 
 def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:
@@ -133,7 +135,8 @@ def _is_table(block: Mapping[str, Any]) -> bool:
 def _is_pasted(attachment: Mapping[str, Any]) -> bool:
     """Tell if a person pasted the attachment into their message: it is a table without an author."""
     filled_keys = {key for key, value in attachment.items() if value}
-    return filled_keys <= _PASTED_TABLE_KEYS and any(map(_is_table, _list_mappings(attachment.get("blocks"))))
+    has_table = any(_is_table(block) for block in _list_mappings(attachment.get("blocks")))
+    return has_table and filled_keys <= _PASTED_TABLE_KEYS
 
 
 def _format_attachment(attachment: Mapping[str, Any]) -> str:
@@ -145,15 +148,17 @@ def _format_attachment(attachment: Mapping[str, Any]) -> str:
     if not text:
         text = "\n".join(_read_lines({"message_blocks": attachment.get("message_blocks")}))
     fields = [_format_field(field) for field in _list_mappings(attachment.get("fields"))]
-    block_lines = [line for block in _list_mappings(attachment.get("blocks")) for line in _read_lines(block)]
     parts = [str(attachment.get("pretext") or ""), title, text, *fields]
-    parts += [line for line in block_lines if line not in text]
-    shown = [part.strip() for part in (*parts, str(attachment.get("footer") or "")) if part.strip()]
+    for block in _list_mappings(attachment.get("blocks")):
+        parts += [line for line in _read_lines(block) if line not in text]
+    shown = [part.strip() for part in parts if part.strip()]
     fallback = str(attachment.get("fallback") or "").strip()
-    has_more_than_footer = len(shown) > bool(attachment.get("footer"))
-    if not has_more_than_footer and fallback not in _PLACEHOLDERS:
-        shown.insert(0, fallback)
-    return "\n".join(part for part in shown if part)
+    if not shown and fallback not in _PLACEHOLDERS:
+        shown = [fallback]
+    footer = str(attachment.get("footer") or "").strip()
+    if footer:
+        shown.append(footer)
+    return "\n".join(shown)
 
 
 def _format_field(field: Mapping[str, Any]) -> str:
@@ -177,8 +182,9 @@ def _read_lines(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value.get("alt_text"), str) and kind == "image":
         yield f"(picture: {value['alt_text']})"
     for name in (*_NESTED_KEYS, "message_blocks"):
-        children = value.get(name)
-        for child in children if isinstance(children, list) else [children]:
+        nested = value.get(name)
+        children = nested if isinstance(nested, list) else [nested]
+        for child in children:
             yield from _read_lines(child, depth + 1)
 
 
@@ -201,7 +207,7 @@ def _read_rich_text(part: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 
 def _join_leaves(section: Mapping[str, Any]) -> str:
-    return "".join(map(_format_leaf, _list_mappings(section.get("elements"))))
+    return "".join(_format_leaf(leaf) for leaf in _list_mappings(section.get("elements")))
 
 
 def _format_leaf(leaf: Mapping[str, Any]) -> str:
@@ -236,7 +242,8 @@ def _format_table(block: Mapping[str, Any]) -> str:
     remaining_chars = _MAX_TABLE_CHARS
     for row in rows[:_MAX_ROWS]:
         cells = [_format_cell(cell) for cell in row[:columns]]
-        line = f"| {' | '.join(cells + [''] * (columns - len(cells)))} |"
+        cells += [""] * (columns - len(cells))
+        line = f"| {' | '.join(cells)} |"
         remaining_chars -= len(line)
         if remaining_chars < 0:
             break
@@ -249,9 +256,12 @@ def _format_table(block: Mapping[str, Any]) -> str:
     all_columns = max(map(len, rows))
     if all_columns > columns:
         omitted.append(f"{all_columns - columns} columns")
-    note = [f"(… {' and '.join(omitted)} of this table are left out)"] if omitted else []
-    caption = [escape(block["caption"], quote=False)] if isinstance(block.get("caption"), str) else []
-    return "\n".join([*caption, lines[0], f"|{' --- |' * columns}", *lines[1:], *note])
+    lines.insert(1, f"|{' --- |' * columns}")
+    if isinstance(block.get("caption"), str):
+        lines.insert(0, escape(block["caption"], quote=False))
+    if omitted:
+        lines.append(f"(… {' and '.join(omitted)} of this table are left out)")
+    return "\n".join(lines)
 
 
 def _format_cell(cell: object) -> str:
@@ -261,12 +271,16 @@ def _format_cell(cell: object) -> str:
             return ""
         return escape(str(cell), quote=False)
     if cell.get("type") == "rich_text":
-        text = "; ".join(line for part in _list_mappings(cell.get("elements")) for line in _read_lines(part))
+        lines: list[str] = []
+        for part in _list_mappings(cell.get("elements")):
+            lines += _read_lines(part)
+        text = "; ".join(lines)
     elif isinstance(cell.get("fallback"), Mapping):  # of a button
         return _format_cell(cell["fallback"])
     else:
-        cell_text, number = cell.get("text"), cell.get("value")
-        content = number if cell_text in (None, "") else cell_text
+        content = cell.get("text")
+        if content in (None, ""):
+            content = cell.get("value")  # of a number
         if isinstance(content, str | int | float):
             text = escape(str(content), quote=False)
         else:
@@ -274,8 +288,8 @@ def _format_cell(cell: object) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def count_missing(messages: Sequence[object], total: object) -> int:
-    """Return the number of replies that are not among ``messages``, which include the thread's first."""
-    if isinstance(total, int):
-        return max(int(total) + 1 - len(messages), 0)
+def count_missing(messages: Sequence[object], reply_count: object) -> int:
+    """Return the number of messages missing from a thread; ``reply_count`` is Slack's, without the first."""
+    if isinstance(reply_count, int):
+        return max(reply_count + 1 - len(messages), 0)
     return 0

@@ -11,7 +11,7 @@ from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import Row
 from bot.store.tables.workspaces import WorkspaceRow
 
-_STATE_LIVES = timedelta(minutes=10)
+_STATE_LIFETIME = timedelta(minutes=10)
 
 
 class InstallRow(Row, table=True):
@@ -37,7 +37,7 @@ def remember_home(session: Session, team: str, user: str, now: datetime) -> None
     session.merge(HomeRow(team=team, user=user, opened_at=now))
 
 
-def homes(session: Session) -> list[tuple[str, str]]:
+def list_homes(session: Session) -> list[tuple[str, str]]:
     """List team and user of everybody whose App Home is kept current."""
     return list(session.exec(select(HomeRow.team, HomeRow.user)))
 
@@ -49,7 +49,7 @@ def save_workspace(session: Session, row: WorkspaceRow) -> None:
 
 
 def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
-    """Find the installation of a workspace, or None when it has none, is off, or no key opens its token."""
+    """Find the installation of a workspace; None without one, if it is off, or if no key opens its token."""
     row = session.get(WorkspaceRow, team)
     if row is None or row.off_at is not None:
         return None
@@ -58,10 +58,10 @@ def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
 
 
 def find_team_of_bot(session: Session, bot_id: str) -> str | None:
-    """Find the installation that a bot is of, or None: Slack gives each a bot of its own."""
+    """Return the team of a bot's installation, or None. Slack gives each installation a bot of its own."""
     on = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, col(WorkspaceRow.off_at).is_(None))
-    found = session.exec(on.limit(2)).all()
-    return found[0] if len(found) == 1 else None
+    teams = session.exec(on.limit(2)).all()
+    return teams[0] if len(teams) == 1 else None
 
 
 def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
@@ -69,22 +69,26 @@ def mark_off(session: Session, team: str, token: str, reason: str, now: datetime
     row = session.get(WorkspaceRow, team)
     if row is None or _open_token(row, session) != token:
         return
-    is_it = col(WorkspaceRow.team) == team, col(WorkspaceRow.token) == row.token
-    statement = update(WorkspaceRow).where(*is_it, col(WorkspaceRow.off_at).is_(None))
+    statement = update(WorkspaceRow).where(
+        col(WorkspaceRow.team) == team,
+        col(WorkspaceRow.token) == row.token,
+        col(WorkspaceRow.off_at).is_(None),
+    )
     session.execute(statement.values(off_at=now, off_reason=reason, token=""))
 
 
 def issue_state(session: Session, state: str, now: datetime) -> None:
-    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIVES))
+    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIFETIME))
     session.add(InstallRow(state=state, issued_at=now))
 
 
 def consume_state(session: Session, state: str, now: datetime) -> bool:
     """Use a state up; False when it was never issued, was used before or is too old."""
     statement = delete(InstallRow).where(
-        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
+        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIFETIME
     )
-    return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None
+    deleted = session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none()
+    return deleted is not None
 
 
 def _open_token(row: WorkspaceRow, session: Session) -> str:

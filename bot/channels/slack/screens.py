@@ -13,39 +13,42 @@ from pydantic import Field, TypeAdapter
 from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
-from bot.channels.slack import blocks as b
-from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.blocks import Block, RichLine, Run
 from bot.channels.slack.buttons import CONTEXT_SHOWN, value_of
 from bot.channels.slack.change import render_batch_rows
 from bot.channels.slack.forms import inputs
 from bot.domain.batches import Picked, format_split_label
-from bot.domain.cards import Card, number_texts, whole_text
+from bot.domain.cards import BatchRow, Card, number_texts, whole_text
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import BUTTONS, CONTEXT, Verb
 
+# callback ids of modals
 REVIEW = "nod:review"
-EDIT = "nod:edit"
 REVIEW_STEPS = "nod:review_steps"
-SIMILAR = "nod:similar"
 REVIEW_ALL = "nod:review_all"
+REVIEW_REAL = "nod:review_real"
+EDIT = "nod:edit"
+SIMILAR = "nod:similar"
 CHOOSE = "nod:choose"
 SURE = "nod:sure"  # the second step of choosing, which confirms
-ROW = "nod:row"  # opens one row of a batch by itself
+# the action id of the menu that opens one row of a batch by itself
+ROW = "nod:row"
+# block ids of inputs, each followed by the values of its options
 ROWS = "rows"  # with the position of the first row behind it
 OTHERS = "others"
 DECLINE_OTHERS = "decline"
-REVIEW_REAL = "nod:review_real"
-REASON = "reason"
 AFTERWARDS = "afterwards"
 APPROVE_EDITED = "approve"
 ASK_AGAIN = "ask"
+REASON = "reason"
 RUNG = "rung"
 LASTING = "lasting"
 REACH = "reach"
 
 _BLOCK_UNITS = 2900
 _MAX_INPUT_CHARS = 2000
+_OTHER_BLOCKS = 15  # of a modal that are left for buttons, inputs and notes
 _MAX_VIEW_BYTES = 200_000  # of JSON; Slack takes 250,000
 _MAX_RUNG_UNITS = 2000  # a permission that cannot be described in full is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
@@ -98,7 +101,7 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
 def review_real(card: Card, subject: ModalSubject) -> Review:
     """Show the full trial. Submitting approves that the call runs for real."""
     sure = card.button(Verb.FOR_REAL).sure
-    above = [b.context(sure.more if sure else "")]
+    above = [blocks.context(sure.more if sure else "")]
     return _make_review(
         "Run it for real", above, whole_text(card), REVIEW_REAL, subject, "Approve and run it"
     )
@@ -107,7 +110,7 @@ def review_real(card: Card, subject: ModalSubject) -> Review:
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a plan in full and what its steps would be allowed. Submitting approves both."""
     may = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
-    above = [b.context(words), *_write_context_button(card)]
+    above = [blocks.context(words), *_write_context_button(card)]
     submit = "Approve and allow" if may else ""
     return _make_review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
 
@@ -133,47 +136,39 @@ def _make_review(
 
 def _write_context_button(card: Card) -> list[Block]:
     if card.led:
-        return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))]
+        return [blocks.actions(blocks.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))]
     return []
 
 
-def context(words: str, subject: ModalSubject) -> Block:
+def show_context(words: str, subject: ModalSubject) -> Block:
     """Show the messages that led to a card."""
     return _make_modal(CONTEXT, _render_text(words)[0], f"nod:{CONTEXT_SHOWN}", subject)
 
 
-def choose(card: Card, subject: ModalSubject) -> Review:
+def choose_rows(card: Card, subject: ModalSubject) -> Review:
     """Show the rows of a batch with a checkbox for each that may be approved with others."""
     rows = card.rows
-    choosable, shown, some_cut = Picked.all_of(card).places, list[Block](), False
+    choosable = Picked.all_of(card).places
+    shown: list[Block] = []
+    some_cut = False
     for start in range(0, len(rows), _ROWS_PER_CHECKBOXES):
         end = min(start + _ROWS_PER_CHECKBOXES, len(rows))
-        lines, cut = render_batch_rows(rows[start:end], _ROWS_UNITS, start + 1)
-        shown += b.rich(lines)
-        some_cut = some_cut or cut
-        places = [place for place in range(start, end) if place in choosable]
-        options = [
-            b.option(f"{place + 1}. {text.link_text(rows[place].about)}", str(place)) for place in places
-        ]
+        lines, is_cut = render_batch_rows(rows[start:end], _ROWS_UNITS, start + 1)
+        some_cut = some_cut or is_cut
+        shown += blocks.rich(lines)
+        options = []
+        for place in range(start, end):
+            if place in choosable:
+                label = f"{place + 1}. {text.one_line(rows[place].about)}"
+                options.append(blocks.option(label, str(place)))
         if options:
             boxes = {"type": "checkboxes", "options": options, "initial_options": options}
             label = f"Approve of {start + 1} to {end}"
-            shown.append(b.input_block(f"{ROWS}{start}", label, boxes, optional=True))
+            shown.append(blocks.input_block(f"{ROWS}{start}", label, boxes, optional=True))
     if choosable:
-        others = [b.option("Leave them open", "open"), b.option("Decline them", DECLINE_OTHERS)]
+        others = [blocks.option("Leave them open", "open"), blocks.option("Decline them", DECLINE_OTHERS)]
         shown.append(_make_choice("The others", OTHERS, others))
-    row_options = [
-        b.option(f"{number}. {row_sign(row)}{text.link_text(row.about)}", value_of(row.card))
-        for number, row in enumerate(rows, 1)
-        if row.offers
-    ]
-    row_menu = {
-        "type": "static_select",
-        "action_id": ROW,
-        "placeholder": b.plain("Look at one row", 60),
-        "options": row_options,
-    }
-    shown.append(b.actions(row_menu))
+    shown.append(blocks.actions(_make_row_menu(rows)))
     view = _make_modal("Choose", shown, CHOOSE, subject, "Next" if choosable else "")
     if len(json.dumps(view)) > _MAX_VIEW_BYTES:
         view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
@@ -181,18 +176,34 @@ def choose(card: Card, subject: ModalSubject) -> Review:
     return Review(view, whole_text(card) if some_cut else "")
 
 
-def sure(card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Sequence[Card]) -> Block:
+def _make_row_menu(rows: Sequence[BatchRow]) -> Block:
+    options = []
+    for number, row in enumerate(rows, 1):
+        if row.offers:
+            label = f"{number}. {row_sign(row)}{text.one_line(row.about)}"
+            options.append(blocks.option(label, value_of(row.card)))
+    return {
+        "type": "static_select",
+        "action_id": ROW,
+        "placeholder": blocks.plain("Look at one row", 60),
+        "options": options,
+    }
+
+
+def confirm_choice(
+    card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Sequence[Card]
+) -> Block:
     """Show how many rows are approved and which are declined. Submitting decides them."""
     label = format_split_label(len(approve), len(decline))
-    lines = [ContextLine((Run(f"{label}?", "bold"),))]
+    lines = [RichLine((Run(f"{label}?", "bold"),))]
     for word, rows in (("Declined", decline), ("Approved", approve)):
         if rows:
             titles = "; ".join(row.title for row in rows)
-            lines.append(ContextLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0]))))
-    return _make_modal(card.title, b.rich(lines), SURE, subject, label)
+            lines.append(RichLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0]))))
+    return _make_modal(card.title, blocks.rich(lines), SURE, subject, label)
 
 
-def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+def review_row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show one row of a batch by itself, with its other buttons."""
     shown = review(card, subject, may_approve=may_approve)
     value = value_of(card)
@@ -201,61 +212,62 @@ def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
         if verb in card.verbs:
             button = card.button(verb)
             question = button.sure.more if button.sure else ""
-            buttons.append(b.button(button.label, f"nod:{verb}", value, confirm=question))
+            buttons.append(blocks.button(button.label, f"nod:{verb}", value, confirm=question))
     if buttons:
-        shown.view["blocks"].insert(0, b.actions(*buttons))
+        shown.view["blocks"].insert(0, blocks.actions(*buttons))
     return shown
 
 
-def _render_text(whole: str) -> tuple[list[Block], str]:
-    """Return blocks for a text, and the text itself if it exceeds a modal."""
+def _render_text(content: str) -> tuple[list[Block], str]:
+    """Return blocks for a text; and the text again if a modal can't hold all of it, else an empty one."""
     shown: list[Block] = []
-    used = 0
-    pieces = text.chunks(whole[:_MAX_VIEW_BYTES], _BLOCK_UNITS)  # the rest could never be shown
+    used_bytes = 0
+    pieces = text.split_plain(content[:_MAX_VIEW_BYTES], _BLOCK_UNITS)  # the rest could never be shown
     for piece in pieces:
-        block = b.rich([ContextLine((Run(piece),), preformatted=True)])
-        used += len(json.dumps(block))
-        if used > _MAX_VIEW_BYTES or len(shown) > blocks.BLOCKS_PER_VIEW - 15:
+        block = blocks.rich([RichLine((Run(piece),), preformatted=True)])
+        used_bytes += len(json.dumps(block))
+        if used_bytes > _MAX_VIEW_BYTES or len(shown) > blocks.BLOCKS_PER_VIEW - _OTHER_BLOCKS:
             break
         shown += block
-    is_cut = len(shown) < len(pieces) or len(whole) > _MAX_VIEW_BYTES
+    is_cut = len(shown) < len(pieces) or len(content) > _MAX_VIEW_BYTES
     if is_cut:
         note = "✂️ Even this window is too small. The whole text is in the file posted alongside the card."
-        shown = [b.context(note), *shown, b.context(note)]
-    return shown, whole if is_cut else ""
+        shown = [blocks.context(note), *shown, blocks.context(note)]
+        return shown, content
+    return shown, ""
 
 
-def sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
+def list_sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
     """Return the rungs of a ladder whose words fit a modal in full."""
-    return [(rung, words) for rung, words in ladder if text.width(text.link_text(words)) <= _MAX_RUNG_UNITS]
+    return [(rung, words) for rung, words in ladder if text.width(text.one_line(words)) <= _MAX_RUNG_UNITS]
 
 
 def make_grant_form(
     card: Card,
     subject: ModalSubject,
     ladder: Sequence[tuple[GrantScope, str]],
-    reaches: Sequence[tuple[GrantAudience, str]],
+    audiences: Sequence[tuple[GrantAudience, str]],
     *,
     read_all: bool,
 ) -> Review:
     """Make the form of a grant: what it allows, for whom and how long.
 
-    ``ladder`` has at least one rung, narrowest first, as `sayable` returned it; ``reaches`` at least one
-    audience. ``read_all``: the full change stands above the form.
+    ``ladder`` has at least one rung, narrowest first, as `list_sayable` returned it. There is at least one of
+    the ``audiences``. ``read_all``: the full change is shown above the form.
     """
     shown, file = _render_text(whole_text(card)) if read_all else ([], "")
-    labels = [f"{number}. {text.link_text(words)}" for number, (_, words) in enumerate(ladder, 1)]
-    rungs = [b.option(label, rung) for label, (rung, _) in zip(labels, ladder, strict=True)]
-    audiences = [b.option(_make_label(words), audience) for audience, words in reaches]
-    durations = [b.option(duration.words, duration) for duration in GrantDuration]
+    labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(ladder, 1)]
+    rungs = [blocks.option(label, rung) for label, (rung, _) in zip(labels, ladder, strict=True)]
+    audience_options = [blocks.option(_make_label(words), audience) for audience, words in audiences]
+    durations = [blocks.option(duration.words, duration) for duration in GrantDuration]
     shown = [_render_subject(card), *shown]
     if any(text.width(clean(label)) > blocks.OPTION_TEXT for label in labels):
-        shown += b.rich(ContextLine((Run(label),)) for label in labels)
+        shown += blocks.rich(RichLine((Run(label),)) for label in labels)
     shown += [
         _make_choice("What may run without asking", RUNG, rungs),
-        _make_choice("Whose requests, and where", REACH, audiences),
+        _make_choice("Whose requests, and where", REACH, audience_options),
         _make_choice("How long", LASTING, durations),
-        b.context(
+        blocks.context(
             "This approves the change now. Matching calls will then run without asking, each shown here "
             "as done, until this expires or an admin uses /approvals revoke."
         ),
@@ -264,12 +276,12 @@ def make_grant_form(
 
 
 def _make_label(words: str) -> str:
-    return text.cut(text.link_text(words[:1].upper() + words[1:]), blocks.OPTION_TEXT)[0]
+    return text.cut(text.one_line(words[:1].upper() + words[1:]), blocks.OPTION_TEXT)[0]
 
 
 def _make_choice(label: str, block_id: str, options: list[Block]) -> Block:
     element = {"type": "radio_buttons", "options": options, "initial_option": options[0]}
-    return b.input_block(block_id, label, element)
+    return blocks.input_block(block_id, label, element)
 
 
 def make_edit_form(
@@ -279,13 +291,13 @@ def make_edit_form(
     is_question = card.kind.is_answer
     approve_label = "Send it" if is_question else "Approve as edited"
     ask_label = "Keep it and send later" if is_question else "Ask again, without approving"
-    afterwards = [b.option(ask_label, ASK_AGAIN)]
+    afterwards = [blocks.option(ask_label, ASK_AGAIN)]
     if may_approve:
-        afterwards.insert(0, b.option(approve_label, APPROVE_EDITED))
+        afterwards.insert(0, blocks.option(approve_label, APPROVE_EDITED))
     shown = [_render_subject(card), *inputs(fields_of(card.schema, arguments), team)]
     note = leaves_out(card.schema, arguments)
     if note:
-        shown.append(b.context(note))
+        shown.append(blocks.context(note))
     shown.append(_make_choice("Then", AFTERWARDS, afterwards))
     submit = "Approve as edited" if may_approve else "Ask again"
     if is_question:
@@ -300,29 +312,29 @@ def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     if asked is None:
         raise ValueError(f"{verb} asks for no words")
     element = {"type": "plain_text_input", "multiline": True, "max_length": _MAX_INPUT_CHARS}
-    block = b.input_block(REASON, asked.question, element, hint=b.plain(asked.hint, 100))
+    block = blocks.input_block(REASON, asked.question, element, hint=blocks.plain(asked.hint, 100))
     return _make_modal(button.label, [_render_subject(card), block], f"nod:{verb}", subject, button.label)
 
 
 def _render_subject(card: Card) -> Block:
-    return b.context(text.cut(text.link_text(card.title), 300)[0])
+    return blocks.context(text.cut(text.one_line(card.title), 300)[0])
 
 
-def asks_words(callback_id: str) -> Verb | None:
+def find_words_verb(callback_id: str) -> Verb | None:
     """Return the verb of a modal made by `make_words_form`; None for any other modal."""
-    verb = callback_id.removeprefix("nod:")
-    if verb in set(Verb) and BUTTONS[Verb(verb)].asks:
-        return Verb(verb)
+    name = callback_id.removeprefix("nod:")
+    if name in set(Verb) and BUTTONS[Verb(name)].asks:
+        return Verb(name)
     return None
 
 
-def last_word(title: str, words: str) -> Block:
+def make_result(title: str, words: str) -> Block:
     """Make the modal that tells the result of a submit."""
     return {
         "type": "modal",
-        "title": b.plain(title, blocks.VIEW_TITLE),
-        "close": b.plain("Close", blocks.VIEW_TITLE),
-        "blocks": b.rich([ContextLine((Run(text.cut(words, _BLOCK_UNITS)[0] or b.BLANK),))]),
+        "title": blocks.plain(title, blocks.VIEW_TITLE),
+        "close": blocks.plain("Close", blocks.VIEW_TITLE),
+        "blocks": blocks.rich([RichLine((Run(text.cut(words, _BLOCK_UNITS)[0] or blocks.BLANK),))]),
     }
 
 
@@ -334,10 +346,10 @@ def _make_modal(
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": subject.pack(),
-        "title": b.plain(title, blocks.VIEW_TITLE),
-        "close": b.plain("Close", blocks.VIEW_TITLE),
+        "title": blocks.plain(title, blocks.VIEW_TITLE),
+        "close": blocks.plain("Close", blocks.VIEW_TITLE),
         "blocks": shown,
     }
     if submit:
-        modal["submit"] = b.plain(submit, blocks.VIEW_TITLE)
+        modal["submit"] = blocks.plain(submit, blocks.VIEW_TITLE)
     return modal

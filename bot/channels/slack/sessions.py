@@ -20,9 +20,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_WAITED = 0.5  # seconds that a turn waits for a status
-_PATIENCE = 20.0  # seconds after which Slack is not waited for in the background either
-_PAUSES = (1.0, 5.0)  # seconds before a last status is tried again
+_TURN_WAITS_SECONDS = 0.5  # that a turn waits for a call to end
+_CALL_SECONDS = 20.0  # that a call may take in the background
+_RETRY_PAUSES_SECONDS = (1.0, 5.0)  # before the last status of a turn is set again
 
 
 class Status(StrEnum):
@@ -38,20 +38,20 @@ class Sessions:
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
-        self._refused: set[str] = set()
-        self._under_way: dict[SlackPlace, asyncio.Task[None]] = {}
-        self._processing: set[SlackPlace] = set()
+        self._refused_teams: set[str] = set()
+        self._calls: dict[SlackPlace, asyncio.Task[None]] = {}  # the call under way in each thread
+        self._processing: set[SlackPlace] = set()  # where Slack shows `Status.PROCESSING`
 
     def begin(self, place: SlackPlace, title: str = "") -> None:
-        """Say in the background that work has begun, unless that is said."""
-        if place not in self._processing and place not in self._under_way:
+        """Set in the background that a turn runs, unless Slack shows that already."""
+        if place not in self._processing and place not in self._calls:
             self._start(place, Status.PROCESSING, title, ())
 
     async def settle(self, place: SlackPlace) -> None:
-        """Wait a moment for what is under way, then drop it: a later status must not be overtaken by it."""
-        task = self._under_way.get(place)
+        """Wait a moment for the call under way, then cancel it: it must not arrive after a later status."""
+        task = self._calls.get(place)
         if task is not None:
-            await asyncio.wait({task}, timeout=_WAITED)
+            await asyncio.wait({task}, timeout=_TURN_WAITS_SECONDS)
             task.cancel()
 
     def note_status(self, place: SlackPlace, status: Status) -> None:
@@ -61,35 +61,41 @@ class Sessions:
         else:
             self._processing.discard(place)
 
-    async def say(self, place: SlackPlace, status: Status) -> None:
+    async def set_last(self, place: SlackPlace, status: Status) -> None:
         """Set the status in which a turn leaves the thread; it is tried again in the background."""
         await self.settle(place)
-        await asyncio.wait({self._start(place, status, "", _PAUSES)}, timeout=_WAITED)
+        task = self._start(place, status, "", _RETRY_PAUSES_SECONDS)
+        await asyncio.wait({task}, timeout=_TURN_WAITS_SECONDS)
 
     def _start(
         self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
     ) -> "asyncio.Task[None]":
-        task = self._under_way[place] = asyncio.create_task(self._set(place, status, title, pauses))
+        task = asyncio.create_task(self._set_with_retries(place, status, title, pauses))
+        self._calls[place] = task
         task.add_done_callback(lambda done: self._forget_task(place, done))
         return task
 
     def _forget_task(self, place: SlackPlace, task: "asyncio.Task[None]") -> None:
-        if self._under_way.get(place) is task:
-            del self._under_way[place]
+        if self._calls.get(place) is task:
+            del self._calls[place]
 
-    async def _set(self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]) -> None:
-        for pause in (*pauses, None):
-            if await self._tell(place, status, title) or pause is None:
+    async def _set_with_retries(
+        self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
+    ) -> None:
+        is_final = await self._set_once(place, status, title)
+        for pause in pauses:
+            if is_final:
                 return
             await asyncio.sleep(pause)
+            is_final = await self._set_once(place, status, title)
 
-    async def _tell(self, place: SlackPlace, status: Status, title: str) -> bool:
-        """Set it once; False where it may work another time. Failures are logged and forgotten."""
-        if place.thread is None or place.team in self._refused:
+    async def _set_once(self, place: SlackPlace, status: Status, title: str) -> bool:
+        """Set a status. Return False if it failed and may work another time. Failures are only logged."""
+        if place.thread is None or place.team in self._refused_teams:
             return True
-        name = text.cut(text.link_text(title), blocks.SESSION_TITLE)[0] or None
+        name = text.cut(text.one_line(title), blocks.SESSION_TITLE)[0] or None
         try:
-            async with within(_PATIENCE):
+            async with within(_CALL_SECONDS):
                 client = await self._workspaces.client(place.team)
                 await client.agents_sessions_setStatus(
                     channel_id=place.channel, thread_ts=place.thread, status=status, title=name
@@ -98,7 +104,7 @@ class Sessions:
             code = code_of(error)
             log.info("Slack rejected a session status", why=code, team=place.team)
             if not passes(code):
-                self._refused.add(place.team)
+                self._refused_teams.add(place.team)
             return not passes(code)
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.info("session status not delivered", why=str(error) or type(error).__name__)
@@ -107,7 +113,7 @@ class Sessions:
         return True
 
     async def close(self) -> None:
-        under_way = list(self._under_way.values())
-        for task in under_way:
+        tasks = list(self._calls.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,9 +1,8 @@
-"""Socket Mode: one websocket to Slack, opened with an address that each connection has to ask for again.
+"""The two ways in which Slack's requests arrive: Socket Mode, and signed HTTP.
 
-The SDK keeps an open connection open. It also tries permanently to open the first one, whatever Slack
-answers; so that is done here, where a refused token is told apart from a Slack that cannot be reached.
-
-Slack's signature over HTTP, looked at before anything else reads a request.
+Socket Mode is one websocket; its address is asked for at each connection. The SDK keeps an open connection
+open. It would also retry the first one permanently, whatever Slack answers, so the first is opened here: a
+refused token must be told apart from a Slack that cannot be reached.
 """
 
 import asyncio
@@ -11,7 +10,6 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -27,19 +25,20 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PATIENCE = 10.0  # seconds for the websocket to open
+_OPEN_SECONDS = 10.0  # for the websocket to open
 
 
 class _OneLine(logging.Filter):
-    """The SDK logs a traceback at each try; here it is a line, and the same one only once."""
+    """A filter for the SDK's log: no traceback at each try, and the same line only once."""
 
-    last = ""
+    last_line = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.exc_info = None
-        words = record.getMessage()
-        new, self.last = words != self.last, words
-        return new
+        line = record.getMessage()
+        is_new = line != self.last_line
+        self.last_line = line
+        return is_new
 
 
 _logger = logging.getLogger("bot.slack.socket")
@@ -50,15 +49,15 @@ _logger.addFilter(_OneLine())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: at the first connection Slack counted others of this app, which get some of the messages
-    and presses. A later connection may count the one before it, so a count of one ends this and none
-    begins it.
+    ``contested``: Slack counts other connections of this app, which get some of the messages and presses.
+    Only the count at the first connection can set it, as a later one may include the connection before it.
+    Any later count of one clears it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
         """``alone``: no other process of this Nod has a connection."""
         self.contested = False
-        self._counts = alone
+        self._expects_to_be_alone = alone  # at the next count
         self._handler = AsyncSocketModeHandler(app, token, logger=_logger)
         self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
@@ -71,28 +70,29 @@ class Socket:
             opened = await self._client.apps_connections_open(app_token=self._token)
         self._handler.client.wss_uri = str(opened["url"])
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_OPEN_SECONDS):
                 await self._handler.connect_async()  # type: ignore[no-untyped-call]
         except TimeoutError:
             raise ChannelError("Slack's websocket did not open in time") from None
         self._opened = time.time()
 
     async def _count_connections(self, _: object, message: dict[str, Any], __: str | None) -> None:
-        """Take from Slack's first words on a connection how many the app has (``num_connections``)."""
+        """Read how many connections the app has from the ``hello`` that Slack sends on each."""
         if message.get("type") != "hello":
             return
         connections = message.get("num_connections")
-        first, self._counts = self._counts, False
-        self.contested = connections not in (None, 1) and (first or self.contested)
-        if first and self.contested:
+        if connections in (None, 1):
+            self.contested = False
+        elif self._expects_to_be_alone:
+            self.contested = True
             log.error(
                 "slack counts other connections of this app; only one gets each message and press",
                 connections=connections,
             )
+        self._expects_to_be_alone = False
 
-    @property
-    def heard(self) -> float | None:
-        """When Slack last answered a ping, which the SDK sends every few seconds; of time.time()."""
+    def last_sign_of_life(self) -> float | None:
+        """Return when Slack last answered a ping, by time.time(). The SDK sends one every few seconds."""
         self._opened = self._handler.client.last_ping_pong_time or self._opened
         return self._opened
 
@@ -101,10 +101,11 @@ class Socket:
 
 
 def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
-    """Return whether Slack signed this body within the last five minutes."""
-    with suppress(ValueError, OverflowError, TypeError):  # no time, or no text, at all
+    """Tell if Slack signed this body within the last five minutes."""
+    try:
         return SignatureVerifier(secret).is_valid_request(body, dict(headers))
-    return False
+    except (ValueError, OverflowError, TypeError):  # a timestamp that is none, a body that is no text
+        return False
 
 
 def is_readable(body: bytes, content_type: str) -> bool:
@@ -112,9 +113,11 @@ def is_readable(body: bytes, content_type: str) -> bool:
     try:
         text = body.decode()
         if not content_type.startswith("application/x-www-form-urlencoded"):
-            found = json.loads(text)
-            return isinstance(found, dict) and isinstance(found.get("event", {}), dict)
+            request = json.loads(text)
+            return isinstance(request, dict) and isinstance(request.get("event", {}), dict)
         form = parse_qs(text, keep_blank_values=True)
-        return "payload" not in form or isinstance(json.loads(form["payload"][0]), dict)
+        if "payload" not in form:
+            return True
+        return isinstance(json.loads(form["payload"][0]), dict)
     except (ValueError, RecursionError):
         return False

@@ -3,6 +3,9 @@
 It starts with ``chat.startStream``. Where Slack refuses that, or the stream dies (after about five minutes),
 the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next,
 and what five can't is in a file.
+
+The answer goes through three places: ``_pending`` is not sent yet, ``_shown`` is in the current message, and
+``_text`` is all of the turn.
 """
 
 import asyncio
@@ -17,7 +20,6 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
-from bot.channels.slack import blocks as b
 from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translate_errors
 from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
@@ -56,6 +58,7 @@ _ABANDONED_TEXT = "\n\n_I was restarted and start over._"
 _STATUS_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
 
 _UNFINISHED_MARK = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
+"""A mention or link that may go on after this text: ``<``, ``[words``, ``[words]`` or ``[words](url``."""
 
 Chunk = dict[str, Any]
 
@@ -78,6 +81,7 @@ class SlackStream:
     post: Callable[[str | FullText], Awaitable[None]]
 
     def __post_init__(self) -> None:
+        # Slack streams in threads only, and in a channel it needs a recipient
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
         self._live = False  # a native stream is open
         self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
@@ -93,7 +97,7 @@ class SlackStream:
         self._tasks: dict[str, Chunk] = {}  # of the current message, by call or wait
         self._new_tasks: dict[str, Chunk] = {}  # tasks not sent yet
         self._sent_at: datetime | None = None
-        self._end_blocks: list[b.Block] = []  # buttons under the end
+        self._end_blocks: list[blocks.Block] = []  # buttons under the end
         self.sessions.begin(self.place)
 
     async def send(self, event: TurnEvent) -> None:
@@ -131,19 +135,23 @@ class SlackStream:
         for task_id in self._waits.values():
             task = self._tasks.get(task_id)
             if task and task["status"] == "in_progress":
-                self._tasks[task_id] = self._new_tasks[task_id] = task | {"status": "complete"}
+                self._store_task(task | {"status": "complete"})
+
+    def _store_task(self, task: Chunk) -> None:
+        self._tasks[task["id"]] = task
+        self._new_tasks[task["id"]] = task
 
     async def _update_task(self, call_id: str, title: str, status: str, details: str = "") -> None:
-        known = self._tasks.get(call_id, {})
-        chunk = {
+        known_task = self._tasks.get(call_id, {})
+        task = {
             "type": "task_update",
             "id": call_id,
-            "title": known.get("title") or text.link_text(title),
+            "title": known_task.get("title") or text.one_line(title),
             "status": status,
         }
         if details:
-            chunk["details"] = text.link_text(details)
-        self._tasks[call_id] = self._new_tasks[call_id] = chunk
+            task["details"] = text.one_line(details)
+        self._store_task(task)
         await self._flush()
 
     async def _restart(self) -> None:
@@ -152,7 +160,9 @@ class SlackStream:
         if not self._shown:
             return
         await self._stop_stream(None)
-        self._editing, self._shown, self._is_full = True, "", False
+        self._editing = True
+        self._shown = ""
+        self._is_full = False
 
     async def _end(self, event: TurnEnded) -> None:
         if not self._has_sent_text and not self._pending.strip():
@@ -165,62 +175,70 @@ class SlackStream:
         """Send the rest, and close the stream. ``full`` is the text of the turn; ``note`` comes after it."""
         if note:
             self._pending += f"\n\n{note}"
-        self._stopped = status_sent = False
+        self._stopped = False  # the end is shown also where a person pressed Slack's stop button
+        is_status_set = False
         try:
             await self._flush(last=True)
-            self._end_blocks = b.saying(choices)
+            self._end_blocks = blocks.choice_buttons(choices)
             if self._end_blocks and not self._live:
                 await self._edit()
             await self.sessions.settle(self.place)
-            status_sent = await self._stop_stream(status)
+            is_status_set = await self._stop_stream(status)
         finally:
-            if not status_sent:
-                await self.sessions.say(self.place, status)
+            if not is_status_set:
+                await self.sessions.set_last(self.place, status)
         if self._is_full:
-            posts: Sequence[str | FullText] = ["", FullText(full, note)]  # the first is here
+            first_post = ""  # it is here already
+            posts: Sequence[str | FullText] = [first_post, FullText(full, note)]
             await post_each(posts, 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send the pending text if it is time. An unfinished mention or link at its end waits."""
         now = self.clock()
         pace = EDIT_PACE if self._editing else STREAM_PACE
-        if self._stopped or (not last and self._sent_at is not None and now - self._sent_at < pace):
+        is_too_early = self._sent_at is not None and now - self._sent_at < pace
+        if self._stopped or (is_too_early and not last):
             return
+
         ready = "" if self._is_full else self._pending
         self._pending = ""
         unfinished = None if last else _UNFINISHED_MARK.search(ready)
         if unfinished:
-            ready, self._pending = ready[: unfinished.start()], unfinished[0]
+            ready = ready[: unfinished.start()]
+            self._pending = unfinished[0]
         ready = text.neutralise(ready)
         if not self._shown:
             ready = ready.lstrip("\n")
         if not ready and not self._new_tasks:
             return
+
         self._sent_at = now
         while text.width(self._shown) + text.width(ready) > text.POST:
             head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
             await self._write(head)
             if self._posts == MOST_POSTS:
-                self._is_full, ready = True, ""
+                self._is_full = True
+                ready = ""
                 break
-            await self._stop_stream(None)
-            self._posts += 1
-            self._ts, self._shown = None, ""
-            self._tasks.clear()
+            await self._begin_next_message()
         await self._write(ready)
 
+    async def _begin_next_message(self) -> None:
+        await self._stop_stream(None)
+        self._posts += 1
+        self._ts = None
+        self._shown = ""
+        self._tasks.clear()
+
     async def _write(self, piece: str) -> None:
-        tasks = []
-        for task in self._new_tasks.values():
-            texts = {key: task[key] for key in ("title", "details") if key in task}
-            tasks.append(
-                task | {key: text.harmless(words, blocks.TASK_TITLE) for key, words in texts.items()}
-            )
+        """Show a piece of text and the new tasks in the current message."""
+        tasks = [_shorten_task(task) for task in self._new_tasks.values()]
         self._new_tasks = {}
         if not piece and not tasks:
             return
         self._shown += piece
-        self._has_sent_text = self._has_sent_text or bool(piece)
+        if piece:
+            self._has_sent_text = True
         if not self._editing:
             chunks: list[Chunk] = [{"type": "markdown_text", "text": piece}] if piece else []
             if await self._append([*chunks, *tasks]):
@@ -267,7 +285,8 @@ class SlackStream:
             task_display_mode="timeline",
             chunks=chunks,
         )
-        self._ts, self._live = str(started["ts"]), True
+        self._ts = str(started["ts"])
+        self._live = True
 
     async def _stop_stream(self, status: Status | None) -> bool:
         """Close an open stream. Return True if the closing set ``status``, too.
@@ -293,10 +312,10 @@ class SlackStream:
         self._live = False
         client = await self.workspaces.client(self.place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
-        end_blocks: list[b.Block] = []
+        end_blocks: list[blocks.Block] = []
         if status and not word:
             end_blocks = [*self._end_blocks, *await self.threads.offer(self.place)]
-        for pause in (*_CLOSE_PAUSES_SECONDS, None):
+        for pause in (*_CLOSE_PAUSES_SECONDS, None):  # None: the last attempt
             try:
                 async with within(_CALL_SECONDS):
                     await client.chat_stopStream(
@@ -309,7 +328,7 @@ class SlackStream:
             except (SlackApiError, aiohttp.ClientError, OSError) as error:
                 self._fall_back(error)
                 code = _find_code(error)
-                if not (code is None or passes(code)):
+                if code is not None and not passes(code):
                     return False
                 if pause is None:
                     self._late_close = asyncio.create_task(self._close_late())
@@ -351,7 +370,7 @@ class SlackStream:
             return
         message: dict[str, Any] = {"markdown_text": full}
         if self._end_blocks:
-            message = {"text": text.notification(full), "blocks": [b.markdown(full), *self._end_blocks]}
+            message = {"text": text.notification(full), "blocks": [blocks.markdown(full), *self._end_blocks]}
         try:
             await self._show(client, message)
         except SlackApiError as error:
@@ -382,9 +401,18 @@ class SlackStream:
 
 
 def _find_code(error: Exception) -> str | None:
+    """Return the code of a refusal; None where Slack did not answer."""
     if isinstance(error, SlackApiError):
         return code_of(error)
     return None
+
+
+def _shorten_task(task: Chunk) -> Chunk:
+    short = dict(task)
+    for key in ("title", "details"):
+        if key in short:
+            short[key] = text.harmless(short[key], blocks.TASK_TITLE)
+    return short
 
 
 def _format_task(chunk: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from bot.channels.card_text import team_text
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.blocks import Block, RichLine, Run
 from bot.channels.slack.card import SlackCard
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
@@ -21,13 +21,13 @@ def render_team(status: TeamStatus) -> SlackCard:
     """Return a team as a plan block, with a task card for each teammate."""
     tasks = [_render_task(teammate) for teammate in status.teammates[-_MAX_TEAMMATES:]]
     block = {"type": "plan", "title": text.cut(status.title, blocks.TASK_TITLE)[0], "tasks": tasks}
-    return SlackCard([block], text.escape(status.title), whole=True)
+    return SlackCard([block], text.escape(status.title), shows_all=True)
 
 
 def brief_team(status: TeamStatus) -> SlackCard:
     """Render a team's status in rich text only, for a Slack that refuses the other blocks."""
-    lines = (ContextLine((Run(line),)) for line in team_text(status).splitlines())
-    return SlackCard(blocks.rich(lines), text.escape(status.title), whole=True)
+    lines = (RichLine((Run(line),)) for line in team_text(status).splitlines())
+    return SlackCard(blocks.rich(lines), text.escape(status.title), shows_all=True)
 
 
 def _render_task(teammate: Teammate) -> Block:
@@ -46,11 +46,11 @@ def _render_task(teammate: Teammate) -> Block:
 
 def _name_teammate(teammate: Teammate) -> str:
     plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
-    return text.cut(text.link_text(f"{teammate.name}: {teammate.state}{plan}"), blocks.TASK_TITLE)[0]
+    return text.cut(text.one_line(f"{teammate.name}: {teammate.state}{plan}"), blocks.TASK_TITLE)[0]
 
 
-def _describe_activity(teammate: Teammate) -> list[ContextLine]:
+def _describe_activity(teammate: Teammate) -> list[RichLine]:
     activity = text.cut(redact_text(teammate.about), _ACTIVITY_UNITS)[0]
     if activity.strip():
-        return [ContextLine((Run(activity),))]
+        return [RichLine((Run(activity),))]
     return []

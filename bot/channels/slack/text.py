@@ -2,7 +2,7 @@
 
 `clean` makes any string printable and honest, `escape` readies it for mrkdwn, `neutralise` readies CommonMark
 from a model or a tool, `cut` shortens with a visible mark, `split` cuts long CommonMark into posts.
-Lengths are in UTF-16 units of the escaped text, the widest way Slack may count them.
+Lengths are in UTF-16 units of the escaped text: Slack documents no unit, and this is the widest.
 """
 
 import re
@@ -14,12 +14,12 @@ from bot.channels.markdown import clean, clean_prose, prefix
 from bot.channels.slack.places import NAME, mention_of
 from bot.domain.direction import runs_right_to_left, set_apart
 
-_SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")
-_BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # before <!here>, <@U1>, <url|words>
+_BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")  # any ASCII punctuation, as CommonMark has it
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 
 POST = 11_000
-"""How long one post of CommonMark may get: below Slack's 12,000, with room for a closing fence."""
+"""The units of one post of CommonMark: below Slack's 12,000, with room for a closing fence."""
 
 
 def escape(text: str) -> str:
@@ -38,23 +38,24 @@ def _escape(text: str) -> str:
 
 def as_plain(markdown: str) -> str:
     """Return CommonMark as plain text, without the backslashes before marks."""
-    return "".join(
-        piece if in_code else _BACKSLASHED.sub(r"\1", piece) for in_code, piece in _code_apart(markdown)
-    )
+    pieces = []
+    for is_code, piece in _split_code(markdown):
+        pieces.append(piece if is_code else _BACKSLASHED.sub(r"\1", piece))
+    return "".join(pieces)
 
 
-def _code_apart(markdown: str) -> Iterator[tuple[bool, str]]:
-    """Yield a text in pieces, and of each whether it is code, where backslashes are themselves."""
+def _split_code(markdown: str) -> Iterator[tuple[bool, str]]:
+    """Yield the pieces of a text, each with True if it is code: a backslash is itself there."""
     at = 0
-    for found in _CODE.finditer(markdown):
-        yield False, markdown[at : found.start()]
-        yield True, found[0]
-        at = found.end()
+    for code in _CODE.finditer(markdown):
+        yield False, markdown[at : code.start()]
+        yield True, code[0]
+        at = code.end()
     yield False, markdown[at:]
 
 
 def notification(markdown: str, limit: int = 300) -> str:
-    """Return the first words of a notice on one line, for the screen of a phone: prose, ready for Slack."""
+    """Return the first words of a notice on one line, escaped, as a phone shows them."""
     words = " ".join(clean_prose(as_plain(markdown)).split())
     return _escape(_shorten(words, limit)[0])
 
@@ -66,18 +67,21 @@ def neutralise(markdown: str) -> str:
 
 def harmless(markdown: str, limit: int) -> str:
     """Cut CommonMark to ``limit`` units, then neutralise its mentions, which adds to the length."""
-    room = limit * 5 // 6 if _SPECIAL.search(markdown) or "]:" in markdown else limit  # one to five
+    room = limit
+    if _SPECIAL.search(markdown) or "]:" in markdown:
+        room = limit * 5 // 6  # neutralising adds at most one unit to five
     return neutralise(_shorten(clean_prose(markdown), room)[0])
 
 
 def width(text: str) -> int:
     """Return the number of units that Slack may count for this text."""
+    # escaped: &amp; is 4 longer than &, &lt; and &gt; are 3 longer than < and >
     extra = 4 * text.count("&") + 3 * text.count("<") + 3 * text.count(">")
     return len(text.encode("utf-16-le", "surrogatepass")) // 2 + extra
 
 
 def cut(text: str, limit: int) -> tuple[str, bool]:
-    """Give the text within ``limit`` units, and whether anything is missing; the mark counts what is."""
+    """Shorten a text to ``limit`` units; a mark at its end counts what is missing. True if it was cut."""
     return _shorten(clean(text), limit)
 
 
@@ -91,19 +95,17 @@ def _shorten(text: str, limit: int) -> tuple[str, bool]:
     return f"{head}… [{len(text) - len(head)} more characters]", True
 
 
-def chunks(text: str, limit: int) -> list[str]:
-    """Split plain text into pieces of at most ``limit`` units, nothing lost, preferably after a line.
-
-    Half as much where marks of direction may double it.
-    """
+def split_plain(text: str, limit: int) -> list[str]:
+    """Split plain text into pieces of at most ``limit`` units, preferably after a line. Nothing is lost."""
     pieces = []
     text = clean(text)
     if runs_right_to_left(text):
-        limit = limit // 2
+        limit = limit // 2  # marks of direction may double the length
     while text:
         head = prefix(text, limit, width)
-        if len(head) < len(text) and (line := head.rfind("\n")) > len(head) // 2:
-            head = head[: line + 1]
+        line_end = head.rfind("\n")
+        if len(head) < len(text) and line_end > len(head) // 2:
+            head = head[: line_end + 1]
         pieces.append(head)
         text = text[len(head) :]
     return pieces
@@ -119,29 +121,30 @@ def divide(markdown: str, limit: int, before: str = "") -> tuple[str, str]:
     return commonmark.divide(markdown, limit, width, before)
 
 
-def link_text(text: str) -> str:
+def one_line(text: str) -> str:
     """Put plain text on one line, for titles and notifications."""
     return " ".join(clean(text).split())
 
 
 def literal(text: str) -> str:
     """Escape CommonMark's markup in a text of one line."""
-    return re.sub(r"([\\`*_\[\]~])", r"\\\1", link_text(text))
+    return re.sub(r"([\\`*_\[\]~])", r"\\\1", one_line(text))
 
 
 def with_mentions(markdown: str, team: str) -> str:
-    """Turn accounts and addresses of this workspace in Nod's own words into what Slack shows by name."""
+    """Replace accounts and addresses of this workspace by marks that Slack shows as names; not in code."""
 
-    def shown(found: re.Match[str]) -> str:
-        ident = found[1] or ""
+    def mark(match: re.Match[str]) -> str:
+        ident = match[1] or ""
         if not ident:
-            return found[0]
+            return match[0]  # code
         return f"<#{ident}>" if ident[0] in "CG" else mention_of(ident)
 
-    own = rf"`[^`\n]*`|(?<![\w:/]){NAME}:{re.escape(team)}/([UWCGS][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
-    return re.sub(own, shown, markdown)
+    code = r"`[^`\n]*`"
+    address = rf"(?<![\w:/]){NAME}:{re.escape(team)}/([UWCGS][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
+    return re.sub(f"{code}|{address}", mark, markdown)
 
 
-def forms_of(markdown: str) -> list[dict[str, Any]]:
-    """Return a text as Slack takes it: as Markdown, and as plain text where it refuses that."""
+def list_forms(markdown: str) -> list[dict[str, Any]]:
+    """Return the messages to try in turn for a text: as Markdown, and as plain text if Slack refuses that."""
     return [{"markdown_text": markdown}, {"text": escape_prose(as_plain(markdown)), "mrkdwn": False}]

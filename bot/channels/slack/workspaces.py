@@ -31,7 +31,7 @@ from bot.channels.slack.installations import find_bot, list_installation_ids
 from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
-from bot.channels.slack.text import link_text
+from bot.channels.slack.text import one_line
 from bot.domain.chat import Clock
 from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.times import find_zone
@@ -45,6 +45,7 @@ _MAX_GROUP_MEMBERS = 1000  # in a user group that decides
 _MAX_WORKSPACES = 100  # of an organisation that are asked for a user group
 _PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
 _MAX_CACHED_USERS = 10_000
+_MAX_NAME_CHARS = 80
 _MAX_RATE_LIMIT_WAITS = 2  # of one call
 _UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 _UNKNOWN_GROUP_CODES = frozenset({"no_such_subteam", "subteam_not_found"})
@@ -79,7 +80,7 @@ class Workspace:
     enterprise: str = ""  # the organisation that Nod is installed in as a whole
 
     def is_bot(self, bot: str, user: str) -> bool:
-        """Tell whether it is Nod's bot here, by its id where Slack names it, else by its account."""
+        """Tell if this is Nod's bot here, by the bot's id or, where Slack names none, by its account."""
         if bot:
             return bot == self.bot_id
         return user == self.bot_user
@@ -111,10 +112,10 @@ class Client(AsyncWebClient):
     async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         if self.moves is None:
             return await self._call(api_method, **kwargs)
-        bodies = {
-            key: self.moves.to_slack(self.team, kwargs[key]) for key in kwargs.keys() & {"json", "params"}
-        }
-        answer = await self._call(api_method, **kwargs | bodies)
+        for key in ("json", "params"):
+            if key in kwargs:
+                kwargs[key] = self.moves.to_slack(self.team, kwargs[key])
+        answer = await self._call(api_method, **kwargs)
         if isinstance(answer.data, dict):
             answer.data = self.moves.from_slack(self.team, answer.data)
         return answer
@@ -130,12 +131,12 @@ class Client(AsyncWebClient):
             await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
-            except AttributeError as error:  # the SDK fails so on a 200 that is not JSON
+            except AttributeError as error:  # raised by the SDK for a 200 that is not JSON
                 raise aiohttp.ClientPayloadError("its answer can't be read") from error
             except SlackApiError as error:
                 seconds = _find_seconds_to_wait(error)
                 if seconds is not None:
-                    self.waits.told(place, seconds)
+                    self.waits.note_wait(place, seconds)
                     if waited < _MAX_RATE_LIMIT_WAITS:
                         waited += 1
                         continue
@@ -213,12 +214,15 @@ class Workspaces(AsyncAuthorize):
         self._refused_teams: set[str] = set()
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
+        # what Slack said: by team and user, by team and group, or by team; some with the time when it expires
         self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
-        self._silent_since: dict[tuple[str, str], datetime] = {}
+        self._silent_since: dict[tuple[str, str], datetime] = {}  # users whose profile Slack did not give
         self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
-        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, with expiry
-        self._organisations: dict[str, tuple[str, datetime]] = {}  # of workspaces, with expiry
-        self._group_workspaces: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
+        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}
+        self._organisations: dict[str, tuple[str, datetime]] = {}
+        self._group_workspaces: dict[
+            tuple[str, str], str | None
+        ] = {}  # of an organisation, where a group was last
 
     async def open(self) -> None:
         """Ask Slack which workspace the bot token is for.
@@ -358,11 +362,11 @@ class Workspaces(AsyncAuthorize):
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
-        standing, own = standing_of(profile, teams, team, organisation)
+        standing, account_team = standing_of(profile, teams, team, organisation)
         if standing is Membership.MEMBER and not is_fresh:
             standing = Membership.UNKNOWN
         colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, profile, teams)
-        return actor_of(own, user, _display_name(profile) or name, standing, colleague=colleague)
+        return actor_of(account_team, user, _display_name(profile) or name, standing, colleague=colleague)
 
     async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
         """Tell if a person belongs to the organisation of a workspace. It only affects how they are named."""
@@ -391,20 +395,20 @@ class Workspaces(AsyncAuthorize):
         self._organisations[team] = organisation, self._clock() + lifetime
         return organisation
 
-    async def find_recipient(self, team: str, own: str, user: str) -> tuple[str, str]:
-        """Return the workspace and user id for a stream's recipient; ``own`` is the team of their account.
+    async def find_recipient(self, team: str, account_team: str, user: str) -> tuple[str, str]:
+        """Return the workspace and user id for a stream's recipient.
 
         Slack takes no organisation there, so a person of one is named by their workspace in it.
         """
         workspace = await self.find(team)
-        if workspace is None or not workspace.enterprise or own != team:
-            return own, user
+        if workspace is None or not workspace.enterprise or account_team != team:
+            return account_team, user
         profile, _ = await self._load_profile(team, user)
         enterprise_user = profile.get("enterprise_user") or {}
         for home in (profile.get("team_id"), *(enterprise_user.get("teams") or ())):
             if str(home).startswith("T"):
                 return str(home), user
-        return own, user
+        return account_team, user
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
         """Return the time zone of a person's profile; None if Slack gives none.
@@ -469,7 +473,7 @@ class Workspaces(AsyncAuthorize):
 
         Raises ChannelError.
         """
-        own, _, user = actor.key.partition("/")
+        account_team, _, user = actor.key.partition("/")
         workspace = await self.find(team)
         with translate_errors():
             client = await self.client(team)
@@ -481,7 +485,8 @@ class Workspaces(AsyncAuthorize):
                 return None
         if profile.get("deleted") or profile.get("is_bot"):
             return None
-        return standing_of(profile, (own,), team, workspace.enterprise if workspace else "")[0]
+        organisation = workspace.enterprise if workspace else ""
+        return standing_of(profile, (account_team,), team, organisation)[0]
 
     async def group(self, team: str, group_id: str) -> UserGroup:
         """Return a user group with its members; no members if it is disabled or gone.
@@ -529,15 +534,20 @@ class Workspaces(AsyncAuthorize):
         teams = (await client.auth_teams_list(limit=_MAX_WORKSPACES)).get("teams") or ()
         workspaces = [str(listed["id"]) for listed in teams if listed.get("id")]
         last = self._group_workspaces.get((team, group_id))
-        return sorted(workspaces, key=lambda name: name != last)  # False sorts first
+        if last in workspaces:
+            return [last, *(name for name in workspaces if name != last)]
+        return workspaces
 
     async def _load_handle(self, client: Client, team: str, group_id: str, workspace: str | None) -> str:
         """Return the name of a user group, such as @oncall; it is cached for an hour."""
         handle, until = self._handles.get((team, group_id), ("", self._clock()))
         if until <= self._clock():
-            groups = (await client.usergroups_list(team_id=workspace)).get("usergroups") or ()
-            group: Mapping[str, Any] = next((each for each in groups if each.get("id") == group_id), {})
-            handle = f"@{link_text(str(group.get('handle') or group.get('name') or group_id))[:80]}"
+            name = group_id
+            for group in (await client.usergroups_list(team_id=workspace)).get("usergroups") or ():
+                if group.get("id") == group_id:
+                    name = str(group.get("handle") or group.get("name") or group_id)
+                    break
+            handle = f"@{one_line(name)[:_MAX_NAME_CHARS]}"
             self._handles[team, group_id] = handle, self._clock() + _CACHE_FOR
         return handle
 
@@ -564,19 +574,27 @@ def standing_of(
     """Return a person's membership in ``team``, and the team of their account.
 
     ``profile`` is Slack's record of them, empty if it gave none. ``named_teams`` are the workspaces and
-    organisations that Slack named with what they did. ``organisation`` is the one in which Nod is installed
-    as a whole: its people are no outsiders, nor is a member of ``team`` whose home is another workspace.
+    organisations that Slack named in their event. ``organisation`` is the one in which all workspaces have
+    Nod, or empty: its people are no outsiders, nor is a member of ``team`` whose home is another workspace.
+    The first of these that applies decides:
+
+    - no profile, and Nod works for an organisation: UNKNOWN, as a named team may be one of its workspaces
+    - a stranger, or another team is named and they are not of this one: OUTSIDER
+    - no profile: UNKNOWN
+    - restricted: GUEST
+    - anyone else: MEMBER
     """
     if organisation and not profile:
-        return Membership.UNKNOWN, team  # its workspaces are many, and Slack has not said whose they are
-    enterprise_user = profile.get("enterprise_user") or {}
+        return Membership.UNKNOWN, team
     all_teams = [str(name or "") for name in (profile.get("team_id"), *named_teams)]
     foreign_teams = [name for name in all_teams if name not in {team, organisation, ""}]
+    enterprise_user = profile.get("enterprise_user") or {}
     is_in_team = team in (enterprise_user.get("teams") or ())
     is_in_organisation = bool(organisation) and enterprise_user.get("enterprise_id") == organisation
-    is_colleague = is_in_team or is_in_organisation
-    if profile.get("is_stranger") or (foreign_teams and not is_colleague):
-        return Membership.OUTSIDER, foreign_teams[0] if foreign_teams else team
+    is_foreign = bool(foreign_teams) and not (is_in_team or is_in_organisation)
+    if is_foreign or profile.get("is_stranger"):
+        account_team = foreign_teams[0] if foreign_teams else team
+        return Membership.OUTSIDER, account_team
     if not profile:
         return Membership.UNKNOWN, team
     if profile.get("is_restricted") or profile.get("is_ultra_restricted"):
@@ -586,5 +604,7 @@ def standing_of(
 
 def _display_name(user: Mapping[str, Any]) -> str:
     profile = user.get("profile") or {}
-    names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
-    return next((link_text(str(name))[:80] for name in names if name), "")
+    name = (
+        profile.get("display_name") or profile.get("real_name") or user.get("real_name") or user.get("name")
+    )
+    return one_line(str(name or ""))[:_MAX_NAME_CHARS]

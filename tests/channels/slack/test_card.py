@@ -102,7 +102,7 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         (GrantScope.KEY, card.reason),
         (GrantScope.TOOL, card.tool_name),
     ]
-    if allowed := screens.sayable(ladder):
+    if allowed := screens.list_sayable(ladder):
         check_view(screens.make_grant_form(card, subject, allowed, REACHES, read_all=True).view)
     check_view(screens.review_all([card] * 3, subject, "Approve all 3").view)
     check_view(screens.review(card, subject, may_approve=True).view)
@@ -202,7 +202,7 @@ def test_a_verb_that_asks_for_words_is_offered_and_asked_without_being_known_her
     view = screens.make_words_form(card, Verb.REASSIGN, ModalSubject("p1", 1))
     check_view(view)
     assert "Who should decide?" in str(view)
-    assert screens.asks_words(view["callback_id"]) is Verb.REASSIGN
+    assert screens.find_words_verb(view["callback_id"]) is Verb.REASSIGN
 
 
 def test_a_verb_that_needs_nothing_is_in_the_menu_without_being_known_here(card_factory: Factory) -> None:
@@ -261,7 +261,7 @@ def test_a_field_that_the_title_quotes_is_not_shown_again(card_factory: Factory)
     card = card_factory(description="Create issue “Printer is on fire”", preview=preview)
     assert "Title" not in _words(card)
     assert "Priority: normal" in _words(card)
-    assert render(card).whole
+    assert render(card).shows_all
 
 
 def test_of_a_long_text_the_changed_lines_are_shown_and_no_others(card_factory: Factory) -> None:
@@ -269,15 +269,15 @@ def test_of_a_long_text_the_changed_lines_are_shown_and_no_others(card_factory: 
     new = [*old[:19], "line 20, changed", *old[20:]]
     rendered = render(card_factory(preview=(PreviewField("body", "\n".join(old), "\n".join(new)),)))
     words = "\n".join(shown_text(rendered.blocks))
-    assert rendered.whole
+    assert rendered.shows_all
     assert "- line 20\n+ line 20, changed" in words
     assert "line 10" not in words
 
 
 @pytest.mark.parametrize("values", [("low", "high"), ("low\nnow", "low\nsoon")], ids=["words", "lines"])
 def test_a_name_that_is_cut_is_one_click_away(card_factory: Factory, values: tuple[str, str]) -> None:
-    assert render(card_factory(preview=(PreviewField("priority", *values),))).whole
-    assert not render(card_factory(preview=(PreviewField("priority of it all " * 5, *values),))).whole
+    assert render(card_factory(preview=(PreviewField("priority", *values),))).shows_all
+    assert not render(card_factory(preview=(PreviewField("priority of it all " * 5, *values),))).shows_all
 
 
 def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None:
@@ -313,7 +313,7 @@ def test_what_does_not_fit_is_counted_and_approves_only_through_view_all(card_fa
     card = card_factory(preview=(PreviewField("body", None, "x" * 5000),))
     rendered = render(card)
 
-    assert not rendered.whole
+    assert not rendered.shows_all
     assert "more characters]" in _words(card)
     assert "View all shows everything" in _words(card)
     buttons = buttons_in(rendered.blocks)
@@ -412,7 +412,7 @@ def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Fa
 
 def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_factory: Factory) -> None:
     long = "update_issue with path = " + "deep/" * 60
-    ladder = screens.sayable(
+    ladder = screens.list_sayable(
         [(GrantScope.EXACT, "short"), (GrantScope.KEY, long), (GrantScope.TOOL, "x" * 5000)]
     )
     assert [rung for rung, _ in ladder] == [GrantScope.EXACT, GrantScope.KEY]

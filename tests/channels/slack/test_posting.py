@@ -144,7 +144,7 @@ async def test_what_slack_told_another_process_to_wait_is_waited_here_too(
     running: Running, card_factory: Factory
 ) -> None:
     slack: Any = running.channel
-    slack._workspaces.waits.told("T1 chat.postMessage C1", 0.3)
+    slack._workspaces.waits.note_wait("T1 chat.postMessage C1", 0.3)
     began = time.monotonic()
     await running.channel.post_card(THREAD, card_factory())
     assert time.monotonic() - began >= 0.3

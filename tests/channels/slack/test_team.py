@@ -74,7 +74,7 @@ def plan_card(steps: int = 2, length: int = 40) -> Card:
 def test_a_short_plan_offers_all_four_answers_on_its_card():
     shown = render(plan_card())
     check_blocks(shown.blocks)
-    assert shown.whole
+    assert shown.shows_all
     assert {"Approve plan", "Reject", "Ask for changes", "Approve plan and its steps"} <= set(
         buttons_in(shown.blocks)
     )

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from bot.channels.markdown import clean, open_fence
 from bot.channels.slack.text import (
-    chunks,
     cut,
     escape,
     harmless,
     literal,
     neutralise,
     split,
+    split_plain,
     width,
 )
 
@@ -70,7 +70,7 @@ def test_a_cut_text_fits_and_says_how_much_is_missing(text: str, limit: int) -> 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=500), st.integers(10, 60))
 def test_chunks_lose_nothing(text: str, limit: int) -> None:
-    pieces = chunks(text, limit)
+    pieces = split_plain(text, limit)
 
     assert "".join(pieces) == clean(text)
     assert all(width(p) <= limit for p in pieces)
