@@ -39,8 +39,8 @@ class Admitted:
     chats: frozenset[int]
 
     @classmethod
-    def by(cls, settings: Settings) -> Self:
-        """Return what the settings say. Raises SettingsError if a list has something but Telegram ids."""
+    def from_settings(cls, settings: Settings) -> Self:
+        """Read the settings. Raises SettingsError if a list has anything but Telegram ids."""
         admins = _parse_accounts("NOD_ADMINS", settings.admins)
         approvers = _parse_accounts("NOD_APPROVERS", settings.approvers)
         users = _parse_ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
@@ -53,11 +53,11 @@ class Admitted:
 class Admission:
     """The decision whom Nod works for: people and chats of the settings, and people whom an admin let in.
 
-    Raises SettingsError as `Admitted.by` does.
+    Raises SettingsError as `Admitted.from_settings` does.
     """
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
-        self.admitted = Admitted.by(settings)
+        self.admitted = Admitted.from_settings(settings)
         self._database = database
         self._transport = transport
         self._clock = clock
@@ -68,22 +68,17 @@ class Admission:
         chat_ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
         if user_id in self.admitted.people or not self.admitted.chats.isdisjoint(chat_ids):
             return True
-        state = await self._state(_pairing(user_id))
+        state = await self._load_state(_make_request_key(user_id))
         return state is not None and state["stands"] == "in"
 
     async def turn_away(self, user: User, place: TelegramPlace) -> None:
         """Tell a stranger once, and pass a private one on to the admins."""
-        key = _pairing(user.id) if place.is_private else f"stranger:{place.chat_id}"
-        if await self._state(key) is not None:
+        key = _make_request_key(user.id) if place.is_private else f"stranger:{place.chat_id}"
+        if await self._load_state(key) is not None:
             return
-        code = secrets.token_hex(3).upper()
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
-        may_ask = bool(place.is_private and self.admitted.admins) and await self._may_ask_more()
-        state = {"stands": "asking" if may_ask else "told", "code": code, "name": user.full_name}
-        await self._keep(key, state)
-        was_asked = may_ask and await self._ask_admins(user, code)
-        if may_ask and not was_asked:
-            await self._keep(key, {**state, "stands": "told"})
+        code = secrets.token_hex(3).upper()
+        was_asked = await self._ask_for(user, place, key, code)
         if not place.is_private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
@@ -93,6 +88,19 @@ class Admission:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
         await self._transport.send(place, plain(line))
 
+    async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
+        """Store a stranger's request, and pass it on to the admins. Return True if one of them got it."""
+        may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
+        state = {"stands": "asking" if may_ask else "told", "code": code, "name": user.full_name}
+        # stored first, as an admin may decide before all are asked
+        await self._store_state(key, state)
+        if not may_ask:
+            return False
+        was_asked = await self._ask_admins(user, code)
+        if not was_asked:
+            await self._store_state(key, {**state, "stands": "told"})
+        return was_asked
+
     async def decide(
         self,
         callback: ButtonData,
@@ -100,20 +108,21 @@ class Admission:
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
-        """Let someone in or keep them out, as an admin pressed. Return what to tell the admin.
+        """Let someone in or keep them out, as an admin pressed. Return the answer for the admin.
 
-        ``tell`` tells it right away, before slower calls.
+        ``tell`` sends it before slower calls.
         """
         if admin.id not in self.admitted.admins:
             return "Only an admin may let people in."
-        key = f"pair:{callback.id}"
-        state = await self._state(key)
+        key = _make_request_key(callback.id)
+        state = await self._load_state(key)
         if state is None:
             return "I don't know of this request."
         if state["stands"] in ("in", "out"):
             return f"{state.get('by', 'Someone')} has already decided."
         is_let_in = callback.action is ButtonAction.LET_IN
-        await self._keep(key, {**state, "stands": "in" if is_let_in else "out", "by": admin.full_name})
+        decision = "in" if is_let_in else "out"
+        await self._store_state(key, {**state, "stands": decision, "by": admin.full_name})
         await tell("Done.")
         outcome = "✅ Let in" if is_let_in else "⚪️ Kept out"
         await self._transport.try_edit(message, plain(f"{outcome} by {admin.full_name}: {state['name']}"))
@@ -147,10 +156,10 @@ class Admission:
                 log.warning("telegram admin not reached", admin=admin, why=error.message)
         return was_reached
 
-    async def _state(self, key: str) -> dict[str, Any] | None:
+    async def _load_state(self, key: str) -> dict[str, Any] | None:
         return await self._database.read(load_state, NAME, key)
 
-    async def _keep(self, key: str, state: Mapping[str, Any]) -> None:
+    async def _store_state(self, key: str, state: Mapping[str, Any]) -> None:
         await self._database.write(keep_state, NAME, key, state, self._clock())
 
     async def _may_ask_more(self) -> bool:
@@ -160,7 +169,7 @@ class Admission:
         return len(open_requests) < _MAX_OPEN_REQUESTS
 
 
-def _pairing(user_id: int) -> str:
+def _make_request_key(user_id: int | str) -> str:
     return f"pair:{user_id}"
 
 
@@ -171,11 +180,12 @@ def _parse_accounts(setting: str, values: tuple[str, ...]) -> list[int]:
 
 
 def _parse_ids(setting: str, values: tuple[str, ...]) -> list[int]:
-    """Return the numbers before a slash, behind which a topic may follow."""
-    try:
-        return [int(value.partition("/")[0]) for value in values]
-    except ValueError:
-        wrong = next(value for value in values if not value.partition("/")[0].removeprefix("-").isdecimal())
-        raise SettingsError(
-            f"{setting}: '{wrong}' is not a Telegram id. Use the number, such as 991: your bot tells yours"
-        ) from None
+    """Return the ids of chats, without the topics that may follow after a slash."""
+    ids = []
+    for value in values:
+        try:
+            ids.append(int(value.partition("/")[0]))
+        except ValueError:
+            words = f"'{value}' is not a Telegram id. Use the number, such as 991: your bot tells yours"
+            raise SettingsError(f"{setting}: {words}") from None
+    return ids

@@ -19,6 +19,7 @@ from bot.domain.verbs import BUTTONS, Needs, Verb
 
 _IN_ROW = 4  # buttons of commands
 _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)  # what a press of a verb may take here
+# action.proposal.round, then an index, then the picked rows
 _DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
     r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
@@ -46,9 +47,8 @@ def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
         InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
         for number, offer in enumerate(offers, 1)
     ]
-    return InlineKeyboardMarkup(
-        [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
-    )
+    rows = [buttons[start : start + _IN_ROW] for start in range(0, len(buttons), _IN_ROW)]
+    return InlineKeyboardMarkup(rows)
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:
@@ -196,17 +196,13 @@ PICK_ACTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ButtonData:
-    """The data that a button carries.
-
-    ``index``: the position of a field or option, for the buttons of a form. ``picked``: the picked rows of a
-    batch, as `Picked` packs them; they are stored nowhere else.
-    """
+    """The data that a button carries."""
 
     action: ButtonAction | Verb
-    id: str
+    id: str  # of the proposal
     round: int = 0
-    index: int | None = None
-    picked: str = ""
+    index: int | None = None  # the position of a field, an option, a row or a page
+    picked: str = ""  # the picked rows of a batch, as `Picked` packs them; they are stored nowhere else
 
     @property
     def verb(self) -> Verb | None:
@@ -237,8 +233,10 @@ class ButtonData:
     def parse(cls, data: str) -> Self | None:
         """Parse what `pack` writes; None for anything else."""
         match = _DATA_PATTERN.fullmatch(data)
-        action = _find_action(match[1]) if match else None
-        if match is None or action is None:
+        if match is None:
+            return None
+        action = _find_action(match[1])
+        if action is None:
             return None
         if isinstance(action, Verb) and action_of(action) is not action:
             return None  # a verb that has a code never travels by its name
@@ -249,4 +247,6 @@ class ButtonData:
 def _find_action(code: str) -> ButtonAction | Verb | None:
     if code in set(ButtonAction):
         return ButtonAction(code)
-    return Verb(code) if code in set(Verb) else None
+    if code in set(Verb):
+        return Verb(code)
+    return None

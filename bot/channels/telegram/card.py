@@ -1,7 +1,8 @@
 """Rendering of a `Card` for Telegram: text with entities and an inline keyboard. Pure.
 
 A card whose changes do not fit one message is cut with a mark and has VIEW_ALL in place of Approve: that
-posts the full content (`whole`) with Approve below it. ``bot/channels/card_text.py`` lays out the text.
+posts the full content (`render_everything`) with Approve below it. ``bot/channels/card_text.py`` lays out the
+text.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from bot.channels.telegram.buttons import (
     make_disabled_button,
 )
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import OUTLINER, Rich, split, style, trim, web_link
+from bot.channels.telegram.text import OUTLINER, Rich, is_web_link, split, style, trim
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card, everything
 from bot.domain.verbs import (
@@ -59,11 +60,11 @@ _BATCH_VERBS = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 @dataclass(frozen=True, slots=True)
 class TelegramCard:
-    """A message with a card; ``cut``: a part of the change is not in the text."""
+    """A message with a card."""
 
     rich: Rich
     keyboard: InlineKeyboardMarkup | None
-    cut: bool
+    cut: bool  # a part of the change is not in the text
 
 
 def render_card(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
@@ -95,6 +96,7 @@ def keyboard(
     if card.batch:
         hidden = cut and not viewed
         return _make_batch_keyboard(card, card.batch, hidden=hidden, left_out=left_out, viewed=viewed)
+
     hidden = cut and card.pending and not viewed
     offered = _list_verbs(card, hidden=hidden)
     verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS[:-1]]
@@ -103,6 +105,7 @@ def keyboard(
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
         if Verb.APPROVE in card.verbs:
             verb_rows[0].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
+
     rare_rows = _make_rare_rows(card, offered)
     opens_menu = any(rare_rows) and not more and not viewed
     if opens_menu:
@@ -111,6 +114,7 @@ def keyboard(
     rows += [*verb_rows, *rare_rows]
     if more:
         rows += _make_copy_rows(card)
+
     if left_out and card.pending and not cut and not viewed:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL, style=None)])
     rows.append(_make_group_row(card, offered, unseen, hidden=hidden))
@@ -135,14 +139,15 @@ def _make_group_row(
         verbs.remove(Verb.APPROVE_ALL)
     row = [_make_verb_button(card, verb) for verb in verbs]
     if unseen and Verb.APPROVE_ALL in card.verbs:
-        label = f"View what is cut ({unseen + hidden})"
+        count = unseen + 1 if hidden else unseen
+        label = f"View what is cut ({count})"
         row.insert(0, _make_action_button(card, ButtonAction.VIEW_GROUP, label))
     return row
 
 
 def _make_details_row(card: Card) -> list[InlineKeyboardButton]:
     row = [_make_action_button(card, ButtonAction.VIEW, DETAILS, style=None)]
-    if card.result_url and web_link(card.result_url):
+    if card.result_url and is_web_link(card.result_url):
         row.insert(0, InlineKeyboardButton("Open", url=card.result_url))
     return row
 
@@ -207,10 +212,11 @@ def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
     return []
 
 
-def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:
+def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> TelegramCard:
     """Return a page of a batch's rows with a button for each, which picks it or not.
 
-    ``looks``: the buttons open the rows. Every button carries what is picked, so that can't be lost.
+    ``opens_rows``: the buttons open the rows instead. Every button carries the picked rows, so they can't be
+    lost.
     """
     page_card, page_rows, pages = page_of(card, page)
     packed = picked.pack()
@@ -223,24 +229,25 @@ def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> Tele
 
     numbers = []
     for place, row in page_rows:
-        if not (row.card.pending or (looks and row.offers)):
+        has_button = row.card.pending or (opens_rows and row.offers)
+        if not has_button:
             continue
-        if looks or row.harms:
-            label = f"{'⚠️' if row.harms else '🔎'} {place + 1}"
+        if opens_rows or row.harms:  # a change that can't be undone is never picked
+            sign = "⚠️" if row.harms else "🔎"
             data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
-            numbers.append(InlineKeyboardButton(label, callback_data=data.pack()))
+            numbers.append(InlineKeyboardButton(f"{sign} {place + 1}", callback_data=data.pack()))
         else:
-            label = f"{'✅' if place in picked.places else '⬜'} {place + 1}"
-            numbers.append(make_button(ButtonAction.TOGGLE, label, place))
+            sign = "✅" if place in picked.places else "⬜"
+            numbers.append(make_button(ButtonAction.TOGGLE, f"{sign} {place + 1}", place))
     rows = [
         numbers[start : start + _MAX_BUTTONS_IN_ROW] for start in range(0, len(numbers), _MAX_BUTTONS_IN_ROW)
     ]
-    turn = ButtonAction.LIST_ROWS if looks else ButtonAction.PICK
-    turns = []
+    page_action = ButtonAction.LIST_ROWS if opens_rows else ButtonAction.PICK
+    page_buttons = []
     for target, sign in ((page - 1, "←"), (page + 1, "→")):
         if 0 <= target < pages:
-            turns.append(make_button(turn, f"{sign} {target + 1} of {pages}", target))
-    rows.append(turns)
+            page_buttons.append(make_button(page_action, f"{sign} {target + 1} of {pages}", target))
+    rows.append(page_buttons)
     approve, others = picked.split_rows(card)
     if approve or others:
         label = format_split_label(len(approve), len(others))
@@ -249,7 +256,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> Tele
         label = f"Approve {len(approve)}, leave {len(others)} open"
         rows.append([make_button(ButtonAction.DECIDE_SOME, label, style=_BUTTON_STYLES[Look.PLAIN])])
     last_row = [make_button(ButtonAction.BACK_TO_BATCH, "Back")]
-    if card.pending and looks:
+    if card.pending and opens_rows:
         last_row.insert(0, make_button(ButtonAction.PICK, "Pick rows"))
     elif card.pending:
         last_row.insert(0, make_button(ButtonAction.LIST_ROWS, "Look at one row"))
@@ -258,7 +265,7 @@ def render_picker(card: Card, page: int, picked: Picked, *, looks: bool) -> Tele
     return TelegramCard(trim(parts.made), InlineKeyboardMarkup([row for row in rows if row]), parts.cut)
 
 
-def question(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
+def make_confirmation(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | None:
     """Return the yes and no of the question that a press asks before it counts; None if it asks none."""
     verb = action if isinstance(action, Verb) else VERBS[action]
     sure = card.button(verb).sure
@@ -269,7 +276,7 @@ def question(card: Card, action: ButtonAction | Verb) -> InlineKeyboardMarkup | 
     return InlineKeyboardMarkup([[yes, no]])
 
 
-def whole(card: Card) -> list[Rich] | None:
+def render_everything(card: Card) -> list[Rich] | None:
     """Return the full content of a card as messages; None if it is so long that it should be a file."""
     pieces = split(style(everything(card), "pre"), TEXT_UNITS)
     if len(pieces) <= MOST_POSTS:

@@ -29,7 +29,7 @@ from telegram.constants import UpdateType
 from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
-from bot.channels.base import SILENT, Hearing, Lookup, heard
+from bot.channels.base import SILENT_SECONDS, Hearing, Lookup, check_silence
 from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
@@ -80,7 +80,7 @@ _MAX_CONNECTIONS = 256  # as many as PTB itself would open
 _MAX_NAMED_ADMINS = 10
 _MAX_REMEMBERED_ENDS = 1000  # cards whose resolved form is known to be shown
 _LEASE_SECONDS = 2.0  # between attempts to become the process that polls
-_RETRY_SECONDS = 1.0  # seconds between tries to handle what the database did not take
+_RETRY_SECONDS = 1.0  # between attempts to handle an update while the database is away
 _MAX_DELAYED_PRESSES = 512
 _PRESS_DELAYED_TEXT = "I can't reach my database. Your press counts once I can."
 
@@ -128,12 +128,10 @@ class TelegramChannel(Platform):
         self._others: Peers | None = None
         self._polling_task: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._ends: dict[
-            str, tuple[State, int]
-        ] = {}  # the resolved state that each card shows, by its message
-        self._delayed_presses: deque[str] = deque(
-            maxlen=_MAX_DELAYED_PRESSES
-        )  # ids of presses whose delay was told
+        self._ends: dict[str, tuple[State, int]] = {}
+        """The resolved state and the round that each card shows, by its message."""
+        self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)
+        """The ids of presses whose person was told of the delay."""
         self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
@@ -205,7 +203,6 @@ class TelegramChannel(Platform):
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, shown_cards = self._transport, self._admission, self._shown_cards
         dialogue_runner = DialogueRunner(dialogues, transport, inbox, lookup, shown_cards, self._clock)
-        me, is_written_in = self._bot.bot, self._is_written_in
         self._inbound = Inbound(
             transport,
             admission,
@@ -213,8 +210,8 @@ class TelegramChannel(Platform):
             inbox,
             lookup,
             shown_cards,
-            me,
-            is_written_in,
+            self._bot.bot,
+            self._is_written_in,
         )
         self._presses = TelegramPresses(
             self._database,
@@ -293,12 +290,13 @@ class TelegramChannel(Platform):
         if self._requests.is_refused or self._polls.is_refused:
             return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
         if self._webhook is not None:
-            return heard(self._received_at, self._elapsed(), told=True)
+            return check_silence(self._received_at, self._elapsed(), may_be_silent=True)
         if self._others is not None and not (self._app.updater and self._app.updater.running):
             return Hearing()  # another process polls
-        if self._polls.contested_at is not None and self._elapsed() - self._polls.contested_at < SILENT:
+        contested_at = self._polls.contested_at
+        if contested_at is not None and self._elapsed() - contested_at < SILENT_SECONDS:
             return Hearing(fault="another program polls with this token. Give each its own bot")
-        return heard(self._polls.heard_at, self._elapsed(), told=False)
+        return check_silence(self._polls.heard_at, self._elapsed(), may_be_silent=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - as in `Channel`
         place = self._moves.place(address)
@@ -330,7 +328,8 @@ class TelegramChannel(Platform):
         """
         if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
             return None
-        place, user = self._moves.place(address), int(actor.key)
+        place = self._moves.place(address)
+        user = int(actor.key)
         if place.is_private and place.chat_id != user:
             raise NotDeliverable("Telegram does not say who someone else is in a private chat.")
         if not await self._admission.admits(user, place.chat_id):
@@ -481,7 +480,8 @@ class TelegramChannel(Platform):
 
     async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
         """Handle an update with the others of its album, and return all of them."""
-        update, album = kept.update, await self._mailbox.album(kept, self._bot)
+        update = kept.update
+        album = await self._mailbox.album(kept, self._bot)
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)
@@ -499,8 +499,9 @@ class TelegramChannel(Platform):
     async def _handle_album(updates: Sequence[Update], inbound: Inbound) -> None:
         messages = [update.message for update in updates if update.message]
         if messages:
-            with_caption = next((message for message in messages if message.caption), messages[0])
-            await inbound.handle(with_caption, event_id(updates[0]), messages)
+            with_caption = [message for message in messages if message.caption]
+            main_message = with_caption[0] if with_caption else messages[0]
+            await inbound.handle(main_message, event_id(updates[0]), messages)
 
     async def _tell_delay(self, update: Update) -> None:
         """Tell the person that their press waits for the database; Telegram delivers it again."""

@@ -1,4 +1,4 @@
-"""The commands people see, by scope, and what each means to the core."""
+"""The commands that people see in a chat, and the core's command for each."""
 
 import re
 from collections.abc import Sequence
@@ -22,30 +22,30 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_HELLO = (
+_HELLO_TEXT = (
     "Hi, I'm Nod. Tell me what you need, in your own words. "
     "I look things up right away, and ask with buttons before I change anything."
 )
-_GROUPS = "In a group, mention me or reply to me."
-_SHORTLY = ("status", "pending", "new", "help")
+_GROUPS_TEXT = "In a group, mention me or reply to me."
+_START_COMMANDS = ("status", "pending", "new", "help")
 """The commands that `/start` names; the rest is in `/help`."""
-_ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
+_PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a link to the bot
 
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A command of the menu. ``name`` and ``text`` are the core's own; what the person adds follows ``text``.
+    """A command of the menu.
 
-    What is for ``admins``, ``decides`` or is not for ``groups`` is answered in private wherever it was asked.
+    A command for ``admins``, for deciders or not for ``groups`` is answered in private, wherever it was sent.
     """
 
-    typed: str
+    typed: str  # its name here
     description: str
-    name: str
-    text: str
+    name: str  # of the core's command
+    text: str  # the beginning of that command's text; the words that a person adds follow
     groups: bool = True
     admins: bool = False
-    decides: bool = False  # for those who may; listed for approvers and admins
+    decides: bool = False  # for those who may decide; listed for approvers and admins
     listed: bool = True
 
 
@@ -68,7 +68,7 @@ ENTRIES = (
     MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
     MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
-_BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
+_BY_NAME = {entry.typed: entry for entry in ENTRIES} | {"start": ENTRIES[0]}  # Telegram's first command
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ class Typed:
 
     @property
     def confidential(self) -> bool:
-        """True if every answer is for no one but who asked; raises KeyError when it is not `known`."""
+        """True if only the person who asks may see the answer. Raises KeyError if it is not `known`."""
         entry = _BY_NAME[self.name]
         return entry.admins or entry.decides or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
-        """Say it in the core's words; raises KeyError for a command that is not `known`."""
+        """Return the core's command. Raises KeyError if this one is not `known`."""
         entry = _BY_NAME[self.name]
         arguments = "" if self.name == "start" else self.arguments
         words = f"{entry.text} {arguments}".strip()
@@ -111,14 +111,24 @@ def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") 
     """Return the answer to `/start` and `/help`, with the commands as they are typed here."""
     entries = list_menu(admin=admin, decides=decides)
     if typed.name == "start":
-        entries = [e for name in _SHORTLY for e in entries if e.typed == name]
-    head = [f"{_HELLO} {_GROUPS}", *([notice] if notice else [])]
-    return "\n".join([*head, "", *(f"/{e.typed}: {e.description}" for e in entries)])
+        by_name = {entry.typed: entry for entry in entries}
+        entries = [by_name[name] for name in _START_COMMANDS if name in by_name]
+    lines = [f"{_HELLO_TEXT} {_GROUPS_TEXT}"]
+    if notice:
+        lines.append(notice)
+    lines.append("")
+    lines += [f"/{entry.typed}: {entry.description}" for entry in entries]
+    return "\n".join(lines)
 
 
 def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
     """Return the menu entries for a person by their roles."""
-    return [e for e in ENTRIES if e.listed and (admin or not e.admins) and (decides or not e.decides)]
+    entries = []
+    for entry in ENTRIES:
+        is_theirs = (admin or not entry.admins) and (decides or not entry.decides)
+        if entry.listed and is_theirs:
+            entries.append(entry)
+    return entries
 
 
 def link_to(me: User, proposal_id: str) -> str:
@@ -130,26 +140,33 @@ def read_command(text: str) -> Typed | None:
     """Parse a command; None for other text. A link to a proposal becomes the command that shows it."""
     if not text.startswith("/"):
         return None
-    head, *rest = text[1:].split(maxsplit=1)[:2] or [""]
-    name, _, bot = head.partition("@")
-    typed = Typed(name.lower(), bot, rest[0].strip() if rest else "")
-    if typed.name == "start" and _ID.fullmatch(typed.arguments):
-        typed = replace(typed, name="show")
-    return typed if name else None
+    words = text[1:].split(maxsplit=1)
+    if not words:
+        return None
+    name, _, bot = words[0].partition("@")
+    if not name:
+        return None
+    arguments = words[1].strip() if len(words) > 1 else ""
+    typed = Typed(name.lower(), bot, arguments)
+    if typed.name == "start" and _PROPOSAL_ID_PATTERN.fullmatch(arguments):
+        return replace(typed, name="show")
+    return typed
 
 
 async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[int]) -> None:
-    """Set the lists people see after a slash; one that cannot be set is no reason not to start."""
-    everyone, decides = list_menu(), [each for each in approvers if each not in admins]
-    lists: list[tuple[BotCommandScope, list[MenuEntry]]] = [
+    """Set the menus that people see after a slash. A failure is only logged."""
+    everyone = list_menu()
+    menus: list[tuple[BotCommandScope, list[MenuEntry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
-        (BotCommandScopeAllGroupChats(), [e for e in everyone if e.groups]),
-        *((BotCommandScopeChat(each), list_menu(decides=True)) for each in decides),
-        *((BotCommandScopeChat(each), list_menu(admin=True, decides=True)) for each in admins),
+        (BotCommandScopeAllGroupChats(), [entry for entry in everyone if entry.groups]),
     ]
-    for scope, entries in lists:
+    only_approvers = [approver for approver in approvers if approver not in admins]
+    menus += [(BotCommandScopeChat(approver), list_menu(decides=True)) for approver in only_approvers]
+    menus += [(BotCommandScopeChat(admin), list_menu(admin=True, decides=True)) for admin in admins]
+    for scope, entries in menus:
+        menu = [BotCommand(entry.typed, entry.description) for entry in entries]
         try:
-            await bot.set_my_commands([BotCommand(e.typed, e.description) for e in entries], scope=scope)
+            await bot.set_my_commands(menu, scope=scope)
         except BadRequest as error:  # one who has not written to the bot yet
             log.info("telegram commands not set", scope=scope.type, why=error.message)
         except TelegramError as error:

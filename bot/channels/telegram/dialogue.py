@@ -1,7 +1,7 @@
-"""Dialogues: what Nod asks one person in one chat, to edit, to decline or to allow more.
+"""Dialogues: the questions that Nod asks one person in one chat, to edit, to decline or to allow more.
 
-Values and moves only. A dialogue is kept as JSON between two answers, so it survives a restart; what a step
-shows is in ``screens.py``; who keeps and sends it is ``forms.py``.
+Here are the state of a dialogue and its steps. It is stored as JSON between two answers, so it survives a
+restart. ``screens.py`` renders each step; ``forms.py`` stores the dialogue and sends its screens.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,25 +37,30 @@ class DialogueStep(StrEnum):
     GRANT = "rung"  # how far a grant reaches, for whose calls, and how long it holds
 
 
+_FORMER_STEPS = {
+    "reason": (DialogueStep.WORDS, Verb.DECLINE),
+    "changes": (DialogueStep.WORDS, Verb.REVISE),
+    "reach": (DialogueStep.GRANT, Verb.EDIT),
+    "lasting": (DialogueStep.GRANT, Verb.EDIT),
+}
+"""The step and the verb for each step that earlier releases stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A dialogue with one person; ``changes`` are the edited arguments so far.
-
-    ``prompt`` is the number of the message that asks, as in `TelegramPosted`, None until it is known;
-    ``question`` is its text, where it has one.
-    """
+    """A dialogue with one person about a round of a proposal."""
 
     proposal_id: str
     round: int
     step: DialogueStep
-    at: datetime
-    asked: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    prompt: int | None = None
-    rung: GrantScope | None = None
-    reach: GrantAudience = GrantAudience.HERE
-    question: str = ""
-    verb: Verb = Verb.EDIT  # what the answer leads to
+    at: datetime  # of the last step
+    asked: str | None = None  # the field whose value is asked for
+    changes: Mapping[str, Any] = field(default_factory=dict)  # the edited arguments so far
+    prompt: int | None = None  # the id of the message that asks, once it is known
+    rung: GrantScope | None = None  # the chosen scope of a grant
+    reach: GrantAudience = GrantAudience.HERE  # the chosen audience of a grant
+    question: str = ""  # the text of the message that asks for typed words
+    verb: Verb = Verb.EDIT  # the verb that the answer presses
 
     @classmethod
     def begin_edit(cls, card: Card, now: datetime) -> Self:
@@ -68,7 +73,7 @@ class Dialogue:
 
     @classmethod
     def similar(cls, card: Card, rung: GrantScope, reach: GrantAudience, now: datetime) -> Self:
-        """Ask what a grant should allow; these two are chosen until others are."""
+        """Ask for a grant, with this scope and audience chosen at first."""
         return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=rung, reach=reach)
 
     @property
@@ -81,22 +86,23 @@ class Dialogue:
         return replace(self, step=DialogueStep.ASK, asked=field.name, at=now, prompt=None)
 
     def give(self, field: Field, value: Any, now: datetime) -> Self:
-        """Take an answer that was checked; the value it had before is no change."""
-        changes = {k: v for k, v in self.changes.items() if k != field.name}
+        """Take an answer that was checked; the value that the field had before is no change."""
+        changes = {**self.changes}
+        changes.pop(field.name, None)
         if value != field.value:
             changes[field.name] = value
         step = DialogueStep.CONFIRM if changes else DialogueStep.PICK
         return replace(self, step=step, asked=None, changes=changes, at=now, prompt=None)
 
-    def again(self, now: datetime) -> Self:
+    def back_to_fields(self, now: datetime) -> Self:
         """Return to the choice of a field, with the changes so far."""
         return replace(self, step=DialogueStep.PICK, asked=None, at=now, prompt=None)
 
-    def asking(self, question: str) -> Self:
+    def with_question(self, question: str) -> Self:
         """Set the text of the question before it is sent."""
         return replace(self, question=question.strip())
 
-    def prompted(self, message_id: int) -> Self:
+    def with_prompt(self, message_id: int) -> Self:
         return replace(self, prompt=message_id)
 
     @property
@@ -104,42 +110,39 @@ class Dialogue:
         return self.step in (DialogueStep.ASK, DialogueStep.WORDS)
 
     def expects_reply_to(self, reply_to: int) -> bool:
-        """Return whether a reply to this message is the answer; a text that replies to nothing never is."""
+        """Tell if a reply to this message is the answer."""
         return self.awaits_text and reply_to == self.prompt
 
     def matches_question(self, text: str) -> bool:
-        """Return whether a message with this text asks the question, although it is not known as its message.
+        """Tell if a message has the text of the question.
 
-        It was sent, and Telegram's answer with its id was lost, or the process was, right after.
+        Its id is unknown if Telegram's answer to the sending was lost, or if the process crashed right after.
         """
         return self.awaits_text and bool(self.question) and text == self.question
 
     def is_current_for(self, card: Card) -> bool:
-        """Return whether the proposal still is what the dialogue began with."""
+        """Tell if the proposal is open, and in the round with which the dialogue began."""
         return card.pending and card.proposal_id == self.proposal_id and card.round == self.round
 
     def arguments(self, current: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the arguments with the changes in them."""
+        """Return the arguments with the changes in them."""
         return {**current, **self.changes}
 
-    def state(self) -> dict[str, Any]:
-        kept: dict[str, Any] = _STATE.dump_python(self, mode="json")
-        return kept
+    def as_state(self) -> dict[str, Any]:
+        """Return the dialogue as JSON to store."""
+        state: dict[str, Any] = _STATE.dump_python(self, mode="json")
+        return state
 
     @staticmethod
     def from_state(state: Mapping[str, Any]) -> "Dialogue":
-        step, verb = _FORMER.get(state["step"], (state["step"], state.get("verb", Verb.EDIT)))
-        return _STATE.validate_python({**state, "step": step, "verb": verb})
+        """Read what `as_state` returned, in this release or in an earlier one."""
+        if state["step"] in _FORMER_STEPS:
+            step, verb = _FORMER_STEPS[state["step"]]
+            state = {**state, "step": step, "verb": verb}
+        return _STATE.validate_python(state)
 
 
 _STATE = TypeAdapter(Dialogue)
-_FORMER = {
-    "reason": (DialogueStep.WORDS, Verb.DECLINE),
-    "changes": (DialogueStep.WORDS, Verb.REVISE),
-    "reach": (DialogueStep.GRANT, Verb.EDIT),
-    "lasting": (DialogueStep.GRANT, Verb.EDIT),
-}
-"""Steps as earlier releases kept them."""
 
 
 async def _nothing_to_answer() -> None:
@@ -150,8 +153,8 @@ async def _nothing_to_answer() -> None:
 class Who:
     """The person in a dialogue, and the place.
 
-    ``acknowledge_press`` is called before anything that waits for the chat's pace. ``ephemeral`` is the way
-    to show them something in a group that no one else sees.
+    ``acknowledge_press`` is called before anything that waits for the chat's pace. ``ephemeral`` makes
+    messages in a group visible to this person alone.
     """
 
     user: User
@@ -172,7 +175,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """The dialogues as they are kept: one per person and chat; a new one ends the old."""
+    """The stored dialogues: one per person and chat; a new one ends the old."""
 
     database: Database
     clock: Clock
@@ -184,10 +187,10 @@ class Dialogues:
         return None
 
     async def store_prompt(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
-        """Remember the message that asks, unless something else has been begun while it was on its way."""
+        """Store the id of the message that asks, unless another dialogue began while it was on its way."""
         if await self.load(who) == dialogue:
-            await self.keep(who, dialogue.prompted(message_id))
+            await self.keep(who, dialogue.with_prompt(message_id))
 
     async def keep(self, who: Who, dialogue: Dialogue | None) -> None:
-        state = dialogue.state() if dialogue else None
+        state = dialogue.as_state() if dialogue else None
         await self.database.write(keep_state, NAME, who.key, state, self.clock())

@@ -15,31 +15,33 @@ from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
 
-_PENDING = 50  # updates that wait at Telegram before it is worth a word
+_MANY_PENDING = 50  # updates that wait at Telegram before it is worth a word
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
-    """Ask Telegram, also about the places where Nod is to post; never raises for what it says."""
+    """Check the settings, and ask Telegram about them and about the places where Nod is to post.
+
+    Never raises for an answer of Telegram.
+    """
+    findings = _check_settings(settings)
     token = settings.telegram_bot_token
     if token:
-        asked = await _ask_telegram(settings, token.get_secret_value(), places)
-    else:
-        asked = []
-    return [*_local(settings), *asked]
+        findings += await _ask_telegram(settings, token.get_secret_value(), places)
+    return findings
 
 
-def _local(settings: Settings) -> list[Finding]:
-    """Check for faults that a start would refuse."""
-    found = []
-    for name, made in (
-        ("Telegram accounts", lambda: Admitted.by(settings)),
-        ("Telegram webhook secret", lambda: make_webhook_secret(settings, "")),
-    ):
-        try:
-            made()
-        except SettingsError as error:
-            found.append(fail(name, error.message))
-    return found
+def _check_settings(settings: Settings) -> list[Finding]:
+    """Check for faults with which Nod would not start."""
+    findings = []
+    try:
+        Admitted.from_settings(settings)
+    except SettingsError as error:
+        findings.append(fail("Telegram accounts", error.message))
+    try:
+        make_webhook_secret(settings, "")
+    except SettingsError as error:
+        findings.append(fail("Telegram webhook secret", error.message))
+    return findings
 
 
 async def _ask_telegram(settings: Settings, token: str, places: Sequence[Address]) -> list[Finding]:
@@ -48,9 +50,9 @@ async def _ask_telegram(settings: Settings, token: str, places: Sequence[Address
     try:
         async with bot:
             return [
-                *_identity(bot.bot, settings),
-                *_webhook(await bot.get_webhook_info(), settings),
-                *await look_at_places(places, lambda each: send_typing(bot, TelegramPlace.of(each))),
+                *_check_identity(bot.bot, settings),
+                *_check_webhook(await bot.get_webhook_info(), settings),
+                *await look_at_places(places, lambda place: send_typing(bot, TelegramPlace.of(place))),
             ]
     except InvalidToken:
         return [fail("Telegram token", "Set TELEGRAM_BOT_TOKEN to what @BotFather gave you.")]
@@ -59,45 +61,42 @@ async def _ask_telegram(settings: Settings, token: str, places: Sequence[Address
         return [fail("Telegram connection", fix)]
 
 
-def _identity(me: User, settings: Settings) -> list[Finding]:
-    found = [ok(f"Telegram token: @{me.username}")]
+def _check_identity(me: User, settings: Settings) -> list[Finding]:
+    findings = [ok(f"Telegram token: @{me.username}")]
     if not me.can_join_groups:
         fix = "To use it in groups: @BotFather, /setjoingroups, Enable."
-        found.append(ok("Telegram groups: can't be added", fix))
+        findings.append(ok("Telegram groups: can't be added", fix))
     elif me.can_read_all_group_messages:
         fix = "The model gets what was said before a mention. To stop that: @BotFather, /setprivacy, Enable."
-        found.append(warn("Telegram privacy mode: off, it receives every group message", fix))
+        findings.append(warn("Telegram privacy mode: off, it receives every group message", fix))
     else:
-        found.append(ok("Telegram privacy mode: on"))
+        findings.append(ok("Telegram privacy mode: on"))
     admitted = (*settings.telegram_allowed_users, *settings.telegram_allowed_chats)
     accounts = (*settings.admins, *settings.approvers, *settings.approver_chats)
-    if not admitted and not any(a.startswith("telegram:") for a in accounts):
+    if not admitted and not any(account.startswith("telegram:") for account in accounts):
         fix = "Set TELEGRAM_ALLOWED_USERS, or NOD_ADMINS=telegram:ID so that an admin can let people in."
-        found.append(fail("Telegram: no one may talk to Nod", fix))
-    return found
+        findings.append(fail("Telegram: no one may talk to Nod", fix))
+    return findings
 
 
-def _webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
-    found = []
-    if settings.public_url:
-        wanted = settings.public_url.rstrip("/") + WEBHOOK
-    else:
-        wanted = ""
+def _check_webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
+    findings = []
+    wanted = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else ""
     fault = find_webhook_fault(settings)
     if fault:
-        found.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))
+        findings.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))
     elif wanted and state.url != wanted:
         fix = f"Start Nod once, it sets {wanted}."
-        found.append(warn(f"Telegram webhook: {state.url or 'none'}", fix))
+        findings.append(warn(f"Telegram webhook: {state.url or 'none'}", fix))
     elif not wanted and state.url:
         fix = "Another program may use this bot. Starting Nod takes the webhook away and polls."
-        found.append(fail(f"Telegram webhook: {state.url}", fix))
+        findings.append(fail(f"Telegram webhook: {state.url}", fix))
     else:
-        found.append(ok(f"Telegram updates: {'webhook' if wanted else 'long polling'}"))
+        findings.append(ok(f"Telegram updates: {'webhook' if wanted else 'long polling'}"))
     if state.url and state.last_error_message:
         fix = f"Telegram could not deliver: {state.last_error_message}. Check that NOD_PUBLIC_URL leads here."
-        found.append(fail("Telegram webhook delivery", fix))
-    if state.pending_update_count > _PENDING:
+        findings.append(fail("Telegram webhook delivery", fix))
+    if state.pending_update_count > _MANY_PENDING:
         fix = "They are handled once Nod runs."
-        found.append(ok(f"Telegram: {state.pending_update_count} updates wait", fix))
-    return found
+        findings.append(ok(f"Telegram: {state.pending_update_count} updates wait", fix))
+    return findings

@@ -51,7 +51,10 @@ class _Form:
     fields: tuple[Field, ...]
 
     def field(self, name: str | None) -> Field | None:
-        return next((field for field in self.fields if field.name == name), None)
+        for field in self.fields:
+            if field.name == name:
+                return field
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class GrantOffer:
     audiences: Sequence[tuple[GrantAudience, str]]
 
     def includes(self, dialogue: Dialogue) -> bool:
-        """Return whether what was chosen so far is still offered."""
+        """Tell if the scope and the audience that were chosen so far are still offered."""
         return dialogue.rung in dict(self.scopes) and dialogue.reach in dict(self.audiences)
 
     def begin(self, card: Card, now: datetime) -> Dialogue:
@@ -87,7 +90,7 @@ class DialogueRunner:
     clock: Clock
 
     async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a form's button; return what to tell the person, empty when the screen says it all."""
+        """Take a form's button; return the words for the person, empty if the screen says it all."""
         dialogue = await self._load_pressed(who, callback, message)
         if callback.action is ButtonAction.CLOSE:
             return await self._close(who, dialogue, message)
@@ -105,12 +108,13 @@ class DialogueRunner:
         Of the buttons of a grant only Cancel comes here, and it counts on the newest message alone.
         """
         dialogue = await self.dialogues.load(who)
-        if dialogue is None or (dialogue.proposal_id, dialogue.round) != (callback.id, callback.round):
+        if dialogue is None or dialogue.proposal_id != callback.id or dialogue.round != callback.round:
             return None
-        if dialogue.is_about_grant:
-            closes = callback.action is ButtonAction.CLOSE and dialogue.prompt == message.message_id
-            return dialogue if closes else None
-        return dialogue
+        if not dialogue.is_about_grant:
+            return dialogue
+        if callback.action is ButtonAction.CLOSE and dialogue.prompt == message.message_id:
+            return dialogue
+        return None
 
     async def take_reply(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
         """Take a text if it answers a question. False leaves it to the conversation."""
@@ -130,7 +134,7 @@ class DialogueRunner:
         return True
 
     async def waits_for_reply(self, who: Who, replied: Message) -> bool:
-        """Return whether a message waits for words of this person."""
+        """Tell if a message waits for words of this person."""
         dialogue = await self.dialogues.load(who)
         if dialogue is None:
             return False
@@ -158,9 +162,10 @@ class DialogueRunner:
         if not (offer.scopes and offer.audiences):
             return _NOTHING_TO_ALLOW
         if callback.action is ButtonAction.SIMILAR and callback.index is None:
-            begun = offer.begin(card, self.clock())
-            await self._show(who, begun, offer.make_screen(begun, card, who))
+            new_dialogue = offer.begin(card, self.clock())
+            await self._show(who, new_dialogue, offer.make_screen(new_dialogue, card, who))
             return ""
+
         dialogue = await self.dialogues.load(who)
         if dialogue is None or not dialogue.is_about_grant or not dialogue.is_current_for(card):
             return NOT_YOURS
@@ -172,7 +177,8 @@ class DialogueRunner:
         if callback.action is not ButtonAction.DURATION:
             await self._show(who, chosen, offer.make_screen(chosen, card, who), message)
             return ""
-        duration = _at(list(GrantDuration), callback.index)
+
+        duration = _pick_at(list(GrantDuration), callback.index)
         if duration is None:
             return MOVED_ON
         press = who.press(
@@ -189,13 +195,14 @@ class DialogueRunner:
         await self.transport.try_edit(message, plain(reply.text))
         return reply.text
 
-    async def _describe_change_since(self, who: Who, proposal_id: str, seen: int) -> str:
-        """Return the decision or the changes since round ``seen``, in the core's words.
+    async def _describe_change_since(self, who: Who, proposal_id: str, shown_round: int) -> str:
+        """Return the decision or the changes since the round that the person saw, in the core's words.
 
         A text that is too long for a button's answer is sent as a message, and the answer only says that
-        there was a change. The press decides nothing: one for an outdated round is refused with its reason.
+        there was a change.
         """
-        reply = await self.inbox(who.press(Verb.EDIT, proposal_id, seen))
+        # decides nothing: a press for an outdated round is refused with its reason
+        reply = await self.inbox(who.press(Verb.EDIT, proposal_id, shown_round))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
             return MOVED_ON
         if len(reply.text) <= TOAST_CHARS:
@@ -239,7 +246,7 @@ class DialogueRunner:
         return ""
 
     async def _take_text(self, who: Who, dialogue: Dialogue, text: str) -> str:
-        """Take a typed answer; return what to tell the person, empty when a screen says it."""
+        """Take a typed answer; return the words for the person, empty if a screen says it."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -262,7 +269,7 @@ class DialogueRunner:
         return ""
 
     async def _repeat_question(self, who: Who, dialogue: Dialogue) -> str:
-        """Ask again what was asked in a message whose id was lost; return as `_take_text`."""
+        """Repeat a question whose message id was lost; return as `_take_text`."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -295,10 +302,10 @@ class DialogueRunner:
         if callback.action is ButtonAction.SAVE:
             return await self._save(who, dialogue, form, message)
         if callback.action is ButtonAction.BACK:
-            await self._show_form(who, dialogue.again(now), form, message)
+            await self._show_form(who, dialogue.back_to_fields(now), form, message)
             return ""
         if callback.action is ButtonAction.FIELD:
-            field = _at(list(form.fields), callback.index)
+            field = _pick_at(list(form.fields), callback.index)
             if field is None:
                 return NOT_YOURS
             asking = dialogue.pick(field, now)
@@ -370,14 +377,13 @@ class DialogueRunner:
         Replies are accepted once the id of the message that asks is stored.
         """
         if screen.asks_for_reply:
-            dialogue = dialogue.asking(screen.rich.text)
+            dialogue = dialogue.with_question(screen.rich.text)
+        old_message: TelegramPosted | None = None  # too small for the screen; it loses its buttons
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
             if await self._try_show_in(message, who, dialogue, screen.rich, screen.markup):
                 return
-            has_room = screen.rich.units <= _max_units(message)
-            old_message = None if has_room else message
-        else:
-            old_message = None
+            if screen.rich.units > _max_units(message):
+                old_message = message
         await self.dialogues.keep(who, dialogue)
         await who.acknowledge_press()
         if old_message is not None:
@@ -398,7 +404,7 @@ class DialogueRunner:
         """Show a screen in a message. Returns False if it is too long, or the ephemeral message is gone."""
         if rich.units > _max_units(message):
             return False
-        await self.dialogues.keep(who, dialogue.prompted(message.message_id))
+        await self.dialogues.keep(who, dialogue.with_prompt(message.message_id))
         await who.acknowledge_press()
         try:
             await self.transport.edit(message, rich, markup, urgency=Urgency.PRESSED)
@@ -410,7 +416,7 @@ class DialogueRunner:
 
 
 def _max_units(message: TelegramPosted) -> int:
-    """Return how long a message may become by a change."""
+    """Return the most units that a message may get by a change."""
     if message.is_ephemeral:  # https://github.com/tdlib/telegram-bot-api/issues/881
         return CAPTION_UNITS
     return TEXT_UNITS
@@ -423,14 +429,14 @@ def _apply_choice(dialogue: Dialogue, callback: ButtonData, now: datetime) -> Di
     exist changes nothing.
     """
     if callback.action is ButtonAction.SCOPE:
-        return replace(dialogue, rung=_at(list(GrantScope), callback.index), at=now)
+        return replace(dialogue, rung=_pick_at(list(GrantScope), callback.index), at=now)
     if callback.action is ButtonAction.AUDIENCE:
-        grant_audience = _at(list(GrantAudience), callback.index) or dialogue.reach
+        grant_audience = _pick_at(list(GrantAudience), callback.index) or dialogue.reach
         return replace(dialogue, reach=grant_audience, at=now)
     return replace(dialogue, at=now)
 
 
-def _at(choices: list[T], index: int | None) -> T | None:
+def _pick_at(choices: list[T], index: int | None) -> T | None:
     if index is not None and index < len(choices):
         return choices[index]
     return None

@@ -1,12 +1,12 @@
 """Incoming messages of Telegram: choosing those for Nod, and passing them on to the core.
 
-Messages between people in a group are kept for the next one that is for Nod.
+Messages between people in a group are kept until the next one that is for Nod.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from telegram import (
     Chat,
@@ -95,9 +95,8 @@ def actor_of(user: User) -> Actor:
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
     """Return the place of a message; None if Telegram no longer shows it to bots, so its topic is unknown."""
-    if not (
-        isinstance(message, Message) and message.is_accessible
-    ):  # an inaccessible one may be a Message, too
+    # an inaccessible one may be a Message, too
+    if not isinstance(message, Message) or not message.is_accessible:
         return None
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 
@@ -124,9 +123,9 @@ def is_meant_for(message: Message, me: User) -> bool:
 
 def _find_private_reply(message: Message) -> EphemeralTarget | None:
     """Return the way to answer a message that only Nod can see in a group, else None."""
-    number, user = posted_of(message).message_id, message.from_user
-    if number < 0 and user:
-        return EphemeralTarget(user.id, answer=-number)
+    message_id = posted_of(message).message_id  # negative for an ephemeral message
+    if message_id < 0 and message.from_user:
+        return EphemeralTarget(message.from_user.id, answer=-message_id)
     return None
 
 
@@ -137,7 +136,7 @@ def words_of(message: Message, me: User | None = None) -> str:
     """
     text = message.text or message.caption or ""
     is_command = text.startswith(("/nod", "/approvals"))
-    units = text.encode("utf-16-le", "surrogatepass")
+    units = text.encode("utf-16-le", "surrogatepass")  # entities count in UTF-16 units, of two bytes each
     for entity, words in reversed(_list_mentions_and_links(message)):
         if me and _mentions(entity, words, me):
             replacement = " "
@@ -196,15 +195,7 @@ class Overheard:
         messages = self._messages.pop(place, {})
         self._messages[place] = messages  # the least recently used place comes first
         if not edited or message.message_id in messages:
-            words = "\n".join(filter(None, map(words_of, album or [message])))[:_MAX_MESSAGE_CHARS]
-            files = [file for part in album or [message] for file in files_of(part)]
-            attachment = describe_attachment(message)
-            if attachment and not files:
-                words = f"{words}\n({attachment} that you can't see)".strip()
-            author = _name_author(message, me)
-            if message.forward_origin is not None:
-                author = f"{author}, forwarding {_name_original_author(message.forward_origin)}"
-            messages[message.message_id] = _GroupMessage(author, words, tuple(files))
+            messages[message.message_id] = _read_group_message(message, me, album or [message])
         if len(messages) > _MAX_MESSAGES_BY_PLACE:
             del messages[next(iter(messages))]
         if len(self._messages) > _MAX_PLACES:
@@ -235,11 +226,26 @@ class Overheard:
         return [file for message in self._messages.get(place, {}).values() for file in message.files]
 
 
+def _read_group_message(message: Message, me: User, parts: Sequence[Message]) -> _GroupMessage:
+    """Read a message for the model; ``parts``: all messages of its album, or itself."""
+    words = "\n".join(filter(None, map(words_of, parts)))[:_MAX_MESSAGE_CHARS]
+    files: list[Upload] = []
+    for part in parts:
+        files += files_of(part)
+    attachment = describe_attachment(message)
+    if attachment and not files:
+        words = f"{words}\n({attachment} that you can't see)".strip()
+    author = _name_author(message, me)
+    if message.forward_origin is not None:
+        author = f"{author}, forwarding {_name_original_author(message.forward_origin)}"
+    return _GroupMessage(author, words, tuple(files))
+
+
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
-    """Name an attachment that Nod can't read, such as "a photo"; empty without one."""
-    kind = next((kind for kind in _ATTACHMENT_NAMES if getattr(message, kind, None)), None)
-    if kind is not None:
-        return _ATTACHMENT_NAMES[kind]
+    """Name an attachment in words, such as "a photo"; empty without one."""
+    for kind, name in _ATTACHMENT_NAMES.items():
+        if getattr(message, kind, None):
+            return name
     if isinstance(message, Message) and message.effective_attachment:
         return "an attachment"
     return ""
@@ -250,13 +256,13 @@ def files_of(message: Message) -> list[Upload]:
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
-    kind = next((kind for kind in _DEFAULT_FILE_NAMES if getattr(message, kind, None)), None)
-    if kind is None:
-        return []
-    attachment = getattr(message, kind)
-    name = getattr(attachment, "file_name", None) or _DEFAULT_FILE_NAMES[kind]
-    is_spoken = kind in _SPOKEN_KINDS and message.forward_origin is None
-    return [Upload(name, None, attachment.file_id, attachment.file_size or 0, spoken=is_spoken)]
+    for kind, default_name in _DEFAULT_FILE_NAMES.items():
+        attachment = getattr(message, kind, None)
+        if attachment:
+            name = getattr(attachment, "file_name", None) or default_name
+            is_spoken = kind in _SPOKEN_KINDS and message.forward_origin is None
+            return [Upload(name, None, attachment.file_id, attachment.file_size or 0, spoken=is_spoken)]
+    return []
 
 
 def for_model(message: Message, words: str, me: User) -> str:
@@ -284,7 +290,8 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
         return _name_original_author(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
-    text, attachment = quote or words_of(replied), describe_attachment(replied)
+    text = quote or words_of(replied)
+    attachment = describe_attachment(replied)
     if not text and attachment:
         text = f"({attachment})"
     if replied.media_group_id:
@@ -312,15 +319,12 @@ def _name_author(message: Message, me: User) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoppedDraft:
-    """The draft of an answer that a person stopped by Telegram's own button, in their private chat.
-
-    ``begun_by``: when its answer had begun.
-    """
+    """The draft of an answer that a person stopped by Telegram's own button, in their private chat."""
 
     user_id: int
     name: str
     place: TelegramPlace
-    begun_by: datetime
+    begun_by: datetime  # its answer had begun by then
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
@@ -328,20 +332,24 @@ class StoppedDraft:
 
         Source: https://core.telegram.org/bots/api#messagegenerationstopped
         """
-        told = update.api_kwargs.get(STOPPED_DRAFT)
-        told = told if isinstance(told, Mapping) else {}
-        chat_told, draft_id, thread_id = (told.get(key) for key in ("chat", "draft_id", "message_thread_id"))
-        chat_told = chat_told if isinstance(chat_told, Mapping) else {}
-        chat_id, is_private = chat_told.get("id"), chat_told.get("type") == ChatType.PRIVATE
-        if not (isinstance(chat_id, int) and isinstance(draft_id, int) and is_private):
+        stopped = _as_mapping(update.api_kwargs.get(STOPPED_DRAFT))
+        chat_record = _as_mapping(stopped.get("chat"))
+        chat_id, draft_id = chat_record.get("id"), stopped.get("draft_id")
+        if not isinstance(chat_id, int) or not isinstance(draft_id, int):
+            return None
+        if chat_record.get("type") != ChatType.PRIVATE:
             return None
         begun_by = find_begin(draft_id)
         if begun_by is None:
             return None
-        names = (chat_told.get("first_name"), chat_told.get("last_name"))
-        thread_id = thread_id if isinstance(thread_id, int) else None
-        name = " ".join(str(each) for each in names if each)
-        return cls(chat_id, name, TelegramPlace(chat_id, thread_id), begun_by)
+        thread_id = stopped.get("message_thread_id")
+        place = TelegramPlace(chat_id, thread_id if isinstance(thread_id, int) else None)
+        names = (chat_record.get("first_name"), chat_record.get("last_name"))
+        return cls(chat_id, " ".join(str(name) for name in names if name), place, begun_by)
+
+
+def _as_mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,11 +408,15 @@ class Inbound:
         It replies to a dialogue, shows a proposal or cancels. Returns False for any other message.
         """
         words = words_of(message, self.me)
-        command, dialogue = commands.read_command(words), await self.dialogue_runner.dialogues.load(who)
-        proposal_id = dialogue.proposal_id if dialogue and words else ""
-        if command and command.name != "cancel":
-            proposal_id = command.arguments if command.name == "show" else ""
-        if not (proposal_id and await self.lookup.decides(proposal_id, who.actor)):
+        command = commands.read_command(words)
+        proposal_id = ""
+        if command is None or command.name == "cancel":
+            dialogue = await self.dialogue_runner.dialogues.load(who)
+            if dialogue and words:
+                proposal_id = dialogue.proposal_id
+        elif command.name == "show":
+            proposal_id = command.arguments
+        if not proposal_id or not await self.lookup.decides(proposal_id, who.actor):
             return False
         if command is None:
             return await self.dialogue_runner.take_reply(
@@ -458,7 +470,7 @@ class Inbound:
     async def _take_request(
         self, who: Who, words: str, message: Message, event_id: str, files: Sequence[Upload]
     ) -> None:
-        """Hand a message to the core, with what people in the group wrote before it."""
+        """Hand a message to the core, with the messages between people in the group before it."""
         known_refs = {file.ref for file in files}
         earlier_files = [file for file in self.overheard.files(who.place) if file.ref not in known_refs]
         has_unread = self.overheard.has_unread(who.place)

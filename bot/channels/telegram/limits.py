@@ -1,8 +1,8 @@
 """Rate limits of Telegram: one queue of requests for each chat, the urgent first.
 
 PTB's own limiter stops every chat when one is told to wait; here a 429 holds up only the chat it was for.
-Several processes tell each other what they send and what they were told, so that they keep one pace. Edits
-and sends of a chat count together. Numbers:
+Several processes tell each other of their requests and of each 429, so that they keep one pace. Edits and
+sends of a chat count together. Numbers:
 https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
@@ -29,9 +29,6 @@ CAPTION_UNITS = 1024
 ENTITIES = 100
 TOAST_CHARS = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
-_ALL_CHATS = (30, 1.1)  # requests, seconds: a little longer than Telegram's, for what is on its way
-_GROUP = (20, 61.0)
-_PERSON = (30, 31.0)  # 1/s sustained; short bursts are allowed
 _MAX_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
 _GROUP_PREVIEW_SECONDS = 3.0  # seconds between two previews
 _PERSON_PREVIEW_SECONDS = 0.5
@@ -43,11 +40,24 @@ _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
 _SENT_EVENT = "telegram sent"  # what processes tell each other
 
 
+class _Window(NamedTuple):
+    """The number of requests that are allowed within so many seconds."""
+
+    requests: int
+    seconds: float
+
+
+# a little longer than Telegram's, because requests on their way count, too
+_ALL_CHATS = _Window(30, 1.1)
+_GROUP = _Window(20, 61.0)
+_PERSON = _Window(30, 31.0)  # 1/s sustained; short bursts are allowed
+
+
 class Urgency(IntEnum):
     """Precedence of a call, as its ``rate_limit_args``: in a chat that has to wait, the lower goes first."""
 
-    PRESSED = 0  # what a person pressed a button for
-    TEXT = 1  # what someone waits to read
+    PRESSED = 0  # the answer to a button
+    TEXT = 1  # a text that someone waits for
     ENDED = 2  # a card that says how it ended; the one that ended last goes first
     OPEN = 3  # a card that will change again: refused while the chat is busy, and drawn a moment later
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
@@ -59,30 +69,33 @@ _URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
 
 @dataclass(slots=True)
 class _ChatQueue:
-    """One chat: when it was last written to, and for how long it must not be."""
+    """The requests of one chat: those that were sent lately, and those that wait."""
 
-    blocked: Callable[[], float] = lambda: 0.0  # seconds
-    sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS[0]))
+    blocked: Callable[[], float] = lambda: 0.0  # the seconds that a 429 still holds the chat up
+    sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))  # when
     last_preview: float = float("-inf")
     waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
-        """Let everyone who waits look again whether it is their turn."""
+        """Let all waiting requests check if it is their turn."""
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def due(self, now: float, count: int, seconds: float) -> float:
+    def due(self, now: float, window: _Window) -> float:
         """Return the time of the next request: now, or later."""
-        while self.sent and self.sent[0] <= now - seconds:
+        while self.sent and self.sent[0] <= now - window.seconds:
             self.sent.popleft()
-        free = self.sent[-count] + seconds if len(self.sent) >= count else now
-        return max(now + self.blocked(), free)
+        free_at = now
+        if len(self.sent) >= window.requests:
+            free_at = self.sent[-window.requests] + window.seconds
+        return max(now + self.blocked(), free_at)
 
     def is_used(self, now: float) -> bool:
-        """Return whether anything of it counts still."""
-        recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_PREVIEW_SECONDS
-        return bool(self.waiting or recent or self.sent)
+        """Tell if the chat's past still limits its next request."""
+        has_recent_preview = now - self.last_preview <= _GROUP_PREVIEW_SECONDS
+        is_held_up = self.due(now, _GROUP) > now
+        return bool(self.waiting or self.sent) or is_held_up or has_recent_preview
 
 
 class ChatPace(BaseRateLimiter[int]):
@@ -96,7 +109,7 @@ class ChatPace(BaseRateLimiter[int]):
         self._now = now
         self._sleep = sleep
         self._all = _ChatQueue()
-        self._lines: dict[int, _ChatQueue] = {}
+        self._queues: dict[int, _ChatQueue] = {}
         self._numbers = itertools.count()
         self._waits = Waits("telegram", now)
         self._others: Peers | None = None
@@ -114,21 +127,22 @@ class ChatPace(BaseRateLimiter[int]):
         """Nothing to close."""
 
     def claim_preview(self, chat_id: int) -> bool:
-        """Tell if an unfinished text may be shown in this chat now; if so, take the place."""
-        line, now = self._line(chat_id), self._now()
-        window = _window(chat_id)
-        gap = _PERSON_PREVIEW_SECONDS if chat_id > 0 else _GROUP_PREVIEW_SECONDS
-        if line.due(now, *window) > now or now - line.last_preview < gap:
+        """Tell if an unfinished text may be shown in this chat now. If so, it counts as shown."""
+        queue = self._queue(chat_id)
+        now = self._now()
+        is_group = chat_id < 0
+        pause = _GROUP_PREVIEW_SECONDS if is_group else _PERSON_PREVIEW_SECONDS
+        if queue.due(now, _window(chat_id)) > now or now - queue.last_preview < pause:
             return False
-        if chat_id < 0 and len(line.sent) >= _MAX_GROUP_PREVIEWS:
+        if is_group and len(queue.sent) >= _MAX_GROUP_PREVIEWS:
             return False
-        line.last_preview = now
+        queue.last_preview = now
         return True
 
     def busy(self, chat_id: int) -> bool:
-        """Return whether the next message to this chat has to wait."""
-        line = self._line(chat_id)
-        return bool(line.waiting) or line.due(self._now(), *_window(chat_id)) > self._now()
+        """Tell if the next message to this chat has to wait."""
+        queue = self._queue(chat_id)
+        return bool(queue.waiting) or queue.due(self._now(), _window(chat_id)) > self._now()
 
     async def process_request(
         self,
@@ -142,68 +156,81 @@ class ChatPace(BaseRateLimiter[int]):
         chat_id = data.get("chat_id")
         if not isinstance(chat_id, int) or endpoint in _UNPACED_METHODS:
             return await callback(*args, **kwargs)
-        line, (count, seconds) = self._line(chat_id), _window(chat_id)
         urgency = Urgency.TEXT if rate_limit_args is None else Urgency(rate_limit_args)
-        window = int(count * _URGENCY_SHARES.get(urgency, 1)), seconds
-        if urgency is Urgency.OPEN and (line.waiting or line.due(self._now(), *window) > self._now()):
-            raise RetryAfter(1)
-        if urgency is Urgency.ENDED and len(line.waiting) >= _MAX_WAITING_ENDS:
-            raise RetryAfter(1)  # a chat's cards may not hold all places where cards are drawn
-        if urgency is Urgency.PRESSED and len(line.waiting) >= _MAX_WAITING_PRESSES:
+        window = _window(chat_id)
+        if urgency in _URGENCY_SHARES:
+            window = window._replace(requests=int(window.requests * _URGENCY_SHARES[urgency]))
+        queue = self._queue(chat_id)
+        if self._is_too_long(queue, window, urgency):
             raise RetryAfter(1)
         for attempt in range(_MAX_RETRIES + 1):
-            await self._wait(line, window, urgency)
+            await self._wait(queue, window, urgency)
             self._count_sent(chat_id)
             if self._others is not None:
                 self._others.broadcast(_SENT_EVENT, chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
-                told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
-                pause = told.total_seconds() if isinstance(told, timedelta) else told
-                self._waits.told(str(chat_id), pause)
+                pause = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
+                seconds = pause.total_seconds() if isinstance(pause, timedelta) else pause
+                self._waits.note_wait(str(chat_id), seconds)
                 if attempt == _MAX_RETRIES or urgency is Urgency.PREVIEW:
                     raise
         return None
 
-    async def _wait(self, line: _ChatQueue, window: tuple[int, float], urgency: Urgency) -> None:
-        """Return when it is this call's turn; what is more urgent goes first, also if it came later.
+    def _is_too_long(self, queue: _ChatQueue, window: _Window, urgency: Urgency) -> bool:
+        """Tell if a chat's queue is too long for one more call of this urgency."""
+        waiting = len(queue.waiting)
+        match urgency:
+            case Urgency.PRESSED:
+                return waiting >= _MAX_WAITING_PRESSES
+            case Urgency.ENDED:  # a chat's cards may not hold all places where cards are drawn
+                return waiting >= _MAX_WAITING_ENDS
+            case Urgency.OPEN:
+                return waiting > 0 or queue.due(self._now(), window) > self._now()
+            case _:
+                return False
+
+    async def _wait(self, queue: _ChatQueue, window: _Window, urgency: Urgency) -> None:
+        """Return when it is this call's turn; a more urgent call goes first, even if it came later.
 
         Raises RetryAfter where the chat takes nothing for longer than `PATIENCE`.
         """
         number = next(self._numbers)
-        mine = urgency, -number if urgency is Urgency.ENDED else number
-        heapq.heappush(line.waiting, mine)
+        if urgency is Urgency.ENDED:
+            number = -number  # the card that ended last goes first
+        own_turn = (int(urgency), number)
+        heapq.heappush(queue.waiting, own_turn)
         try:
             while True:
-                blocked = line.blocked()
+                blocked = queue.blocked()
                 if blocked > PATIENCE:
                     raise RetryAfter(math.ceil(blocked))
-                due = max(line.due(self._now(), *window), self._all.due(self._now(), *_ALL_CHATS))
-                if line.waiting[0] != mine:
-                    await line.changed.wait()
+                due = max(queue.due(self._now(), window), self._all.due(self._now(), _ALL_CHATS))
+                if queue.waiting[0] != own_turn:
+                    await queue.changed.wait()
                 elif due > self._now():
                     await self._sleep(due - self._now())
                 else:
                     break
         finally:
-            line.waiting.remove(mine)
-            heapq.heapify(line.waiting)
-            line.wake()
+            queue.waiting.remove(own_turn)
+            heapq.heapify(queue.waiting)
+            queue.wake()
 
     def _count_sent(self, chat_id: int) -> None:
-        for line in (self._line(chat_id), self._all):
-            line.sent.append(self._now())
+        for queue in (self._queue(chat_id), self._all):
+            queue.sent.append(self._now())
 
-    def _line(self, chat_id: int) -> _ChatQueue:
-        if len(self._lines) > _MAX_KEPT_CHATS:
+    def _queue(self, chat_id: int) -> _ChatQueue:
+        if len(self._queues) > _MAX_KEPT_CHATS:
             now = self._now()
-            self._lines = {chat: line for chat, line in self._lines.items() if line.is_used(now)}
-        return self._lines.setdefault(
-            chat_id, _ChatQueue(lambda: self._waits.count_seconds_left(str(chat_id)))
-        )
+            self._queues = {chat: queue for chat, queue in self._queues.items() if queue.is_used(now)}
+        if chat_id not in self._queues:
+            self._queues[chat_id] = _ChatQueue(lambda: self._waits.count_seconds_left(str(chat_id)))
+        return self._queues[chat_id]
 
 
-def _window(chat_id: int) -> tuple[int, float]:
-    """Return the number of requests a chat takes, and in how many seconds. People have positive ids."""
+def _window(chat_id: int) -> _Window:
+    """Return the window of a chat; people have positive ids, groups negative ones."""
     return _PERSON if chat_id > 0 else _GROUP

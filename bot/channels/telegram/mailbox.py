@@ -20,8 +20,8 @@ from bot.domain.chat import Clock
 from bot.store import events
 from bot.store.database import Database
 
-_AT_ONCE = 512
-_ALBUM = 1.0  # seconds in which the rest of an album comes
+_MAX_PARALLEL_UPDATES = 512
+_ALBUM_SECONDS = 1.0  # in which the rest of an album comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class KeptUpdate:
 
 
 class Mailbox(asyncio.Queue[object]):
-    """PTB's update queue; what comes out of it is `KeptUpdate`. ``later`` is told what can't be kept yet."""
+    """PTB's update queue, of `KeptUpdate`. ``later`` is called with an update that can't be stored yet."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Mailbox(asyncio.Queue[object]):
         self._later = later
 
     async def put(self, item: object) -> None:
-        """Keep an update, then queue it; raises TelegramError when it cannot be kept: it will come again."""
+        """Store an update, then queue it. Raises TelegramError if it can't be stored: it will come again."""
         if isinstance(item, Update):
             try:
                 row_id = await self._database.write(
@@ -64,7 +64,7 @@ class Mailbox(asyncio.Queue[object]):
         await super().put(item)
 
     async def put_unhandled(self, bot: Any) -> int:
-        """Queue what an earlier process kept and did not handle; return how many."""
+        """Queue the updates that an earlier process stored and did not handle; return their number."""
         rows = await self._database.read(events.list_unhandled, NAME)
         for row_id, payload in rows:
             raw = readable(payload) or {"update_id": 0}
@@ -76,17 +76,23 @@ class Mailbox(asyncio.Queue[object]):
         group = kept.update.message.media_group_id if kept.update.message else None
         if group is None:
             return [kept]
-        if kept.row_id not in await self._pieces(group):
+        if kept.row_id not in await self._load_album(group):
             return []
-        await self._sleep(_ALBUM)  # each picture is a message of its own
-        found = (await self._pieces(group)).items()
-        return [KeptUpdate(row_id, Update.de_json(readable(raw) or {}, bot)) for row_id, raw in found]
+        await self._sleep(_ALBUM_SECONDS)  # each picture is a message of its own
+        payloads = await self._load_album(group)
+        return [
+            KeptUpdate(row_id, Update.de_json(readable(payload) or {}, bot))
+            for row_id, payload in payloads.items()
+        ]
 
-    async def _pieces(self, group: str) -> dict[int, Any]:
-        rows = await self._database.read(events.list_unhandled, NAME)
-        return {
-            ident: raw for ident, raw in rows if (raw.get("message") or {}).get("media_group_id") == group
-        }
+    async def _load_album(self, group: str) -> dict[int, Any]:
+        """Return the payloads of an album's unhandled updates, by the id of the row."""
+        payloads = {}
+        for row_id, payload in await self._database.read(events.list_unhandled, NAME):
+            message = payload.get("message") or {}
+            if message.get("media_group_id") == group:
+                payloads[row_id] = payload
+        return payloads
 
     async def mark_handled(self, kept: KeptUpdate) -> None:
         await self._database.write(events.mark_handled, kept.row_id, self._clock())
@@ -100,14 +106,14 @@ class OrderedByChat(BaseUpdateProcessor):
     """Order of updates: in one chat one after another, chats side by side. Presses keep it themselves."""
 
     def __init__(self) -> None:
-        super().__init__(_AT_ONCE)
+        super().__init__(_MAX_PARALLEL_UPDATES)
         self._locks: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     async def do_process_update(self, update: object, coroutine: Any) -> None:
         if isinstance(update, KeptUpdate) and update.update.callback_query is not None:
             await coroutine  # it must be answered in seconds, whatever waits in this chat
             return
-        async with self._locks.setdefault(_line(update), asyncio.Lock()):
+        async with self._locks.setdefault(_find_chat_id(update), asyncio.Lock()):
             await coroutine
 
     async def initialize(self) -> None:
@@ -117,6 +123,7 @@ class OrderedByChat(BaseUpdateProcessor):
         """Nothing to close."""
 
 
-def _line(item: object) -> object:
-    chat = item.update.effective_chat if isinstance(item, KeptUpdate) else None
-    return chat.id if chat else None
+def _find_chat_id(update: object) -> int | None:
+    if not isinstance(update, KeptUpdate) or update.update.effective_chat is None:
+        return None
+    return update.update.effective_chat.id

@@ -17,7 +17,7 @@ from telegram import MessageEntity
 from bot.channels.markdown import clean_prose, misleads
 from bot.channels.tables import bound_links, is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import Rich, drop_halves, keep_harmless, utf16_len, web_link
+from bot.channels.telegram.text import Rich, drop_halves, is_web_link, keep_harmless, utf16_len
 
 DEEPEST_LEVEL = 16  # of blocks in blocks; a list counts as two
 MAX_ENTITIES = 2000  # enough for twenty full messages
@@ -285,7 +285,7 @@ class _Writer:
         offset = self._style_offsets.pop()
         text = "".join(self._parts[parts_before:])
         address = str(link.attrs.get("href", ""))
-        if web_link(address) and len(text) <= MAX_LINK_CHARS and not misleads(text, address):
+        if is_web_link(address) and len(text) <= MAX_LINK_CHARS and not misleads(text, address):
             self._add_entity(MessageEntity.TEXT_LINK, offset, url=address)
         self._write_title(link)
 

@@ -17,14 +17,11 @@ NAME = "telegram"
 
 @dataclass(frozen=True, slots=True)
 class TelegramPlace:
-    """A chat, or one topic of it; groups and channels have negative ids, people positive ones.
+    """A chat, or one topic of it; groups and channels have negative ids, people positive ones."""
 
-    ``home`` is the id the rest of Nod knows the chat by, where it has another today.
-    """
-
-    chat_id: int
+    chat_id: int  # by which Telegram knows the chat today
     thread_id: int | None = None
-    home: int | None = None
+    home: int | None = None  # the id by which the rest of Nod knows the chat, if that is another
 
     @property
     def is_private(self) -> bool:
@@ -94,10 +91,10 @@ class TelegramPosted:
 class EphemeralTarget:
     """The person of a group who gets an ephemeral message, and their press or answer that allows it.
 
-    Documented: either counts for 15 s, the receiver need not get it, and an app may drop it at a restart
-    (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: how a refusal reads,
-    how often a press counts, and what becomes of a message that is replaced
-    (``replace_callback_query_message``) once it changes. So nothing is replaced, and any refusal leads to a
+    Documented: a press or an answer allows it for 15 s, the receiver need not get it, and an app may drop it
+    at a restart (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: the
+    words of a refusal, how often a press counts, and what happens to a replaced message
+    (``replace_callback_query_message``) when it changes. So nothing is replaced, and any refusal leads to a
     message for all.
     """
 
@@ -127,7 +124,7 @@ class Moves:
         await self._keys.learn(str(old), str(new))
 
     def has_moved(self, chat_id: int) -> bool:
-        """Return whether the chat moved away from this id, so that its messages can't be changed."""
+        """Tell if the chat has another id now, so that messages at this one can't be changed."""
         return self._keys.has_moved(str(chat_id))
 
     def now(self, chat_id: int) -> int:
@@ -142,7 +139,9 @@ class Moves:
         """Return the current place of an address. Raises NotDeliverable for what is no Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
-        return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
+        if now == place.chat_id:
+            return place
+        return TelegramPlace(now, place.thread_id, home=place.chat_id)
 
     def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
         """Return the place of an incoming message."""

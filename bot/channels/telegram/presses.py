@@ -1,13 +1,13 @@
 """Presses in Telegram: each is checked for its person and place first, and always answered.
 
-The answer to a press is a toast, or an alert that the person must dismiss. Methods that carry out a press
-return it as text and a flag for the alert.
+The answer to a press is a toast, or an alert that the person must dismiss.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from telegram import CallbackQuery, MaybeInaccessibleMessage
@@ -80,6 +80,13 @@ _APPROVING_ACTIONS = frozenset(
 log = logger(__name__)
 
 
+class _Answer(NamedTuple):
+    """The answer to a press: a toast, or an ``alert`` to dismiss. Without a text nothing is shown."""
+
+    text: str
+    alert: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class TelegramPresses:
     """The handler of callback queries, which answers each within its time."""
@@ -91,29 +98,32 @@ class TelegramPresses:
     inbox: Inbox
     lookup: Lookup
     shown_cards: ShownCards
-    busy: Callable[[int], bool]
+    busy: Callable[[int], bool]  # True if the next message to a chat has to wait
     sleep: Callable[[float], Awaitable[None]]
-    lines: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    locks: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """By chat and person: held by the press that is handled."""
 
     async def handle(self, query: CallbackQuery) -> None:
         """Handle a press once the same person's earlier presses in the chat are answered."""
         chat_id = query.message.chat.id if query.message else 0
-        line = self.lines.setdefault((chat_id, query.from_user.id), asyncio.Lock())
-        await line.acquire()
-        answer = _PressAnswer(self.transport, query, line, chat_id, self.busy, self.sleep)
+        lock = self.locks.setdefault((chat_id, query.from_user.id), asyncio.Lock())
+        await lock.acquire()
+        answer = _AnswerSender(self.transport, query, lock, chat_id, self.busy, self.sleep)
         try:
             await self._handle(query, answer)
         finally:
             answer.close()
 
-    async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
+    async def _handle(self, query: CallbackQuery, answer: "_AnswerSender") -> None:
         choice = read_choice(query.data or "")
         if choice and query.message is not None:
             text, alert = await self._submit_choice(choice, query, query.message)
-            return await answer.tell(text, alert=alert)
+            await answer.tell(text, alert=alert)
+            return
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            return await answer.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
+            await answer.tell(_NO_SUCH_BUTTON_TEXT, alert=True)
+            return
         message = posted_of(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
             await answer.tell(_NOT_HERE_TEXT, alert=True)  # someone else's, as no app of theirs shows it
@@ -123,7 +133,6 @@ class TelegramPresses:
             await self._press(query, message, callback, answer)
         else:
             await answer.tell(_STRANGER_TEXT, alert=True)
-        return None
 
     async def _may_press(self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData) -> bool:
         """Tell if a person is admitted to the chat, or decides the proposal anyway."""
@@ -132,7 +141,7 @@ class TelegramPresses:
         return await self.lookup.decides(callback.id, actor_of(query.from_user))
 
     async def _press(
-        self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData, answer: "_PressAnswer"
+        self, query: CallbackQuery, message: TelegramPosted, callback: ButtonData, answer: "_AnswerSender"
     ) -> None:
         """Carry out a press, answer it, and update the buttons."""
         place = await self._find_place(query, message, callback.id)
@@ -147,7 +156,7 @@ class TelegramPresses:
             text, alert = await self._carry_out(callback, who, message)
         except ChannelError as error:
             log.warning("telegram press not carried out", why=error.message)
-            text, alert = _PRESS_AGAIN_TEXT, True
+            text, alert = _Answer(_PRESS_AGAIN_TEXT, alert=True)
             if answer.is_answered:
                 await self._ask_to_press_again(who)
         await answer.tell(text, alert=alert)
@@ -155,30 +164,32 @@ class TelegramPresses:
 
     async def _submit_choice(
         self, choice: str, query: CallbackQuery, pressed: MaybeInaccessibleMessage
-    ) -> tuple[str, bool]:
+    ) -> _Answer:
         """Submit a choice button's words in the person's name."""
         if not await self.admission.admits(query.from_user.id, pressed.chat.id):
-            return _STRANGER_TEXT, True
+            return _Answer(_STRANGER_TEXT, alert=True)
         place = place_of(pressed, self.transport.moves)
         if place is None:
-            return _NO_SUCH_BUTTON_TEXT, True
-        ref, names = TelegramPosted(pressed.chat.id, pressed.message_id), place.named(pressed.chat.title)
+            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
+        ref = TelegramPosted(pressed.chat.id, pressed.message_id)
         message = make_said(
             choice,
             str(ref),
             actor_of(query.from_user),
             place.address,
             private=pressed.chat.type == ChatType.PRIVATE,
-            names=names,
+            names=place.named(pressed.chat.title),
         )
         reply = await self.inbox(message)
         refused = refusal(reply)
         if reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED):  # others may still press
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
-        return refused or choice, bool(refused)
+        if refused:
+            return _Answer(refused, alert=True)
+        return _Answer(choice)
 
-    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
+    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> _Answer:
         """Carry out a press, and return its answer.
 
         Raises ChannelError if its result could not be shown; nothing was decided then.
@@ -188,35 +199,36 @@ class TelegramPresses:
         together = is_on_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
-            return _NOT_HERE_TEXT, True
+            return _Answer(_NOT_HERE_TEXT, alert=True)
         if callback.action in PICK_ACTIONS:
             return await self._pick_rows(callback, who, card, message)
         if callback.action is ButtonAction.CONTEXT:
             return await self._tell_context(callback.id, who)
         if callback.asks:
             text = await self.dialogue_runner.press(who, callback, card, message)
-            return text, bool(text)
+            return _Answer(text, alert=bool(text))
         if callback.action in (ButtonAction.MORE, ButtonAction.CANCEL):
             await self._change_buttons(callback, who, card, message)
-            return "", False
+            return _Answer("")
         if callback.action in (ButtonAction.VIEW, ButtonAction.VIEW_GROUP, ButtonAction.VIEW_ROW):
             await self._show_payloads(callback, who, card)
-            return "", False
+            return _Answer("")
         if callback.action in _APPROVING_ACTIONS and await self._find_hidden(card, who, callback.action):
-            return _VIEW_FIRST_TEXT, True
+            return _Answer(_VIEW_FIRST_TEXT, alert=True)
         if callback.round == card.round:
             question = await self._ask_confirmation(callback.action, card, who, message)
             if question:
                 return question
         if callback.action in GRANT_ACTIONS:
             text = await self.dialogue_runner.press_grant(who, callback, card, message)
-            return text, bool(text) and callback.action is not ButtonAction.DURATION
+            is_submitted = callback.action is ButtonAction.DURATION
+            return _Answer(text, alert=bool(text) and not is_submitted)
         if callback.verb is None:
-            return _NO_SUCH_BUTTON_TEXT, True
+            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         names = who.place.named(who.title)
         press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
-        return reply.text, reply.answer is not Answer.ACCEPTED
+        return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _change_buttons(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
@@ -241,22 +253,22 @@ class TelegramPresses:
             # it may have ended in the meantime
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
-    async def _tell_context(self, proposal_id: str, who: Who) -> tuple[str, bool]:
+    async def _tell_context(self, proposal_id: str, who: Who) -> _Answer:
         """Send the turn that led to a card to this person alone; in a group, to their own chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
-            return NOT_YOURS, True
+            return _Answer(NOT_YOURS, alert=True)
         await who.acknowledge_press()
         place = who.place if who.place.is_private else TelegramPlace(who.user.id)
         try:
             await self.transport.send(place, plain(words), urgency=Urgency.PRESSED)
         except NotDeliverable:
-            return _STRANGER_TEXT, True
-        return "" if who.place.is_private else _IN_PRIVATE_TEXT, False
+            return _Answer(_STRANGER_TEXT, alert=True)
+        return _Answer("" if who.place.is_private else _IN_PRIVATE_TEXT)
 
     async def _ask_confirmation(
         self, action: ButtonAction | Verb, card: Card, who: Who, message: TelegramPosted
-    ) -> tuple[str, bool] | None:
+    ) -> _Answer | None:
         """Ask for confirmation, and return the answer to the press; None if the verb needs none.
 
         For other verbs than Approve it is an alert, since the card does not show what they do.
@@ -273,43 +285,47 @@ class TelegramPresses:
         await who.acknowledge_press()
         await self.shown_cards.ask_confirmation(card, action, message)
         if verb is Verb.APPROVE:
-            return question.question, False
-        return f"{question.question} {question.more}", True
+            return _Answer(question.question)
+        return _Answer(f"{question.question} {question.more}", alert=True)
 
     async def _pick_rows(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
-    ) -> tuple[str, bool]:
+    ) -> _Answer:
         """Pick rows of a batch, or decide the picked ones."""
-        looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
-        if card.batch is None or not (card.pending or looks):
-            return _NO_SUCH_BUTTON_TEXT, True
+        only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
+        if card.batch is None or not (card.pending or only_looks):
+            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action is ButtonAction.BACK_TO_BATCH:
             await who.acknowledge_press()
             await self.shown_cards.show_batch(card, message)
-            return "", False
+            return _Answer("")
         if callback.round != card.round:
-            return _ROWS_CHANGED_TEXT, True
-        place = callback.index or 0
+            return _Answer(_ROWS_CHANGED_TEXT, alert=True)
         try:
             picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
         except ValueError:
-            return _NO_SUCH_BUTTON_TEXT, True
+            return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
-            toggles = callback.action is ButtonAction.TOGGLE
-            page = place // PAGE if toggles else place
-            if toggles:
-                picked = picked.toggle(place)
+            page = callback.index or 0
+            if callback.action is ButtonAction.TOGGLE:  # the index is that of a row
+                picked = picked.toggle(page)
+                page = page // PAGE
             await who.acknowledge_press()
-            await self.shown_cards.show_picker(
-                card, message, page, picked, looks=callback.action is ButtonAction.LIST_ROWS
-            )
-            return "", False
+            opens_rows = callback.action is ButtonAction.LIST_ROWS
+            await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
+            return _Answer("")
         if not await self.shown_cards.is_fully_shown(card, who.place, who.user.id):
-            return _VIEW_FIRST_TEXT, True
-        declines, address = callback.action is ButtonAction.DECIDE, who.place.address
-        choice = picked.choice(card, who.actor, callback.round, address, declines=declines, ref=str(message))
+            return _Answer(_VIEW_FIRST_TEXT, alert=True)
+        choice = picked.choice(
+            card,
+            who.actor,
+            callback.round,
+            who.place.address,
+            declines=callback.action is ButtonAction.DECIDE,
+            ref=str(message),
+        )
         reply = await self.inbox(choice)
-        return reply.text, reply.answer is not Answer.ACCEPTED
+        return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _find_card_ref(self, callback: ButtonData, message: TelegramPosted) -> str | None:
         """Return the reference of the pressed card; None for a form, and for a payload below its card."""
@@ -337,8 +353,8 @@ class TelegramPresses:
         is_group = card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL)
         if card.group and is_group:
             others = [member for member in card.group.members if member != card.proposal_id]
-            found = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
-            cards = [*(member_card for member_card in found if member_card), card]
+            member_cards = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
+            cards = [*(member_card for member_card in member_cards if member_card), card]
         person = None if is_group else who.user.id  # everyone must have seen what Approve all approves
         pending = [shown for shown in cards if shown.pending]
         is_fully_shown = self.shown_cards.is_fully_shown
@@ -378,15 +394,15 @@ class TelegramPresses:
 
 
 @dataclass(eq=False)
-class _PressAnswer:
-    """The answer to a press, which is sent once.
+class _AnswerSender:
+    """Sends the answer to a press, once.
 
-    ``line`` is held until then, or until something slow happens; then the person's next press is handled.
+    ``lock`` is held until then, or until something slow happens; then the person's next press is handled.
     """
 
     transport: Transport
     query: CallbackQuery
-    line: asyncio.Lock | None
+    lock: asyncio.Lock | None
     chat_id: int
     busy: Callable[[int], bool]
     sleep: Callable[[float], Awaitable[None]]
@@ -395,7 +411,7 @@ class _PressAnswer:
 
     async def acknowledge(self) -> None:
         """Answer with "a moment" when the press has to wait: now in a busy chat, else after a pause."""
-        self.release_line()
+        self.release_lock()
         if self.busy(self.chat_id):
             await self.tell(_ONE_MOMENT_TEXT)
         elif self._timer is None:
@@ -410,7 +426,7 @@ class _PressAnswer:
         if self.is_answered:
             return
         self.is_answered = True
-        self.release_line()
+        self.release_lock()
         try:
             await self.transport.answer_press(self.query.id, text, alert=alert)
         except ChannelError as error:
@@ -418,12 +434,12 @@ class _PressAnswer:
 
     def close(self) -> None:
         """End the press, done or failed."""
-        self.release_line()
+        self.release_lock()
         if self._timer is not None:
             self._timer.cancel()
 
-    def release_line(self) -> None:
+    def release_lock(self) -> None:
         """Let the next press of this person start."""
-        if self.line is not None:
-            self.line.release()
-            self.line = None
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None

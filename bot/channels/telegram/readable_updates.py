@@ -1,7 +1,7 @@
-"""Updates as Telegram sends them, made readable one by one before the library reads them all together.
+"""Updates as Telegram sends them, checked one by one before the library reads them together.
 
-The library decodes a getUpdates answer in one go, and one update it cannot decode (a field that it demands
-and the server leaves out) would keep all others from arriving, for as long as it waits at Telegram.
+The library decodes a getUpdates answer in one go. One update that it cannot decode, such as one without a
+field that it demands, would keep all others from arriving for as long as Telegram stores it.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ log = logger(__name__)
 
 
 def readable(raw: object) -> dict[str, Any] | None:
-    """Give back an update that the library can decode; one it cannot decode keeps only its id.
+    """Return an update that the library can decode; one that it can't decode is reduced to its id.
 
-    None where there is no id: nothing can be said about it, not even that it was received.
+    None without an id: it can't even be acknowledged.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("update_id"), int):
         return None
@@ -37,7 +37,7 @@ def readable(raw: object) -> dict[str, Any] | None:
 class ReadableUpdates(BotRequests):
     """HTTP client for PTB's polls, which reads each update of an answer by itself.
 
-    ``heard_at`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
+    ``heard_at`` is the time of Telegram's last good answer, by ``elapsed``; it answers a poll within seconds.
     ``contested_at`` is when it last said that another program polls with the same token.
     """
 
@@ -69,5 +69,5 @@ class ReadableUpdates(BotRequests):
             return answer
         if not isinstance(answer.get("result"), list):
             raise TelegramError("Invalid server response")  # the library waits longer and longer after this
-        found = (readable(raw) for raw in answer["result"])
-        return answer | {"result": [update for update in found if update is not None]}
+        updates = [readable(raw) for raw in answer["result"]]
+        return answer | {"result": [update for update in updates if update is not None]}

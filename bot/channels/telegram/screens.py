@@ -21,7 +21,8 @@ _MAX_VALUE_CHARS = 1200  # of a value in a question
 _MAX_LABEL_CHARS = 40  # on a button
 _MAX_HINT_CHARS = 60  # in the empty reply field
 _MAX_CHANGES = 8  # shown before "and so many more"
-_REPLY_TEXT, _CANCEL_TEXT = "Reply with it", ", or /cancel."
+_REPLY_TEXT = "Reply with it"
+_CANCEL_TEXT = ", or /cancel."
 _SHAPE_HINTS = {
     Shape.LINES: ", one entry a line",
     Shape.DATA: " as JSON",
@@ -101,7 +102,8 @@ def ask_confirmation(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
 def ask_words(person: User, pressed: Button, title: str) -> Screen:
     """Ask for the words that go with a press."""
     prompt = pressed.asks
-    question, hint = (prompt.question, prompt.hint) if prompt else (pressed.label, "")
+    question = prompt.question if prompt else pressed.label
+    hint = prompt.hint if prompt else ""
     first = question[:1].lower() + question[1:]
     text = _name_person(person) + plain(f"{first} {_REPLY_TEXT}{_CANCEL_TEXT} {hint}\n{_shorten(title, 200)}")
     reply = ForceReply(selective=True, input_field_placeholder=_shorten(question, _MAX_HINT_CHARS))
@@ -117,7 +119,7 @@ def ask_grant(
 ) -> Screen:
     """Ask what a grant allows, for whom and how long; a press of the duration approves.
 
-    Each rung of the ladder stands in full above the buttons, which shorten it.
+    Each rung of the ladder is shown in full above the buttons, which shorten it.
     """
     steps = list(enumerate(ladder, 1))
     chosen = next(number for number, (rung, _) in steps if rung is dialogue.rung)
@@ -144,12 +146,12 @@ def ask_grant(
     rows = []
     for number, (rung, words) in steps:
         label = f"{number}. {words.removeprefix(card.tool_name).strip()}"
-        index, is_chosen = list(GrantScope).index(rung), rung is dialogue.rung
-        rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=is_chosen))
+        index = list(GrantScope).index(rung)
+        rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=rung is dialogue.rung))
     for reach, words in reaches:
         label = words[:1].upper() + words[1:]
-        index, is_chosen = list(GrantAudience).index(reach), reach is dialogue.reach
-        rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=is_chosen))
+        index = list(GrantAudience).index(reach)
+        rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=reach is dialogue.reach))
     if dialogue.reach not in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         rows.append([make_duration_button(GrantDuration.CONVERSATION)])
     rows.append([make_duration_button(duration) for duration in GrantDuration if duration.span])
@@ -165,11 +167,11 @@ def is_question_for(message: Message, person: User) -> bool:
 
 
 def _explain_reply(field: Field) -> str:
-    form = _SHAPE_HINTS.get(field.shape, "")
+    form_hint = _SHAPE_HINTS.get(field.shape, "")
     if field.shape is Shape.CHOICES:
-        form = f", separated by commas, from: {', '.join(map(speak_value, field.options))}"
+        form_hint = f", separated by commas, from: {', '.join(map(speak_value, field.options))}"
     empty = " Send a single - to leave it empty." if field.nullable else ""
-    return f"{_REPLY_TEXT}{form}{_CANCEL_TEXT}{empty}"
+    return f"{_REPLY_TEXT}{form_hint}{_CANCEL_TEXT}{empty}"
 
 
 def _find_value(dialogue: Dialogue, field: Field) -> object:

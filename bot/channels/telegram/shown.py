@@ -15,11 +15,11 @@ from bot.channels.telegram.buttons import ButtonAction
 from bot.channels.telegram.card import (
     TelegramCard,
     keyboard,
+    make_confirmation,
     make_menu,
-    question,
     render_card,
+    render_everything,
     render_picker,
-    whole,
 )
 from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
@@ -40,9 +40,8 @@ from bot.telemetry.logs import logger
 
 _MAX_PASSES = 3
 _MAX_TITLE_CHARS = 200  # of a card's title above its menu
-_ENDED_ROUND = (
-    -1
-)  # instead of a round, of a payload shown after the end: its buttons stay while any is offered
+# in place of a round, of a payload that was shown after the end: its buttons stay while any is offered
+_ENDED_ROUND = -1
 _MENU_ROUND = -2  # instead of a round, of a menu: it shows no payload
 _BATCH_SUFFIX = ".all"  # of the record of a batch, behind the id of its first row
 
@@ -80,7 +79,8 @@ class _Record:
     def hides_payload(self, chat_id: int, person: int | None = None) -> bool:
         """Tell if the payload of a cut card has been shown in this chat neither to all nor to this person."""
         seen = [page for page in self.pages if page.chat_id == chat_id and page.person in (None, person)]
-        return self.cut is not None and all(page.round != self.cut for page in seen)
+        was_shown = any(page.round == self.cut for page in seen)
+        return self.cut is not None and not was_shown
 
     def as_state(self) -> dict[str, Any] | None:
         """Return the record as JSON to store; None for an empty one."""
@@ -137,10 +137,10 @@ class ShownCards:
         return sent is not None
 
     async def show_picker(
-        self, card: Card, message: TelegramPosted, page: int, picked: Picked, *, looks: bool
+        self, card: Card, message: TelegramPosted, page: int, picked: Picked, *, opens_rows: bool
     ) -> None:
         """Show a page of a batch's rows to pick from, until the card is drawn again."""
-        view = render_picker(card, page, picked, looks=looks)
+        view = render_picker(card, page, picked, opens_rows=opens_rows)
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
     async def show_batch(self, card: Card, message: TelegramPosted) -> None:
@@ -148,9 +148,11 @@ class ShownCards:
         view = await self.lay_out(card, message.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
-    async def ask_confirmation(self, card: Card, does: ButtonAction | Verb, message: TelegramPosted) -> None:
-        """Ask under a card, in place of its buttons, whether to do that."""
-        await self._transport.edit_keyboard(message, question(card, does), urgency=Urgency.PRESSED)
+    async def ask_confirmation(
+        self, card: Card, action: ButtonAction | Verb, message: TelegramPosted
+    ) -> None:
+        """Replace the buttons of a card by the question if the action is meant, with yes and no."""
+        await self._transport.edit_keyboard(message, make_confirmation(card, action), urgency=Urgency.PRESSED)
 
     async def post_copy(
         self,
@@ -214,7 +216,7 @@ class ShownCards:
 
         await self._close_pages(card, place.chat_id, is_their_payload)
         buttons = keyboard(card, cut=True, viewed=True, unseen=await self._count_unseen(card, place.chat_id))
-        pieces = whole(card)
+        pieces = render_everything(card)
         options: Any = {"urgency": Urgency.PRESSED, "ephemeral": ephemeral}
         if pieces is None:  # too long for messages
             name = f"proposal-{card.proposal_id}.txt"
@@ -226,7 +228,8 @@ class ShownCards:
             sent = [await self._transport.send(place, piece, **options) for piece in pieces[:-1]]
             sent.append(await self._transport.send(place, pieces[-1], buttons, **options))
         # if any of the messages was for one person alone, no one else has seen everything
-        seen_by = next((message.receiver for message in sent if message.receiver), None)
+        receivers = [message.receiver for message in sent if message.receiver]
+        seen_by = receivers[0] if receivers else None
         shown_round = card.round if card.pending else _ENDED_ROUND
         await self._store_page(card, _Page(sent[-1].chat_id, sent[-1].message_id, shown_round, seen_by))
 
@@ -244,12 +247,14 @@ class ShownCards:
         return any(page.ref == message for page in (*of_proposal.pages, *of_batch.pages))
 
     async def remove_outdated(self, card: Card, chat_id: int) -> None:
-        """Take the buttons away from payloads and forms that can't be decided, or no longer."""
+        """Take the buttons away from payloads and forms that lead nowhere now."""
         await self._close_pages(card, chat_id, lambda page: page.is_outdated(card))
         for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
             form = Dialogue.from_state(state)
-            if form.proposal_id != card.proposal_id or form.is_current_for(card) or form.awaits_text:
-                continue  # a form that waits for text is told when the text comes
+            if form.proposal_id != card.proposal_id or form.is_current_for(card):
+                continue
+            if form.awaits_text:
+                continue  # the person is told when the text comes
             await self._database.write(keep_state, NAME, key, None, self._clock())
             if form.prompt is not None:
                 person = int(key.rpartition("/")[2]) if form.prompt < 0 else None
@@ -300,7 +305,7 @@ class ShownCards:
         return sum(record.hides_payload(chat_id) for record in records)
 
     async def _close_pages(self, card: Card, chat_id: int, is_over: Callable[[_Page], bool]) -> None:
-        """Delete those menus of a chat that are over, and take the buttons off the payloads that are."""
+        """Close the pages of a chat that are over: a menu is deleted, a payload loses its buttons."""
         record = await self._load_record(_record_name(card))
         closed = [page for page in record.pages if page.chat_id == chat_id and is_over(page)]
         for page in closed:

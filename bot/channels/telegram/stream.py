@@ -19,11 +19,11 @@ from bot.channels.telegram.transport import Transport
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
-_MARK = " ▍"  # the text is still being written
-_BETWEEN_SIGNS = 4.0  # seconds; Telegram shows each for five
-_SIGNS = 75  # five minutes: a turn that is given up says nothing more
+_WRITING_MARK = " ▍"  # the text is still being written
+_TYPING_SECONDS = 4.0  # between two signs of typing; Telegram shows each for five
+_MAX_TYPING_SIGNS = 75  # five minutes, for a turn that sends nothing more
 _FIRST_DRAFT = datetime(2020, 1, 1, tzinfo=UTC)  # ids of drafts count the seconds since then
-_LAST_DRAFT = 2**31 - 1
+_MAX_DRAFT_ID = 2**31 - 1
 
 log = logger(__name__)
 
@@ -46,21 +46,21 @@ class TelegramStream(StreamedMessage):
         self.place = place
         self.ended = False
         self._draft_id = _number_draft(begun_at)
-        self._shown: TelegramPosted | None = None
-        self._previews = True
-        self._typing = asyncio.create_task(self._type())
+        self._shown: TelegramPosted | None = None  # the message in a group that grows
+        self._sends_previews = True
+        self._typing = asyncio.create_task(self._show_typing())
 
-    async def _type(self) -> None:
-        for _ in range(_SIGNS):
+    async def _show_typing(self) -> None:
+        for _ in range(_MAX_TYPING_SIGNS):
             with suppress(ChannelError):
                 await self._transport.show_typing(self.place)
-            await self._sleep(_BETWEEN_SIGNS)
+            await self._sleep(_TYPING_SECONDS)
 
     async def preview(self, text: str, doing: str) -> None:
-        said = bool(text.strip() or doing.strip())
-        if not (self._previews and said and self._pace.claim_preview(self.place.chat_id)):
+        has_content = bool(text.strip() or doing.strip())
+        if not (self._sends_previews and has_content and self._pace.claim_preview(self.place.chat_id)):
             return
-        unfinished = _before(_latest(text))
+        unfinished = _render_above(_find_end(text))
         if doing:
             unfinished = unfinished + style(f"⏳ {doing}", "italic")
         pieces = split(unfinished)
@@ -77,49 +77,60 @@ class TelegramStream(StreamedMessage):
             else:
                 await self._transport.edit(self._shown, _add_mark(latest), urgency=Urgency.PREVIEW)
         except ChannelError:
-            self._previews = not self.place.is_private
+            self._sends_previews = not self.place.is_private
             raise
 
     async def finish(self, text: str, note: str) -> None:
         self._typing.cancel()
         self.ended = True
-        pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
-        posts = in_few(pieces, f"{text}\n\n{note}" if note else text, note)
+        rich, full_text = from_markdown(text), text
+        if note:
+            rich, full_text = _render_above(text) + plain(note), f"{text}\n\n{note}"
+        pieces = split(rich)
+        posts = in_few(pieces, full_text, note)
         buttons = make_choice_keyboard(self.choices)
-        left, self._shown = self._shown, None
-        if left is not None:
+
+        # the preview becomes the first post
+        already_posted = 0
+        preview = self._shown
+        self._shown = None
+        if preview is not None:
             try:
                 if not pieces:
-                    await self._transport.delete(left)
+                    await self._transport.delete(preview)
                 else:
-                    await self._transport.edit(left, pieces[0], buttons if len(posts) == 1 else None)
-                there, left = 1, None
-            except ChannelError as error:  # post it all again, and remove what is left of it
+                    await self._transport.edit(preview, pieces[0], buttons if len(posts) == 1 else None)
+                already_posted = 1
+                preview = None
+            except ChannelError as error:  # post all of it again, and remove the preview
                 log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
 
-        async def post(each: Rich | FullText) -> None:
-            await self._transport.post(self.place, each, buttons if each is posts[-1] else None)
+        async def send_post(post: Rich | FullText) -> None:
+            await self._transport.post(self.place, post, buttons if post is posts[-1] else None)
 
-        await post_each(posts, there, post)
-        if left is not None:
+        await post_each(posts, already_posted, send_post)
+        if preview is not None:
             with suppress(ChannelError):
-                await self._transport.delete(left)
+                await self._transport.delete(preview)
 
 
 def _number_draft(begun_at: datetime) -> int:
-    """Return the id of a draft, which tells when its answer began: every process can read it."""
+    """Return an id for a draft, from which every process can tell when its answer began."""
     return max(1, int((begun_at - _FIRST_DRAFT).total_seconds()))
 
 
 def find_begin(draft_id: int) -> datetime | None:
-    """Return when the answer of a draft had begun, to the second; None where the id is of no draft of Nod."""
-    if not 0 < draft_id <= _LAST_DRAFT:
+    """Return the second by which the answer of a draft had begun; None if the id is of no draft of Nod's."""
+    if not 0 < draft_id <= _MAX_DRAFT_ID:
         return None
     return _FIRST_DRAFT + timedelta(seconds=draft_id + 1)
 
 
-def _latest(text: str) -> str:
-    """Return the end of a text that grows, from the start of a line; at most two messages long."""
+def _find_end(text: str) -> str:
+    """Return the end of a text that grows, at most two messages long, from the start of a line.
+
+    An open code block is opened again.
+    """
     skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
     start = text.find("\n", skipped) + 1 if skipped else 0
     if not start:
@@ -130,13 +141,14 @@ def _latest(text: str) -> str:
     return text[start:]
 
 
-def _before(text: str) -> Rich:
-    said = from_markdown(text)
-    if said.text.strip():
-        return said + Rich("\n\n")
+def _render_above(text: str) -> Rich:
+    """Render a text that another part follows below."""
+    rich = from_markdown(text)
+    if rich.text.strip():
+        return rich + Rich("\n\n")
     return Rich()
 
 
 def _add_mark(rich: Rich) -> Rich:
-    marked = rich + Rich(_MARK)
+    marked = rich + Rich(_WRITING_MARK)
     return marked if marked.fits else rich

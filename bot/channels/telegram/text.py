@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from telegram import MessageEntity, User
@@ -26,12 +27,22 @@ _FOLD_KIND = MessageEntity.EXPANDABLE_BLOCKQUOTE
 _QUOTE_KIND = MessageEntity.BLOCKQUOTE
 _RULE_PATTERN = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
 _COLUMNS_SHARE = 4  # column names are repeated if they take at most this part of a message
-_CUT_POINTS = (  # the mark to cut after, only in the second half, also inside code
-    ("\n\n", True, False),
-    ("\n", True, False),
-    ("\n", False, False),
-    ("\n", True, True),
-    (" ", True, True),
+
+
+class _CutPoint(NamedTuple):
+    """A place where a text may be cut: after a ``mark``."""
+
+    mark: str
+    only_second_half: bool
+    also_in_code: bool
+
+
+_CUT_POINTS = (  # the best first
+    _CutPoint("\n\n", only_second_half=True, also_in_code=False),
+    _CutPoint("\n", only_second_half=True, also_in_code=False),
+    _CutPoint("\n", only_second_half=False, also_in_code=False),
+    _CutPoint("\n", only_second_half=True, also_in_code=True),
+    _CutPoint(" ", only_second_half=True, also_in_code=True),
 )
 
 
@@ -42,16 +53,13 @@ def utf16_len(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rich:
-    """Text and its entities; adding two shifts the entities of the second."""
+    """A text and its entities."""
 
     text: str = ""
     entities: tuple[MessageEntity, ...] = ()
 
     def __add__(self, other: "Rich") -> "Rich":
-        shifted = tuple(
-            _clip_entity(entity, entity.offset + self.units, entity.length) for entity in other.entities
-        )
-        return Rich(self.text + other.text, self.entities + shifted)
+        return join((self, other), "")
 
     @property
     def units(self) -> int:
@@ -81,15 +89,17 @@ def style(text: str, *kinds: str) -> Rich:
     if not shown.strip() or not kinds:
         return plain(text)
     if not runs_right_to_left(shown):
-        return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+        return _cover(shown, kinds)
     if MessageEntity.CODE in kinds:
-        code = Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
-        return Rich(FIRST_STRONG_ISOLATE) + code + Rich(POP_ISOLATE)
-    shown, kinds = (
-        set_apart(shown),
-        tuple(_QUOTE_KIND if kind == MessageEntity.PRE else kind for kind in kinds),
-    )
-    return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+        return Rich(FIRST_STRONG_ISOLATE) + _cover(shown, kinds) + Rich(POP_ISOLATE)
+    quote_kinds = [_QUOTE_KIND if kind == MessageEntity.PRE else kind for kind in kinds]
+    return _cover(set_apart(shown), quote_kinds)
+
+
+def _cover(text: str, kinds: Iterable[str]) -> Rich:
+    """Return a text with an entity of each kind over all of it."""
+    units = utf16_len(text)
+    return Rich(text, tuple(MessageEntity(kind, 0, units) for kind in kinds))
 
 
 def _make_visible(text: str) -> str:
@@ -97,6 +107,7 @@ def _make_visible(text: str) -> str:
 
 
 def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
+    """Join texts; the entities of each are shifted by the length of those before."""
     texts: list[str] = []
     entities: list[MessageEntity] = []
     offset = 0
@@ -122,13 +133,15 @@ class TelegramTextBuilder(TextBuilder[Rich]):
     folds = True
 
     def write(self, text: str, *styles: str) -> Rich:
-        return style(text, *(_FOLD_KIND if style == "fold" else style for style in styles))
+        kinds = [_FOLD_KIND if name == "fold" else name for name in styles]
+        return style(text, *kinds)
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         """Return a time that apps format themselves; old apps show the text instead."""
         text = format_local(at)
-        kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
-        return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
+        date_format = "r" if relative else "dt"
+        kind = MessageEntity.DATE_TIME
+        return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=date_format),))
 
     def mention(self, actor: Actor) -> Rich:
         return mention(actor)
@@ -140,10 +153,11 @@ class TelegramTextBuilder(TextBuilder[Rich]):
         return made.units, len(made.entities)
 
     def cut(self, text: str, units: int) -> str:
-        return next((piece.text for piece in split(plain(text), units)), "")
+        pieces = split(plain(text), units)
+        return pieces[0].text if pieces else ""
 
 
-def web_link(url: str) -> bool:
+def is_web_link(url: str) -> bool:
     """Tell if this is an ordinary link that leads out of the app to a named host."""
     try:
         parts = urlsplit(url)
@@ -158,17 +172,19 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     A code block that must be cut is a code block in both messages. Blank messages are left out.
     """
     pieces = []
-    columns = Rich()
+    columns = Rich()  # the names of a cut table's columns, to repeat
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
     current: list[MessageEntity] = []  # entities that reach into the next message
     done_chars = done_units = 0  # of the messages so far
     while done_chars < len(rich.text):
+        # look at as much as can fit, and one character more, with its entities
         room = units - columns.units
         text = rich.text[done_chars : done_chars + room + 1]
         until = done_units + utf16_len(text)
         while waiting and waiting[0].offset < until and len(current) <= ENTITIES:
             current.append(waiting.popleft())
         window = Rich(text, _clip_entities(current, done_units, until))
+
         is_last = done_chars + len(text) == len(rich.text)
         fits = is_last and window.units <= room and len(current) <= ENTITIES
         end = len(text) if fits else _find_cut(window, room)
@@ -176,7 +192,8 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
         if piece.text:
             pieces.append(piece)
         columns = _find_columns(window, end, columns, units // _COLUMNS_SHARE)
-        done_chars, done_units = done_chars + end, done_units + utf16_len(text[:end])
+        done_chars += end
+        done_units += utf16_len(text[:end])
         current = [entity for entity in current if entity.offset + entity.length > done_units]
     return pieces
 
@@ -193,10 +210,11 @@ def _find_columns(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
         if previous.text and entity.offset == 0:
             return previous
         lines = rich.text[_find_index(rich.text, entity.offset) : end].split("\n", 2)
-        if len(lines) == len(("names", "rule", "rows")) and _RULE_PATTERN.fullmatch(lines[1]):
-            head = Rich(f"{lines[0]}\n{lines[1]}\n")
-            if head.units <= max_units:
-                return Rich(head.text, (MessageEntity(MessageEntity.PRE, 0, head.units),))
+        if len(lines) < 3 or not _RULE_PATTERN.fullmatch(lines[1]):  # noqa: PLR2004 - the names, the rule, the rows
+            continue
+        head = _cover(f"{lines[0]}\n{lines[1]}\n", [MessageEntity.PRE])
+        if head.units <= max_units:
+            return head
     return Rich()
 
 
@@ -205,10 +223,11 @@ def _put_below(columns: Rich, piece: Rich) -> Rich:
     if not columns.text:
         return piece
     both = columns + piece
-    block, *others = sorted(
-        both.entities[1:], key=lambda entity: (entity.offset, entity.type != MessageEntity.PRE)
-    )
-    return Rich(both.text, (_clip_entity(block, 0, block.length + columns.units), *others))
+    # the first is the block of the names, then that of the rows
+    entities = sorted(both.entities[1:], key=lambda entity: (entity.offset, entity.type != MessageEntity.PRE))
+    rows_block, *others = entities
+    block = _clip_entity(rows_block, 0, rows_block.length + columns.units)
+    return Rich(both.text, (block, *others))
 
 
 def _find_cut(rich: Rich, units: int) -> int:
@@ -226,13 +245,14 @@ def _find_cut(rich: Rich, units: int) -> int:
     def is_in_code(index: int) -> bool:
         return any(start < index < end for start, end in code_blocks)
 
-    for mark, only_second_half, also_in_code in _CUT_POINTS:
-        least = furthest // 2 if only_second_half else 0
-        index = rich.text.rfind(mark, least, furthest)
-        while index > least and not also_in_code and is_in_code(index + len(mark)):
-            index = rich.text.rfind(mark, least, index)
-        if index > least and (also_in_code or not is_in_code(index + len(mark))):
-            return index + len(mark)
+    for point in _CUT_POINTS:
+        least = furthest // 2 if point.only_second_half else 0
+        index = rich.text.rfind(point.mark, least, furthest)
+        while index > least:
+            cut = index + len(point.mark)
+            if point.also_in_code or not is_in_code(cut):
+                return cut
+            index = rich.text.rfind(point.mark, least, index)
     return max(whole_until(rich.text, furthest), 1)
 
 
@@ -253,7 +273,8 @@ def _clip_entities(entities: Sequence[MessageEntity], first: int, last: int) -> 
 
 def trim(rich: Rich) -> Rich:
     """Remove blank lines before a text and all blanks after it; the first line keeps its indent."""
-    start = rich.text.rfind("\n", 0, len(rich.text) - len(rich.text.lstrip())) + 1
+    blank_chars = len(rich.text) - len(rich.text.lstrip())
+    start = rich.text.rfind("\n", 0, blank_chars) + 1
     part = _slice(rich, start, max(start, len(rich.text.rstrip())))
     return Rich(part.text, part.entities[:ENTITIES])
 

@@ -30,7 +30,7 @@ from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, Te
 from telegram.ext import ExtBot
 from telegram.request import HTTPXRequest
 
-from bot.channels.base import SILENT
+from bot.channels.base import SILENT_SECONDS
 from bot.channels.streamed_message import FullText
 from bot.channels.telegram.buttons import remove_new_buttons
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST_CHARS, Urgency
@@ -65,7 +65,7 @@ _REFUSAL_WORDS = {  # for people, by a part of Telegram's description
     "file is too big": "it is larger than the 20 MB that Telegram gives to bots",
 }
 _MAX_FAULT_CHARS = 100  # of what the network says
-_STAYED_BEHIND = "The group became a supergroup, and its old messages can't be changed."
+_STAYED_BEHIND_TEXT = "The group became a supergroup, and its old messages can't be changed."
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
 _STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # of a draft, from Bot API 10.3 on
 _LEFT_STATUSES = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
@@ -90,7 +90,7 @@ class BotRequests(HTTPXRequest):
     @property
     def is_refused(self) -> bool:
         """True if Telegram refused the token lately, and has accepted no call since."""
-        return self._refused_at is not None and self._elapsed() - self._refused_at <= SILENT
+        return self._refused_at is not None and self._elapsed() - self._refused_at <= SILENT_SECONDS
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, payload = await super().do_request(*args, **kwargs)
@@ -111,7 +111,7 @@ class ChatMigratedError(ChannelError):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise Telegram's refusals as Nod's own errors; the body just ends at the two that aren't failures."""
+    """Raise Telegram's refusals as Nod's own errors, but for the two that are no failures."""
     try:
         yield
     except Forbidden as error:
@@ -134,8 +134,10 @@ def translate_errors() -> Iterator[None]:
 
 def _describe_refusal(error: TelegramError) -> str:
     description = error.message.lower()
-    words = next((words for part, words in _REFUSAL_WORDS.items() if part in description), None)
-    return f"Telegram refused: {words}" if words else f"Telegram refused ({error.message})"
+    for part, words in _REFUSAL_WORDS.items():
+        if part in description:
+            return f"Telegram refused: {words}"
+    return f"Telegram refused ({error.message})"
 
 
 class _OutgoingText(NamedTuple):
@@ -351,7 +353,8 @@ class Transport:
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
     ) -> T:
         """Call, and again without dates, then without entities and links, if the server refuses them."""
-        undated = Rich(rich.text, tuple(e for e in rich.entities if e.type != MessageEntity.DATE_TIME))
+        other_entities = [entity for entity in rich.entities if entity.type != MessageEntity.DATE_TIME]
+        undated = Rich(rich.text, tuple(other_entities))
         if undated != rich and self._supports_dates:
             try:
                 return await call(rich, markup)
@@ -383,13 +386,13 @@ class Transport:
         A message keeps its number only at the old id. At the new one it is the number of another message.
         """
         if self.moves.has_moved(ref.chat_id):
-            raise CopyGone(_STAYED_BEHIND)
+            raise CopyGone(_STAYED_BEHIND_TEXT)
         try:
             with translate_errors():
                 yield
         except ChatMigratedError as error:
             await self.moves.learn(ref.chat_id, error.new_chat_id)
-            raise CopyGone(_STAYED_BEHIND) from error
+            raise CopyGone(_STAYED_BEHIND_TEXT) from error
 
     async def load_admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
         """Return a group's title, and its admins that are people."""
@@ -399,7 +402,7 @@ class Transport:
         return chat.title or str(place.chat_id), [admin.user for admin in admins if not admin.user.is_bot]
 
     async def has_member(self, place: TelegramPlace, user_id: int) -> bool:
-        """Return whether someone is still in a group."""
+        """Tell if someone is still in a group."""
 
         async def ask(chat_id: int) -> ChatMember:
             return await self._bot.get_chat_member(chat_id, user_id)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from telegram import MessageEntity
 
 from bot.channels.telegram.buttons import ButtonAction, ButtonData
-from bot.channels.telegram.card import keyboard, render_card, whole
+from bot.channels.telegram.card import keyboard, render_card, render_everything
 from bot.domain import kinds
 from bot.domain.cards import Group
 from bot.domain.people import Actor
@@ -265,7 +265,7 @@ def test_any_card_is_accepted_and_whole(
     accepted(view.rich, view.keyboard)
     assert not view.cut or {"View all", "Details"} & set(labels(view.keyboard))
     assert not view.cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
-    pieces = whole(card)
+    pieces = render_everything(card)
     for piece in pieces or []:
         accepted(piece, keyboard(card, cut=view.cut, viewed=True))
 

@@ -26,7 +26,7 @@ TITLE = next(f for f in fields_of(SCHEMA, ARGUMENTS) if f.name == "title")
 
 
 def test_picking_and_answering_leads_to_confirming():
-    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).prompted(5)
+    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).with_prompt(5)
     assert asked.expects_reply_to(5)
     given = asked.give(TITLE, "New", NOW)
     assert (given.step, given.changes, given.prompt) == (DialogueStep.CONFIRM, {"title": "New"}, None)
@@ -39,12 +39,12 @@ def test_the_old_value_is_no_change():
 
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
-    asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).asking("why not? ")
+    asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).with_question("why not? ")
     assert not asked.expects_reply_to(5)
     assert asked.matches_question("why not?")
     assert not asked.matches_question("")
-    assert asked.prompted(5).expects_reply_to(5)
-    assert not asked.prompted(5).expects_reply_to(6)
+    assert asked.with_prompt(5).expects_reply_to(5)
+    assert not asked.with_prompt(5).expects_reply_to(6)
 
 
 def test_it_comes_back_from_json_the_same():
@@ -53,15 +53,15 @@ def test_it_comes_back_from_json_the_same():
         .pick(TITLE, NOW)
         .give(TITLE, "x", NOW)
         .pick(TITLE, NOW)
-        .prompted(9)
+        .with_prompt(9)
     )
-    assert Dialogue.from_state(json.loads(json.dumps(asked.state()))) == asked
+    assert Dialogue.from_state(json.loads(json.dumps(asked.as_state()))) == asked
 
 
 @pytest.mark.parametrize("step", ["reach", "lasting"])
 def test_choices_for_a_grant_that_are_open_at_an_upgrade_still_count(step: str):
     begun = Dialogue.similar(make_card(), GrantScope.KEY, GrantAudience.REQUESTER, NOW)
-    assert Dialogue.from_state({**begun.state(), "step": step}) == begun
+    assert Dialogue.from_state({**begun.as_state(), "step": step}) == begun
 
 
 async def card_in(

@@ -207,7 +207,7 @@ async def test_quiet_chats_are_forgotten(seconds: FakeTime):
     for chat in range(1, 1200):
         seconds.now += 61
         await ask(pace, chat)
-    assert len(pace._lines) < 1100
+    assert len(pace._queues) < 1100
 
 
 async def test_of_the_cards_that_wait_the_one_that_ended_last_is_drawn_first():
