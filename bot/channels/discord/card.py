@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
+from bot.channels.discord.places import BUTTON, BUTTON_TYPE, CUSTOM_ID, IN_ROW, LINK, ROW_TYPE, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
@@ -32,58 +32,60 @@ from bot.domain.verbs import (
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _DEFAULT_COLOUR = 0x95A5A6
-_LINK_STYLE = 5
 _BUTTON_STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
 APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
 GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 
-Row = dict[str, Any]
+Component = dict[str, Any]  # a button, or a row of them
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordCard:
-    """A message with a card; ``whole``: nothing of the change was cut."""
+    """A message with a card."""
 
     message: dict[str, Any]
-    whole: bool
+    shows_all: bool  # nothing of the change was cut
 
 
 def render(card: Card) -> DiscordCard:
     """Render a card, pending or resolved, as one embed with buttons."""
     parts = OUTLINER.card(card)
     embed = {"description": parts.made, "color": _COLOURS.get(card.tone, _DEFAULT_COLOUR)}
-    components = rows(card, whole=not parts.cut)
+    components = make_button_rows(card, shows_all=not parts.cut)
     return DiscordCard({"content": "", "embeds": [embed], "components": components}, not parts.cut)
 
 
-def rows(card: Card, *, whole: bool) -> list[Row]:
+def make_button_rows(card: Card, *, shows_all: bool) -> list[Component]:
     """Return the buttons of a card. A pending card that was cut gets none that approves."""
-    is_hidden = card.pending and not whole
+    is_hidden = card.pending and not shows_all
     if card.batch:
         return _make_batch_rows(card, card.batch, is_hidden=is_hidden)
     verbs = [verb for verb in card.verbs if verb not in GROUP]
     if is_hidden:
         verbs = [verb for verb in verbs if verb not in APPROVING]
+
     first = [make_labelled_button(card, verb) for verb in verbs if not card.button(verb).rare]
     rare = [make_labelled_button(card, verb) for verb in verbs if card.button(verb).rare]
     with_reasons = [verb for verb in verbs if card.button(verb).needs is Needs.REASON]
     rare += [make_labelled_button(card, verb, Way.WHY) for verb in with_reasons]
+
     if card.led:
         rare.append(make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT))
     view_label = VIEW_ALL if card.pending else DETAILS
     view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, view_label)
     if is_hidden:
         first.insert(0, view)
-    elif not whole or not card.pending:
+    elif not shows_all or not card.pending:
         rare.append(view)
+
     if not card.pending and card.result_url and _is_link(card.result_url):
-        first.append({"type": 2, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
+        first.append({"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
     group = [make_labelled_button(card, verb) for verb in card.verbs if verb in GROUP]
-    return lay_out_rows([*in_rows(first), *in_rows(rare), group])
+    return lay_out_rows([*split_rows(first), *split_rows(rare), group])
 
 
-def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Row]:
+def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Component]:
     """Return the buttons of a batch."""
     buttons = []
     if is_hidden or not card.pending:
@@ -102,36 +104,46 @@ def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Row]:
     return lay_out_rows([buttons, context])
 
 
-def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]:
+def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> list[Component]:
     """Return the buttons below a page of a batch's rows: one for each row, and those that decide.
 
-    ``looks``: the numbers open their rows. Every button carries what is picked.
+    ``opens_rows``: the numbers open their rows instead. Every button carries the picked rows.
     """
     _, page_rows, pages = page_of(card, page)
     packed = picked.pack()
 
     def make_button(
-        way: Way, label: str, at: int = page, verb: Verb = Verb.APPROVE_ALL, style: int = 2
-    ) -> Row:
-        mark = ButtonMark(way, verb, card.proposal_id, card.round, at, packed)
-        return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": mark.pack(CUSTOM_ID)}
+        way: Way,
+        label: str,
+        index: int = page,  # of a page or a row
+        verb: Verb = Verb.APPROVE_ALL,
+        style: int = _BUTTON_STYLES[Look.PLAIN],
+    ) -> Component:
+        mark = ButtonMark(way, verb, card.proposal_id, card.round, index, packed)
+        return {
+            "type": BUTTON_TYPE,
+            "style": style,
+            "label": cut(label, BUTTON),
+            "custom_id": mark.pack(CUSTOM_ID),
+        }
 
     numbers = []
     for place, row in page_rows:
-        if not (row.card.pending or (looks and row.offers)):
+        has_button = row.card.pending or (opens_rows and row.offers)
+        if not has_button:
             continue
-        if looks or row.harms:
-            label = f"{'⚠️' if row.harms else '🔎'} {place + 1}"
-            numbers.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, label))
+        if opens_rows or row.harms:  # a change that can't be undone is never picked
+            sign = "⚠️" if row.harms else "🔎"
+            numbers.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, f"{sign} {place + 1}"))
         else:
-            label = f"{'✅' if place in picked.places else '⬜'} {place + 1}"
-            numbers.append(make_button(Way.TOGGLE, label, place))
-    turn_way = Way.LOOK if looks else Way.CHOOSE
+            sign = "✅" if place in picked.places else "⬜"
+            numbers.append(make_button(Way.TOGGLE, f"{sign} {place + 1}", place))
+    page_way = Way.LOOK if opens_rows else Way.CHOOSE
     controls = []
     for target, sign in ((page - 1, "←"), (page + 1, "→")):
         if 0 <= target < pages:
-            controls.append(make_button(turn_way, f"{sign} {target + 1} of {pages}", target))
-    if card.pending and looks:
+            controls.append(make_button(page_way, f"{sign} {target + 1} of {pages}", target))
+    if card.pending and opens_rows:
         controls.append(make_button(Way.CHOOSE, "Pick rows"))
     elif card.pending:
         controls.append(make_button(Way.LOOK, "Look at one row"))
@@ -143,50 +155,61 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
     if approve and others:
         label = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(make_button(Way.DECIDE, label, 0, Verb.APPROVE))
-    return lay_out_rows([*in_rows(numbers), controls, decide])
+    return lay_out_rows([*split_rows(numbers), controls, decide])
 
 
 def make_labelled_button(
     card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page: int = 0, picked: str = ""
-) -> Row:
+) -> Component:
+    """Return the button of a verb, with its own label unless another is given."""
     button = card.button(verb)
     if not label:
         label = with_reason(button) if way is Way.WHY else button.label
     data = ButtonMark(way, verb, card.proposal_id, find_shown_round(card, verb), page, picked)
     look = button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN
     style = _BUTTON_STYLES[look]
-    return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": data.pack(CUSTOM_ID)}
+    return {
+        "type": BUTTON_TYPE,
+        "style": style,
+        "label": cut(label, BUTTON),
+        "custom_id": data.pack(CUSTOM_ID),
+    }
 
 
-def saying(choices: Iterable[str]) -> list[Row]:
+def make_choice_rows(choices: Iterable[str]) -> list[Component]:
     """Return a row with a button for each of these choices."""
     buttons = [
-        {"type": 2, "style": _BUTTON_STYLES[Look.PLAIN], "label": cut(label, BUTTON), "custom_id": mark}
+        {
+            "type": BUTTON_TYPE,
+            "style": _BUTTON_STYLES[Look.PLAIN],
+            "label": cut(label, BUTTON),
+            "custom_id": mark,
+        }
         for label, mark in make_choice_buttons(choices)
     ]
     return lay_out_rows([buttons])
 
 
-def make_link_row(link: LinkButton | None) -> list[Row]:
+def make_link_row(link: LinkButton | None) -> list[Component]:
     """Return a row with the button that opens a page; nothing without one."""
     if link is None:
         return []
-    button = {"type": 2, "style": _LINK_STYLE, "label": cut(link.label, BUTTON), "url": link.url}
+    button = {"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": cut(link.label, BUTTON), "url": link.url}
     return lay_out_rows([[button]])
 
 
-def offering(offers: Sequence[CommandOffer]) -> list[Row]:
+def make_offer_rows(offers: Sequence[CommandOffer]) -> list[Component]:
     """Return rows with a button for each command, with the number of its line."""
     buttons = [
         {
-            "type": 2,
+            "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
             "label": cut(f"{offer.label} {number}", BUTTON),
             "custom_id": make_offer_mark(offer.words),
         }
         for number, offer in enumerate(offers, 1)
     ]
-    return lay_out_rows(in_rows(buttons))
+    return lay_out_rows(split_rows(buttons))
 
 
 def find_shown_round(card: Card, verb: Verb) -> int:
@@ -196,14 +219,14 @@ def find_shown_round(card: Card, verb: Verb) -> int:
     return card.round
 
 
-def in_rows(buttons: Sequence[Row]) -> list[list[Row]]:
+def split_rows(buttons: Sequence[Component]) -> list[list[Component]]:
     """Split buttons into rows of at most `IN_ROW`."""
     return [list(buttons[start : start + IN_ROW]) for start in range(0, len(buttons), IN_ROW)]
 
 
-def lay_out_rows(rows_of_buttons: Iterable[list[Row]]) -> list[Row]:
+def lay_out_rows(rows_of_buttons: Iterable[list[Component]]) -> list[Component]:
     """Return rows of buttons as components; only the first `ROWS` fit."""
-    return [{"type": 1, "components": buttons} for buttons in rows_of_buttons if buttons][:ROWS]
+    return [{"type": ROW_TYPE, "components": buttons} for buttons in rows_of_buttons if buttons][:ROWS]
 
 
 def _is_link(url: str) -> bool:

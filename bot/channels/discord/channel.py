@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bot.channels.base import Hearing, Lookup, heard
+from bot.channels.base import Hearing, Lookup, check_silence
 from bot.channels.connecting import Background, PlatformLink, download
 from bot.channels.discord import doctor
-from bot.channels.discord.card import make_link_row, offering, render
+from bot.channels.discord.card import make_link_row, make_offer_rows, render
 from bot.channels.discord.inbound import (
     ASKING,
     COMMAND,
@@ -65,8 +65,14 @@ _STRANGER_TEXT = (
 _UNSURE_TEXT = "I can't check who you are right now. Try again."
 _SLOW_TEXT = "That took too long. Press again."
 _ASK_HELP_TEXT = "- `/nod ask TEXT`: ask me something"
-_PING_TYPE = 1
-_NEW_MESSAGE, _DEFERRED_MESSAGE, _DEFERRED_UPDATE, _UPDATE, _MODAL = 4, 5, 6, 7, 9  # types of responses
+_PING_TYPE = 1  # of an interaction
+# types of responses: interactions/receiving-and-responding
+_PONG = 1
+_NEW_MESSAGE = 4
+_DEFERRED_MESSAGE = 5
+_DEFERRED_UPDATE = 6
+_UPDATE = 7
+_MODAL = 9
 _FILE_ORIGINS = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
 log = logger(__name__)
@@ -85,7 +91,7 @@ class DiscordChannel(Platform):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        for finding in doctor.local(settings):
+        for finding in doctor.check_settings(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}")
         self._settings = settings
@@ -140,7 +146,7 @@ class DiscordChannel(Platform):
         """Return the health of the connection. Discord calls only when there is something to tell."""
         if self._connection.refused or self._rest.refused:
             return Hearing(fault="Discord refused the token; the log says more")
-        return heard(self._received, self._elapsed(), told=True)
+        return check_silence(self._received, self._elapsed(), may_be_silent=True)
 
     async def _receive(self, request: Request) -> Response:
         """Answer one interaction in time. Slower work is followed up afterwards."""
@@ -151,7 +157,7 @@ class DiscordChannel(Platform):
         try:
             payload = json.loads(body)
             if payload["type"] == _PING_TYPE:
-                return JSONResponse({"type": 1})
+                return JSONResponse({"type": _PONG})
             interaction = Interaction.parse(payload)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
@@ -222,7 +228,8 @@ class DiscordChannel(Platform):
             help_lines = [_ASK_HELP_TEXT, lookup.notice] if is_help else []
             text, link = reply.split_link()
             return Display("\n".join(filter(None, [*help_lines, text])) or "Done.", make_link_row(link))
-        request, files = request.strip(), interaction.files
+        request = request.strip()
+        files = interaction.files
         if not request and not files:
             return Display("Write what you want after `ask`.")
         reply = await inbox(
@@ -262,11 +269,13 @@ class DiscordChannel(Platform):
 
         In direct messages, the highest that it has in any of the configured servers.
         """
-        place, membership = DiscordPlace.of(address), None
+        place = DiscordPlace.of(address)
         if not actor.key.isdecimal():
             return None
+        servers = (place.server,) if place.server else self._settings.discord_servers
+        membership: Membership | None = None
         fault: ChannelError | None = None
-        for server in (place.server,) if place.server else self._settings.discord_servers:
+        for server in servers:
             try:
                 member = await self._rest.member(server, actor.key)
                 if member is not None:
@@ -298,7 +307,7 @@ class DiscordChannel(Platform):
         *first, last = split("\n".join([neutralise(markdown), *lines]), CONTENT) or [""]
         for text in first:
             await self._rest.post(place, {"content": text, "flags": PLAIN})
-        await self._rest.post(place, {"content": last, "flags": PLAIN, "components": offering(offers)})
+        await self._rest.post(place, {"content": last, "flags": PLAIN, "components": make_offer_rows(offers)})
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, even if Discord's answer to an earlier attempt was lost.
@@ -308,7 +317,7 @@ class DiscordChannel(Platform):
         message = render(card).message
         nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
         posted = await self._rest.post(DiscordPlace.of(address), message, nonce)
-        shown = [embed.get("description") for embed in posted["embeds"]]
+        shown = [embed.get("description") for embed in posted["embeds"]]  # of the earlier message, if any
         if shown != [message["embeds"][0]["description"]]:
             await self._rest.edit(ref_of(posted), message)
         return ref_of(posted)
@@ -318,7 +327,8 @@ class DiscordChannel(Platform):
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a server, name those who may decide."""
-        place, (channel, _, message) = DiscordPlace.of(address), ref.partition("/")
+        place = DiscordPlace.of(address)
+        channel, _, message = ref.partition("/")
         user_ids = []
         if not place.person:
             user_ids = [actor.key for actor in people if actor.channel == NAME]

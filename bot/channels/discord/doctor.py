@@ -1,4 +1,4 @@
-"""Is the Discord application set up? Every fault comes with its fix."""
+"""The doctor's checks of the Discord application. Every fault comes with its fix."""
 
 import re
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from bot.settings import Settings
 
 _APP = "discord.com/developers/applications, your app"
 _KEY = re.compile(r"[0-9a-f]{64}")
-_FIXES = {
-    "DISCORD_BOT_TOKEN": f"Copy the token from {_APP}, Bot.",
-    "DISCORD_PUBLIC_KEY": f"Copy the Public Key (64 characters) from {_APP}, General Information.",
-    "DISCORD_APPLICATION_ID": f"Copy the Application ID from {_APP}, General Information.",
-    "DISCORD_SERVERS": "Name the IDs of the servers whose members may talk to Nod (Copy Server ID).",
-}
 
 
-def local(settings: Settings) -> list[Finding]:
-    """Check the settings alone; a start is refused for a fault."""
+def check_settings(settings: Settings) -> list[Finding]:
+    """Check the settings alone; Nod does not start with a fault."""
+    faults = []
+    if not settings.discord_bot_token:
+        faults.append(fail("DISCORD_BOT_TOKEN", f"Copy the token from {_APP}, Bot."))
+    if not _KEY.fullmatch(settings.discord_public_key):
+        fix = f"Copy the Public Key (64 characters) from {_APP}, General Information."
+        faults.append(fail("DISCORD_PUBLIC_KEY", fix))
+    if not settings.discord_application_id.isdecimal():
+        fix = f"Copy the Application ID from {_APP}, General Information."
+        faults.append(fail("DISCORD_APPLICATION_ID", fix))
     servers = settings.discord_servers
-    good = (
-        settings.discord_bot_token,
-        _KEY.fullmatch(settings.discord_public_key),
-        settings.discord_application_id.isdecimal(),
-        servers and all(map(str.isdecimal, servers)),
-    )
-    return [fail(name, fix) for fits, (name, fix) in zip(good, _FIXES.items(), strict=True) if not fits]
+    if not servers or not all(server.isdecimal() for server in servers):
+        fix = "Name the IDs of the servers whose members may talk to Nod (Copy Server ID)."
+        faults.append(fail("DISCORD_SERVERS", fix))
+    return faults
 
 
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
-    """Look at the Discord settings and ask Discord about them, and about the places where Nod is to post."""
+    """Check the settings, and ask Discord about them and about the places where Nod is to post."""
     rest = DiscordRest(settings)
     try:
-        asked = local(settings) or await _ask_discord(settings, rest)
-        return [*asked, *await look_at_places(places, lambda each: rest.check(DiscordPlace.of(each)))]
+        findings = check_settings(settings) or await _ask_discord(settings, rest)
+        return findings + await look_at_places(places, lambda place: rest.check(DiscordPlace.of(place)))
     except ChannelError as error:
         return [fail("Discord", f"{error.message}. Check DISCORD_BOT_TOKEN and DISCORD_API_URL.")]
     finally:

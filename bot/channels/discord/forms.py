@@ -7,7 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bot.channels.discord.card import find_shown_round
-from bot.channels.discord.places import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
+from bot.channels.discord.places import (
+    CUSTOM_ID,
+    HINT,
+    INPUT,
+    LABEL,
+    LABEL_TYPE,
+    MENU_TYPE,
+    OPTION,
+    OPTIONS,
+    TEXT_INPUT_TYPE,
+    TEXT_TYPE,
+    WINDOW_PARTS,
+)
 from bot.channels.discord.text import cut, fit, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
@@ -15,7 +27,12 @@ from bot.domain.forms import Field, Shape, fill_in, option_labels
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
-REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
+# custom ids of inputs
+REASON = "reason"
+RUNG = "rung"
+REACH = "reach"
+LASTING = "lasting"
+_ONE_LINE_STYLE, _PARAGRAPH_STYLE = 1, 2  # of a text input
 _LINE_CHARS = 80  # a longer text gets an input of several lines
 _GRANT_TEXT = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
@@ -32,7 +49,7 @@ def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) ->
 
 
 def _make_label(label: str, component: Json, hint: str = "") -> Json:
-    shown = {"type": 18, "label": cut(label, LABEL), "component": component}
+    shown = {"type": LABEL_TYPE, "label": cut(label, LABEL), "component": component}
     if hint:
         return shown | {"description": cut(hint, HINT)}
     return shown
@@ -40,9 +57,9 @@ def _make_label(label: str, component: Json, hint: str = "") -> Json:
 
 def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: bool = True) -> Json:
     component = {
-        "type": 4,
+        "type": TEXT_INPUT_TYPE,
         "custom_id": custom_id,
-        "style": 2 if long else 1,
+        "style": _PARAGRAPH_STYLE if long else _ONE_LINE_STYLE,
         "required": required,
         "max_length": INPUT,
     }
@@ -54,20 +71,21 @@ def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: b
 def _make_menu(
     custom_id: str, options: Iterable[tuple[str, str, bool]], *, required: bool = True, many: bool = False
 ) -> Json:
-    """Return a menu; ``options`` are labels, values, and whether each is chosen."""
+    """Return a menu. An option is a label, a value, and True if it is chosen at first."""
     entries = [
         {"label": cut(label, OPTION), "value": value, "default": is_chosen}
         for label, value, is_chosen in options
     ]
     max_values = len(entries) if many else 1
-    minimum = {"min_values": int(required), "required": required}
-    return {"type": 3, "custom_id": custom_id, "options": entries, "max_values": max_values} | minimum
+    minimum = {"min_values": 1 if required else 0, "required": required}
+    return {"type": MENU_TYPE, "custom_id": custom_id, "options": entries, "max_values": max_values} | minimum
 
 
-def reason(card: Card, verb: Verb) -> Json:
+def ask_words(card: Card, verb: Verb) -> Json:
     """Ask for a reason, or for what should change."""
     button = card.button(verb)
-    label, hint = (button.asks.question, button.asks.hint) if button.asks else (button.label, "")
+    label = button.asks.question if button.asks else button.label
+    hint = button.asks.hint if button.asks else ""
     text_input = _make_text_input(REASON, required=button.needs is Needs.WORDS)
     return _make_modal(card, verb, [_make_label(label, text_input, hint)])
 
@@ -77,7 +95,7 @@ def ask_grant(
 ) -> Json:
     """Return the modal of a grant: what may run without asking, for whom and how long.
 
-    The rungs of the ladder stand in full above the menus, which cut them.
+    The rungs of the ladder are shown in full above the menus, which cut them.
     """
     menus = (
         ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
@@ -85,20 +103,20 @@ def ask_grant(
         ("How long", LASTING, [(duration.words, duration) for duration in GrantDuration]),
     )
     lines = [_GRANT_TEXT, *(f"- {literal(words)}" for _, words in ladder)]
-    shown: list[Json] = [{"type": 10, "content": fit("\n".join(lines), INPUT)}]
+    shown: list[Json] = [{"type": TEXT_TYPE, "content": fit("\n".join(lines), INPUT)}]
     for label, custom_id, options in menus:
         entries = [(words, value, position == 0) for position, (words, value) in enumerate(options)]
         shown.append(_make_label(label, _make_menu(custom_id, entries)))
     return _make_modal(card, Verb.SIMILAR, shown)
 
 
-def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
+def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
     """Split the fields into those of each modal; a field with too long a value is left out."""
     fitting = [field for field in fields if width(clean(field.as_text)) <= INPUT]
     return [fitting[start : start + WINDOW_PARTS] for start in range(0, len(fitting), WINDOW_PARTS)]
 
 
-def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
+def make_form(card: Card, page: int, fields: Sequence[Field]) -> Json:
     """Return one page of the edit form, filled with the current arguments."""
     shown = [
         _make_label(field.label, _make_input(str(position), field), field.description)
@@ -110,15 +128,18 @@ def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
 def _make_input(custom_id: str, field: Field) -> Json:
     """Return the menu or the text input of a field."""
     required = field.required and not field.nullable and not field.may_be_empty
-    is_multiple = field.shape is Shape.CHOICES
     options = _list_options(field)
     if options:
-        is_list = is_multiple and isinstance(field.value, list)
-        chosen = field.value if is_list else [field.value]
+        is_multiple = field.shape is Shape.CHOICES
+        if field.value is None:
+            chosen = []
+        elif is_multiple and isinstance(field.value, list):
+            chosen = field.value
+        else:
+            chosen = [field.value]
         entries = []
         for position, label in enumerate(option_labels(options, OPTION)):
-            is_chosen = field.value is not None and options[position] in chosen
-            entries.append((label, str(position), is_chosen))
+            entries.append((label, str(position), options[position] in chosen))
         return _make_menu(custom_id, entries, required=required, many=is_multiple)
     value = clean(field.as_text)
     has_lines = field.multiline or field.shape in (Shape.LINES, Shape.DATA) or "\n" in value

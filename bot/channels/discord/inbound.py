@@ -20,18 +20,29 @@ from bot.domain.text import in_reply_to, one_line
 
 _MAX_SKEW = timedelta(minutes=5)
 _SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
-EPHEMERAL = 1 << 6
+EPHEMERAL = 1 << 6  # the flag of a message that one person sees
 COMMAND, COMPONENT, WINDOW = 2, 3, 5  # interaction types
-ASK = "Ask Nod"
-ASKING = "ask"
+ASK = "Ask Nod"  # the command on a message
+ASKING = "ask"  # the first word of a request in `/nod`
+_SLASH_COMMAND, _MESSAGE_COMMAND = 1, 3  # command types: interactions/application-commands
+_TEXT_OPTION, _FILE_OPTION = 3, 11  # types of a command's options
 COMMANDS = [
     {
         "name": name,
-        "type": 1,
+        "type": _SLASH_COMMAND,
         "description": description,
         "options": [
-            {"type": 3, "name": "words", "description": hint, "required": True, "max_length": 6000},
-            *({"type": 11, "name": option, "description": "A file for Nod to read"} for option in files),
+            {
+                "type": _TEXT_OPTION,
+                "name": "words",
+                "description": hint,
+                "required": True,
+                "max_length": 6000,
+            },
+            *(
+                {"type": _FILE_OPTION, "name": option, "description": "A file for Nod to read"}
+                for option in files
+            ),
         ],
         "integration_types": [0],
         "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT],
@@ -45,7 +56,14 @@ COMMANDS = [
         ),
         ("approvals", "Rules, grants and the audit log, for admins", "help lists them all", ()),
     )
-] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT]}]
+] + [
+    {
+        "name": ASK,
+        "type": _MESSAGE_COMMAND,
+        "integration_types": [0],
+        "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT],
+    }
+]
 
 
 def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
@@ -109,17 +127,20 @@ class Interaction:
         """
         member = body.get("member") or {}
         actor = actor_of(member.get("user") or body["user"], member)
-        server, channel, message = body.get("guild_id"), str(body["channel_id"]), body.get("message")
+        server, channel = body.get("guild_id"), str(body["channel_id"])
         if server:
             place = DiscordPlace(str(server), channel)
         else:
             place = DiscordPlace("", "", actor.key)
         channel_name = one_line(str((body.get("channel") or {}).get("name") or ""))
         names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
-        is_private = not message or (message.get("flags") or 0) & EPHEMERAL
-        ref = None if message is None or is_private else ref_of(message, channel)
-        data = body["data"]
-        return cls(str(body["id"]), int(body["type"]), str(body["token"]), actor, place, data, ref, names)
+        message = body.get("message")  # with the pressed button
+        ref = None
+        if message and not (message.get("flags") or 0) & EPHEMERAL:
+            ref = ref_of(message, channel)
+        return cls(
+            str(body["id"]), int(body["type"]), str(body["token"]), actor, place, body["data"], ref, names
+        )
 
     @property
     def _target_message(self) -> Mapping[str, Any]:
@@ -142,12 +163,15 @@ class Interaction:
 
     def make_message(self, names: Names) -> tuple[str, str]:
         """Return the command and its text; a question about a message quotes it."""
-        name, (words, _) = str(self.data["name"]), self.marked
+        name = str(self.data["name"])
+        words, _ = self.marked
         target = self._target_message
         if target:
-            author, quoted = actor_of(target["author"]).label, as_words(words, names) or "(no words)"
+            author = actor_of(target["author"]).label
+            quoted = as_words(words, names) or "(no words)"
             return "nod", f"ask {in_reply_to(author, quoted, 'Help with this message.')}"
-        if name == "nod" and words[:3].lower() == ASKING and not words[3:4].strip():
+        first_word = words.split(maxsplit=1)[0] if words else ""
+        if name == "nod" and first_word.lower() == ASKING:
             return name, as_words(words, names)
         return name, as_accounts(words, self.place.server, names)
 
@@ -160,8 +184,8 @@ class Interaction:
             for part in (message, *_list_forwarded(message)):
                 attachments += part.get("attachments") or ()
         return tuple(
-            Upload(str(each["filename"]), ref=str(each["url"]), size=int(each["size"]))
-            for each in attachments
+            Upload(str(file["filename"]), ref=str(file["url"]), size=int(file["size"]))
+            for file in attachments
         )
 
     @property

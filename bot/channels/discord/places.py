@@ -19,6 +19,13 @@ from bot.errors import CopyGone, NotDeliverable
 INTERACTIONS = "/discord/interactions"
 NAME = "discord"
 _GUEST_FLAG = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
+# types of components: components/reference
+ROW_TYPE = 1
+BUTTON_TYPE = 2
+MENU_TYPE = 3
+TEXT_INPUT_TYPE = 4
+TEXT_TYPE = 10
+LABEL_TYPE = 18
 CONTENT = 2000  # of one message
 EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
 ROWS = 5  # of components in a message

@@ -13,11 +13,11 @@ from bot.channels.discord import forms
 from bot.channels.discord.card import (
     APPROVING,
     GROUP,
-    choosing,
-    in_rows,
     lay_out_rows,
     make_labelled_button,
+    make_picker_rows,
     render,
+    split_rows,
 )
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
@@ -42,14 +42,14 @@ _INLINE_UNITS = 1500  # a longer text is sent as a file
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """The response to the person who acted. ``replaces``: it replaces the message with the pressed button."""
+    """The response to the person who acted."""
 
     words: str = ""  # CommonMark; empty for no message
-    rows: Sequence[Mapping[str, Any]] = ()
-    file: str = ""
-    window: Mapping[str, Any] | None = None
-    public: bool = False
-    replaces: bool = False
+    rows: Sequence[Mapping[str, Any]] = ()  # of buttons
+    file: str = ""  # the content of a text file
+    window: Mapping[str, Any] | None = None  # a modal to open
+    public: bool = False  # everyone in the channel sees it
+    replaces: bool = False  # it replaces the message with the pressed button
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,12 @@ class DiscordPresses:
         if choice:
             return await self._submit_choice(interaction, choice)
         data = ButtonMark.parse(custom_id)
-        is_modal, is_form = interaction.kind == WINDOW, data is not None and data.way is Way.SENT
-        if data is None or is_modal != is_form:
+        if data is None:
             return Display(_UNREADABLE_TEXT)
+        is_from_modal = interaction.kind == WINDOW
+        if is_from_modal != (data.way is Way.SENT):
+            return Display(_UNREADABLE_TEXT)
+
         address = interaction.place.address
         together = data.way in _CHOOSING_WAYS or data.verb in GROUP
         card = await self.lookup.card(data.id, interaction.actor, address, interaction.ref, together=together)
@@ -86,6 +89,7 @@ class DiscordPresses:
             ref=interaction.ref,
             names=interaction.names,
         )
+
         if data.way is Way.SENT:
             return await self._take_form(press, card, data.page, interaction.filled)
         if data.way in _CHOOSING_WAYS:
@@ -100,10 +104,13 @@ class DiscordPresses:
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
         """Submit a choice button's words in the person's name, and show everybody who chose."""
-        address, private = interaction.place.address, bool(interaction.place.person)
-        event_id = interaction.ref or interaction.id
         message = make_said(
-            choice, event_id, interaction.actor, address, private=private, names=interaction.names
+            choice,
+            interaction.ref or interaction.id,
+            interaction.actor,
+            interaction.place.address,
+            private=bool(interaction.place.person),
+            names=interaction.names,
         )
         refused = refusal(await self.inbox(message))
         echo = f"**{literal(interaction.actor.label)}:** {literal(choice)}"
@@ -118,28 +125,34 @@ class DiscordPresses:
         return Display("" if is_shown else reply.text)
 
     async def _prepare(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return the step before the press counts: a modal, or the full card; None if it counts now."""
-        verb, needs = data.verb, card.button(data.verb).needs
-        is_unread = data.way is not Way.READ
+        """Return the step before the press counts: a modal, or the full card; None if it counts now.
+
+        `Way.READ` is a button below the full content or a question, so neither is shown again.
+        """
+        verb = data.verb
+        needs = card.button(verb).needs
         if data.way in (Way.VIEW, Way.ROW):
             verbs = _ROW_VERBS if data.way is Way.ROW else APPROVING - GROUP
             return await self._show_everything(press, [card], card, GROUP if card.batch else verbs)
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may_press = await self.lookup.may_press(data.id, press.actor, press.address, single_verb)
-        question = card.button(verb).sure if is_unread and may_press else None
-        words = f"{question.question} {question.more}" if question else ""
-        if question and single_verb is Verb.UNDO:
-            confirm = make_labelled_button(card, verb, Way.READ, question.yes)
-            return Display(literal(words), lay_out_rows([[confirm]]))
-        if is_unread and needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
-            return await self._show_everything(press, [card], card, {verb}, words)
-        hidden = await self._find_hidden(press, card) if is_unread and verb in APPROVING else []
-        if hidden:
-            return await self._show_everything(press, hidden, card, {verb})
+
+        if data.way is not Way.READ:
+            question = card.button(verb).sure if may_press else None
+            words = f"{question.question} {question.more}" if question else ""
+            if question and single_verb is Verb.UNDO:
+                confirm = make_labelled_button(card, verb, Way.READ, question.yes)
+                return Display(literal(words), lay_out_rows([[confirm]]))
+            if needs is Needs.CONFIRM and (may_press or verb not in APPROVING):
+                return await self._show_everything(press, [card], card, {verb}, words)
+            hidden = await self._find_hidden(press, card) if verb in APPROVING else []
+            if hidden:
+                return await self._show_everything(press, hidden, card, {verb})
+
         if needs is Needs.WORDS or data.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
-            return Display(window=forms.reason(card, verb))
+            return Display(window=forms.ask_words(card, verb))
         if needs is Needs.LADDER:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
             audiences = await self.lookup.reaches(data.id, press.actor, press.address)
@@ -155,9 +168,9 @@ class DiscordPresses:
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             members = card.group.members
-            found = [await self.lookup.card(member, press.actor, press.address) for member in members]
-            cards = [member_card for member_card in found if member_card]
-        if any(shown.pending and not render(shown).whole for shown in cards):
+            member_cards = [await self.lookup.card(member, press.actor, press.address) for member in members]
+            cards = [member_card for member_card in member_cards if member_card]
+        if any(shown.pending and not render(shown).shows_all for shown in cards):
             return cards
         return []
 
@@ -194,15 +207,16 @@ class DiscordPresses:
         except ValueError:
             return Display(_UNREADABLE_TEXT)
         if data.way is not Way.DECIDE:
-            toggles = data.way is Way.TOGGLE
-            page = data.page // PAGE if toggles else data.page
-            if toggles:
+            page = data.page
+            if data.way is Way.TOGGLE:  # it carries the row instead of the page
                 picked = picked.toggle(data.page)
-            rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
+                page = data.page // PAGE
+            rows = make_picker_rows(card, page, picked, opens_rows=data.way is Way.LOOK)
             shown_card, _, _ = page_of(card, page)
             return Display(fit(OUTLINER.card(shown_card).made, CONTENT), rows, replaces=bool(data.picked))
         declines = data.verb is Verb.APPROVE_ALL
-        if not (data.page or render(card).whole):
+        is_below_full_content = data.page > 0  # as the button says that is made here
+        if not is_below_full_content and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
             button = make_labelled_button(card, data.verb, Way.DECIDE, label, 1, data.picked)
@@ -220,9 +234,9 @@ class DiscordPresses:
         arguments = await self._load_arguments(press, card)
         if arguments is None:
             return Display(_NOT_OPEN_TEXT)
-        pages = forms.pages(fields_of(card.schema, arguments))
+        pages = forms.split_pages(fields_of(card.schema, arguments))
         if len(pages) == 1 or data.way is Way.FILL:
-            return Display(window=forms.form(card, data.page, pages[data.page]))
+            return Display(window=forms.make_form(card, data.page, pages[data.page]))
         if not pages:
             return Display("It has nothing to edit here.")
         buttons = []
@@ -230,7 +244,7 @@ class DiscordPresses:
             label = cut(", ".join(field.label for field in fields), BUTTON)
             buttons.append(make_labelled_button(card, Verb.EDIT, Way.FILL, label, number))
         question = f"Which part? {leaves_out(card.schema, arguments)}".strip()
-        return Display(question, lay_out_rows(in_rows(buttons)))
+        return Display(question, lay_out_rows(split_rows(buttons)))
 
     async def _take_form(self, press: Press, card: Card, page: int, values: Mapping[str, Any]) -> Display:
         """Take a submitted modal; ``values`` are its inputs by custom_id."""
@@ -239,7 +253,8 @@ class DiscordPresses:
         if press.verb is not Verb.SIMILAR:
             reason = str(values[forms.REASON]).strip()
             return await self._submit(replace(press, reason=reason or None))
-        scope, audience = GrantScope(values[forms.RUNG][0]), GrantAudience(values[forms.REACH][0])
+        scope = GrantScope(values[forms.RUNG][0])
+        audience = GrantAudience(values[forms.REACH][0])
         duration = GrantDuration(values[forms.LASTING][0])
         return await self._submit(replace(press, rung=scope, reach=audience, lasting=duration))
 
@@ -248,7 +263,7 @@ class DiscordPresses:
         original = await self._load_arguments(press, card)
         if card.round != press.round or original is None:
             return await self._submit(press)
-        fields = forms.pages(fields_of(card.schema, original))[page]
+        fields = forms.split_pages(fields_of(card.schema, original))[page]
         arguments, faults = forms.read_form(fields, values, original)
         reply = Reply(Answer.INVALID, "", fields=faults)
         if not faults:
@@ -258,7 +273,7 @@ class DiscordPresses:
             lines = ["Nothing was changed.", *(fault_lines or [reply.text])]
             return Display(fit("\n".join(lines), CONTENT))
         new_card = await self.lookup.card(press.proposal_id, press.actor, press.address)
-        if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).whole:
+        if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).shows_all:
             return Display(reply.text)
         label = "" if new_card.kind.is_answer else "Approve as edited"
         approve = make_labelled_button(new_card, Verb.APPROVE, Way.READ, label)

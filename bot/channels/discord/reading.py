@@ -20,11 +20,9 @@ from bot.errors import ChannelError
 MAX_NAMES = 20  # looked up for one message; others are named as unknown
 _WAIT_SECONDS = 1.0
 _CODE_PART = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
-_PERSON_PART, _ROLE_PART, _CHANNEL_PART = (
-    r"<@!?(?P<person>\d{1,20})>",
-    r"<@&(?P<role>\d{1,20})>",
-    r"<#(?P<channel>\d{1,20})>",
-)
+_PERSON_PART = r"<@!?(?P<person>\d{1,20})>"
+_ROLE_PART = r"<@&(?P<role>\d{1,20})>"
+_CHANNEL_PART = r"<#(?P<channel>\d{1,20})>"
 _TIME_PART = r"<t:(?P<time>-?\d{1,13})(?::[tTdDfFsSR])?>"
 _COMMAND_PART = r"</(?P<command>[^:<>\n]{1,100}):\d{1,20}>"
 _EMOJI_PART = r"<a?:(?P<emoji>\w{1,32}):\d{1,20}>"
@@ -88,7 +86,9 @@ async def _fetch_name(rest: DiscordRest, server: str, kind: str, ident: str) -> 
             return f"#{one_line(str(channel['name']))}"
         if server:
             member = await rest.call("GET", f"/guilds/{server}/members/{ident}", patience=_WAIT_SECONDS)
-            return next(iter(names_in({"mentions": [{**member["user"], "member": member}]}).values()))
+            mention = {**member["user"], "member": member}
+            names = names_in({"mentions": [mention]})
+            return names["person", str(mention["id"])]
     return ""
 
 

@@ -7,7 +7,7 @@ posted in between.
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from bot.channels.discord.card import saying
+from bot.channels.discord.card import make_choice_rows
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
@@ -53,19 +53,23 @@ class DiscordStream(StreamedMessage):
     async def finish(self, text: str, note: str) -> None:
         if note:
             text = f"{text}\n\n{note}"
-        pieces, already_posted = split(text), 0
+        pieces = split(text)
         posts = in_few(pieces, text, note)
-        buttons = saying(self.choices)
-        ref = self._ref
-        if ref:
+        buttons = make_choice_rows(self.choices)
+
+        # the preview becomes the first post
+        already_posted = 0
+        preview = self._ref
+        if preview:
             try:
                 if pieces:
                     rows = buttons if len(posts) == 1 else []
                     message = {"content": pieces[0], "flags": PLAIN, "components": rows}
-                    await self._rest.edit(ref, message)
+                    await self._rest.edit(preview, message)
                 else:
-                    await self._rest.delete(ref)
-                already_posted, ref = 1, ""
+                    await self._rest.delete(preview)
+                already_posted = 1
+                preview = ""
             except ChannelError as error:  # post all of it again, and remove the preview
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
 
@@ -73,6 +77,6 @@ class DiscordStream(StreamedMessage):
             await self._rest.post_text(self._place, post, buttons if post is posts[-1] else ())
 
         await post_each(posts, already_posted, send_post)
-        if ref:
+        if preview:
             with suppress(ChannelError):
-                await self._rest.delete(ref)
+                await self._rest.delete(preview)

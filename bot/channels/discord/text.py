@@ -16,7 +16,7 @@ from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 
-_SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")
+_SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # before a mention, an emoji, a command or a time
 _MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")
 _FENCE = "```"
 _STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
@@ -80,12 +80,15 @@ class DiscordTextBuilder(TextBuilder[str]):
             made = _MARKUP_PATTERN.sub(r"\\\1", isolate(clean(text)))
         else:
             made = literal(text)
-        for style in styles if made.strip() else ():
+        if not made.strip():
+            return made
+        for style in styles:
             made = _STYLE_FORMATS[style].format(made)
         return made
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:
-        return f"<t:{int(at.timestamp())}:{'R' if relative else 'f'}>"
+        form = "R" if relative else "f"
+        return f"<t:{int(at.timestamp())}:{form}>"
 
     def mention(self, actor: Actor) -> str:
         """Return a mention; in an embed it notifies no one."""
@@ -102,7 +105,7 @@ class DiscordTextBuilder(TextBuilder[str]):
     def cut(self, text: str, units: int) -> str:
         head = prefix(clean(text), units, width)
         size = width(literal(head))
-        while size > units:
+        while size > units:  # escaping has made it longer
             head = head[: len(head) * units // size]
             size = width(literal(head))
         return head

@@ -61,17 +61,18 @@ class DiscordNever(DiscordRefusal, NotDeliverable):
 
 def refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
     """Return the error for an answer that is no success."""
-    code, words = answer.get("code") or status, answer.get("message") or "no reason given"
+    code = answer.get("code") or status
+    words = answer.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE_CODE or "REPLIES_UNKNOWN_MESSAGE" in str(answer.get("errors")):
         return CopyGone(f"Discord: {words}")
+    is_passing = status in _PASSING_STATUSES or status >= _SERVER_FAULT_STATUS
     if code in _FINAL_REFUSALS:
         words = f"{_FINAL_REFUSALS[code]}."
-    is_passing = code not in _FINAL_REFUSALS and (
-        status in _PASSING_STATUSES or status >= _SERVER_FAULT_STATUS
-    )
+        is_passing = False
     refusal_type = DiscordRefusal if is_passing else DiscordNever
     error = refusal_type(f"Discord refused ({code}): {words}")
-    error.status, error.code = status, answer.get("code")
+    error.status = status
+    error.code = answer.get("code")
     return error
 
 
@@ -91,9 +92,8 @@ class DiscordRest:
         self._sleep = sleep
         self._elapsed = elapsed
         self.waits = Waits("discord", elapsed)
-        self._full: dict[
-            tuple[str, str], float
-        ] = {}  # until when a method takes no more calls in a channel, by ``elapsed``
+        self._full: dict[tuple[str, str], float] = {}
+        """By method and channel: the time until which Discord takes no more such calls, by ``elapsed``."""
         self.refused = False  # Discord did not accept the token in its last answer
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
@@ -110,15 +110,7 @@ class DiscordRest:
 
         ``file``: its name and content. ``patience``: the most seconds to wait if Discord limits the rate.
         """
-        contents: Json = {"json": body} if body is not None else {}
-        if file is not None:
-            content = file[1].encode(errors="replace") if isinstance(file[1], str) else file[1]
-            if len(content) > FILE:
-                raise NotDeliverable("Discord takes files up to 10 MiB.")
-            contents = {
-                "data": {"payload_json": json.dumps(body)},
-                "files": {"files[0]": (file[0], content)},
-            }
+        contents = _make_contents(body, file)
         error = ChannelError("Discord was not asked.")
         place = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
         for _ in range(_MAX_TRIES):
@@ -141,12 +133,9 @@ class DiscordRest:
             if response.is_success:
                 return answer
             error = refusal(response.status_code, answer)
-            if answer.get("code") == UNKNOWN_WEBHOOK or response.status_code >= _SERVER_FAULT_STATUS:
-                pause: float | None = _SHORT_PAUSE_SECONDS
-            else:
-                pause = _find_retry_after(response)
+            pause = _find_pause(response, answer)
             if pause is not None and place:
-                self.waits.told(place, pause)
+                self.waits.note_wait(place, pause)
             if pause is None or pause > patience:
                 break
             if not place:
@@ -223,7 +212,21 @@ class DiscordRest:
         await self.call("PATCH" if original else "POST", path, _NO_MENTIONS | message, **options)
 
 
-def _find_retry_after(response: httpx2.Response) -> float | None:
+def _make_contents(body: Any, file: tuple[str, str | bytes] | None) -> Json:
+    """Return the contents of a request: JSON, or a form with the JSON and a file."""
+    if file is None:
+        return {"json": body} if body is not None else {}
+    name, content = file
+    data = content.encode(errors="replace") if isinstance(content, str) else content
+    if len(data) > FILE:
+        raise NotDeliverable("Discord takes files up to 10 MiB.")
+    return {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": (name, data)}}
+
+
+def _find_pause(response: httpx2.Response, answer: Mapping[str, Any]) -> float | None:
+    """Return the seconds after which the same call may succeed; None if it never will."""
+    if answer.get("code") == UNKNOWN_WEBHOOK or response.status_code >= _SERVER_FAULT_STATUS:
+        return _SHORT_PAUSE_SECONDS
     try:
         return float(response.headers.get("Retry-After", ""))
     except ValueError:

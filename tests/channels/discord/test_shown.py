@@ -40,10 +40,10 @@ def test_every_card_is_taken_by_discord(title, value, reason, fields):
 
 def test_a_card_that_shows_everything_is_approved_on_it_and_one_that_does_not_is_viewed_first():
     short = render(make_card())
-    assert short.whole
+    assert short.shows_all
     assert labels(short.message)[:2] == ["Approve", "Decline"]
     long = render(make_card(fields=(PreviewField("text", None, "x" * 5000),)))
-    assert not long.whole
+    assert not long.shows_all
     assert labels(long.message)[0] == "View all"
     assert "Approve" not in labels(long.message)
 
