@@ -26,9 +26,9 @@ from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 
-SILENT = 60.0
-"""Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
-pinged, answer every few seconds."""
+SILENT_SECONDS = 60.0
+"""A connection without a sign of life for so long counts as dead: platforms answer polls and pings every few
+seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,9 @@ class Lookup(Protocol):
     ) -> Card | None:
         """Return the card as it is now; None where this person has none at this address.
 
+        ``ref`` is the posted card that was pressed, as in `Press`. A message that can't be a card of this
+        proposal gives None. A card that no row knew yet is kept up to date from now on.
         ``together``: of a row of a batch, the card of the batch.
-
-        ``ref`` is the posted card that was pressed, as in `Press`: one that cannot show this proposal gives
-        None, one that no row knew yet is kept up to date from now on.
         """
 
     async def arguments(
@@ -72,8 +71,8 @@ class Lookup(Protocol):
     ) -> Mapping[str, Any] | None:
         """Return the arguments for an edit form, secrets as `HIDDEN`.
 
-        None when this person may not edit or decline. A requester whose call needs four eyes may do both, and
-        not approve: see `may_press`.
+        None when this person may not edit or decline. A requester whose call needs four eyes may do both, but
+        may not approve: see `may_press`.
         """
 
     async def ladder(
@@ -101,15 +100,15 @@ class Lookup(Protocol):
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:
-        """Return whether a conversation is open there, so that what is written there is for Nod."""
+        """Tell if a conversation is open there, so that messages there are for Nod."""
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        """Return whether this person may press that, from this address."""
+        """Tell if this person may press the button of ``verb``, from this address."""
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
-        """Return whether this person may decide, wherever they are, what someone else asked for."""
+        """Tell if this person, wherever they are, may decide this proposal, which someone else asked for."""
 
 
 class Stream(Protocol):
@@ -118,7 +117,7 @@ class Stream(Protocol):
     async def send(self, event: TurnEvent) -> None:
         """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses.
 
-        That says how many posts of a turn's text arrived, where they are those that `Poster.post` makes.
+        If the stream makes the same posts of a text as `Poster.post`, the error says how many arrived.
         """
 
 
@@ -134,16 +133,16 @@ class Channel(Protocol):
     async def start(
         self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
-        """Connect. Without ``receives`` only what Nod says goes out: ``others`` listen."""
+        """Connect. Without ``receives`` the channel only posts, and ``others`` listen to the platform."""
 
     async def stop(self) -> None: ...
 
     def open_stream(self, address: Address, requester: Actor) -> Stream: ...
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
-        """Show the team of the conversation there and return the reference to it (≤ 255 characters).
+        """Show the team of the conversation there, and return a reference to the message (≤ 255 characters).
 
-        ``ref`` is what showed it so far, empty at first. Raises CopyGone when that no longer can.
+        ``ref`` is the message that shows it so far, empty at first. Raises CopyGone if that is gone.
         """
 
     async def changed(self) -> None:
@@ -153,7 +152,7 @@ class Channel(Protocol):
         """
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Ask the platform what a person is where a conversation is; None where they have left.
+        """Ask the platform for a person's membership where a conversation is; None if they have left.
 
         Raises ChannelError where it can't say now, NotDeliverable where it never will.
         """
@@ -162,15 +161,10 @@ class Channel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """The health of a channel's incoming side.
+    """The health of a channel's incoming side."""
 
-    ``ago`` is the number of seconds since the platform last sent something, None if it never did. ``fault``
-    says in a few words why nothing arrives. It is empty while all is well, and for a platform that only calls
-    when there is something to tell.
-    """
-
-    ago: float | None = None
-    fault: str = ""
+    ago: float | None = None  # seconds since the platform last sent something; None if it never did
+    fault: str = ""  # why nothing arrives, in a few words; empty while all is well
 
 
 class Poster(Channel, ABC):
@@ -205,7 +199,7 @@ class Poster(Channel, ABC):
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
         """Return the time zone that a person has chosen there.
 
-        None where the platform tells none now, or never.
+        None where the platform does not tell it, now or ever.
         """
         return None
 
@@ -241,15 +235,15 @@ class Poster(Channel, ABC):
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Say something, CommonMark, about the card posted there, in reply to it or with a link to it.
 
-        ``people`` are named so that the platform notifies them, those of another channel apart. Raises
-        CopyGone where the card is gone.
+        ``people`` are mentioned, so that the platform notifies them; those of another channel are left out.
+        Raises CopyGone where the card is gone.
         """
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
         """Return the bytes of a file that someone attached there, as `Upload.ref` names it.
 
-        Raises ChannelError. It is fetched from the platform's own servers alone, and no more than ``most``
-        bytes of it.
+        Raises ChannelError. The file is fetched from the platform's own servers only, at most ``most`` bytes
+        of it and one more.
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
@@ -258,42 +252,47 @@ class Poster(Channel, ABC):
         """Post a text, or bytes, as a file; raises NotDeliverable where files can never be posted."""
 
 
-def heard(since: float | None, now: float, *, told: bool) -> Hearing:
-    """Return the health of a channel last heard at ``since``; both times are in seconds.
+def check_silence(last_heard: float | None, now: float, *, may_be_silent: bool) -> Hearing:
+    """Return the health of a channel by the time of its last sign of life; both times are in seconds.
 
-    ``told``: its platform calls only when there is something to tell.
+    ``may_be_silent``: its platform calls only when there is something to tell.
     """
-    if since is None:
-        return Hearing(None, "" if told else "it isn't connected")
-    ago = max(0.0, now - since)
-    return Hearing(ago, "" if told or ago <= SILENT else f"nothing heard for {ago:.0f} s")
+    ago = None if last_heard is None else max(0.0, now - last_heard)
+    if may_be_silent:
+        return Hearing(ago)
+    if ago is None:
+        return Hearing(ago, "it isn't connected")
+    if ago > SILENT_SECONDS:
+        return Hearing(ago, f"nothing heard for {ago:.0f} s")
+    return Hearing(ago)
 
 
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
     """Return the channel that posts at the address; None without one, or where people read rows."""
-    found = channels.get(address.channel)
-    if isinstance(found, Poster):
-        return found
+    channel = channels.get(address.channel)
+    if isinstance(channel, Poster):
+        return channel
     return None
 
 
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
     """Ask the platform of a group who is in it; raises ChannelError.
 
-    Of those who are ``linked`` also what they are there by now: guests, and who has left, do not count.
+    ``linked``: accounts whose membership is asked for, too. Guests among them do not count, nor do those who
+    have left.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)
     if poster is None:
         raise ChannelError(f"Nod is not connected to {address.channel} here.")
-    found = await poster.look_up(group)
-    asked = [Actor.parse(each) for each in sorted(found.members.intersection(linked))]
-    said = await asyncio.gather(*(_belongs(poster, each, address) for each in asked))
-    outside = {str(each) for each, belongs in zip(asked, said, strict=True) if not belongs}
-    return replace(found, members=found.members - outside)
+    user_group = await poster.look_up(group)
+    actors = [Actor.parse(account) for account in sorted(user_group.members.intersection(linked))]
+    answers = await asyncio.gather(*(_is_member(poster, actor, address) for actor in actors))
+    outside = {str(actor) for actor, is_member in zip(actors, answers, strict=True) if not is_member}
+    return replace(user_group, members=user_group.members - outside)
 
 
-async def _belongs(channel: Channel, actor: Actor, address: Address) -> bool:
+async def _is_member(channel: Channel, actor: Actor, address: Address) -> bool:
     try:
         return await channel.standing(actor, address) is Membership.MEMBER
     except NotDeliverable:  # a platform without guests in groups never says
@@ -301,7 +300,7 @@ async def _belongs(channel: Channel, actor: Actor, address: Address) -> bool:
 
 
 Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
-"""Asks what a person is in a chat, None where they have left. Raises ChannelError."""
+"""Asks for a person's membership in a chat, None if they have left. Raises ChannelError."""
 
 
 async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:
@@ -318,7 +317,7 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
 
 
 async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
-    """Tell whether an account is there, as `Poster.has_account`, of whatever channel it is."""
+    """Tell if an account of any channel exists, as `Poster.has_account` does for one channel."""
     if actor.channel == SHELL:
         return True
     own = Address(actor.channel, actor.key)
@@ -345,13 +344,10 @@ async def is_shared(channels: Mapping[str, Channel], address: Address) -> bool:
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:
     """Return the time zone of an account, or None where its platform does not tell it."""
-    if actor.channel == address.channel:
-        poster = poster_at(channels, address)
-    else:
-        poster = None
-    if poster:
-        return await poster.time_zone(actor, address)
-    return None
+    poster = poster_at(channels, address)
+    if poster is None or actor.channel != address.channel:
+        return None
+    return await poster.time_zone(actor, address)
 
 
 async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:

@@ -109,7 +109,7 @@ class CardTextRenderer(Generic[T]):
         head = self.builder.joined([title, intro]) if self._units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
-        if card.pending or card.carried_out or card.batch is not None:  # others are folded
+        if card.pending or card.carried_out or card.batch is not None:  # others show their outcome alone
             parts.append(body)
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
@@ -119,9 +119,13 @@ class CardTextRenderer(Generic[T]):
 
     def _room_beside(self, *parts: T) -> tuple[int, ...]:
         """Return the size that these parts of a card leave for its body."""
-        used = [sum(sizes) for sizes in zip(*map(self.builder.size, parts), strict=True)]
-        units, *others = (room - size for room, size in zip(self.room, used, strict=True))
-        return (units - _RESERVED_UNITS, *(count - 1 for count in others))
+        units, *other_counts = self.room
+        for part in parts:
+            part_units, *part_counts = self.builder.size(part)
+            units -= part_units
+            other_counts = [count - used for count, used in zip(other_counts, part_counts, strict=True)]
+        # the mark of a cut takes one of each other count
+        return (units - _RESERVED_UNITS, *(count - 1 for count in other_counts))
 
     def team(self, board: TeamStatus, command: str) -> T:
         """Return a team, a line or two for each teammate; ``command`` lists those that are left out."""
@@ -200,34 +204,44 @@ class CardTextRenderer(Generic[T]):
 
     def _write_deciders(self, card: Card) -> tuple[T, bool]:
         """Write the people who may decide, those of the platform as mentions."""
-        parts = [
-            self.builder.mention(part) if isinstance(part, Actor) else self.builder.write(part)
-            for part in card.circle.parts
-        ]
+        parts = []
+        for part in card.circle.parts:
+            if isinstance(part, Actor):
+                parts.append(self.builder.mention(part))
+            else:
+                parts.append(self.builder.write(part))
         words = self.builder.joined(parts, "")
         if self._units(words) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
         return self._after("Can decide", words), False
 
     def _write_body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
-        """Return the change part by part as far as it fits into ``room``, and whether any of it was cut.
-
-        If the platform can fold long text, each part may first take all of the room.
-        """
-        body, some_cut = self.builder.write(""), False
-        limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
+        """Return the change part by part as far as it fits into ``room``, and True if any of it was cut."""
+        body = self.builder.write("")
+        some_cut = False
         for write_part in self._list_writers(card):
-            for max_units in limits:
-                part, cut = write_part(max_units)
-                longer = self.builder.joined([body, part]) if self._units(body) else part
-                sizes = zip(self.builder.size(longer), room, strict=True)
-                fits = all(size <= limit for size, limit in sizes)
-                if fits:
-                    break
-            if not fits:
+            extended = self._add_part(body, write_part, room)
+            if extended is None:
                 return body, True
-            body, some_cut = longer, some_cut or cut
+            body, is_part_cut = extended
+            some_cut = some_cut or is_part_cut
         return body, some_cut
+
+    def _add_part(
+        self, body: T, write_part: Callable[[int], tuple[T, bool]], room: tuple[int, ...]
+    ) -> tuple[T, bool] | None:
+        """Return the body with one more part, and True if the part was cut; None if it does not fit.
+
+        If the platform can fold long text, the part may first take all of the room.
+        """
+        limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
+        for max_units in limits:
+            part, is_cut = write_part(max_units)
+            longer = self.builder.joined([body, part]) if self._units(body) else part
+            sizes = zip(self.builder.size(longer), room, strict=True)
+            if all(size <= limit for size, limit in sizes):
+                return longer, is_cut
+        return None
 
     def _list_writers(self, card: Card) -> list[Callable[[int], tuple[T, bool]]]:
         """Return a function for each part of the change, which writes it within so many units."""
@@ -284,15 +298,10 @@ class CardTextRenderer(Generic[T]):
         difference = diff(old, new)
         if difference is not None:
             old, new = None, difference
-        is_single = old is None or old == new
         if is_short(PreviewField("", old, new)):
-            values = [self._write_value(new, "code")]
-            if not is_single:
-                if new is None:
-                    values = [self.builder.write(f"({REMOVED})")]
-                values = [self._write_value(old, "code"), self.builder.write(" → "), *values]
+            values = self._write_inline(old, new)
             return self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut
-        if is_single:
+        if old is None or old == new:
             labelled = [("", new)]
         elif new is None:
             labelled = [(f" ({REMOVED})", old)]
@@ -306,6 +315,16 @@ class CardTextRenderer(Generic[T]):
             some_cut = some_cut or cut
         return self.builder.joined(lines), some_cut
 
+    def _write_inline(self, old: str | None, new: str | None) -> list[T]:
+        """Return the new value, after the old one if there was another."""
+        if old is None or old == new:
+            return [self._write_value(new, "code")]
+        if new is None:
+            after = self.builder.write(f"({REMOVED})")
+        else:
+            after = self._write_value(new, "code")
+        return [self._write_value(old, "code"), self.builder.write(" → "), after]
+
     def _write_block(self, value: str | None, max_units: int) -> tuple[T, bool]:
         """Write a value in lines of its own, within ``max_units``; in few lines if it can't be folded."""
         if not value:
@@ -317,12 +336,15 @@ class CardTextRenderer(Generic[T]):
             return self._short(value, "fold", units=max_units)
         if not has_many_lines:
             return self._short(value, "pre", units=_VALUE_UNITS)
-        first = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
-        return self.builder.write(f"{first}\n…", "pre"), True
+        mark = "\n…"
+        first_lines = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - len(mark))
+        return self.builder.write(f"{first_lines}{mark}", "pre"), True
 
     def _write_value(self, value: str | None, style: str) -> T:
+        if value is None:
+            return self.builder.write("(nothing)")
         if not value:
-            return self.builder.write("(nothing)" if value is None else "(empty)")
+            return self.builder.write("(empty)")
         return self.builder.write(value if value.strip() else repr(value), style)
 
     def _write_labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:

@@ -12,9 +12,6 @@ from bot.domain.jobs import Peers
 from bot.errors import ChannelError, SettingsError
 from bot.telemetry.logs import logger
 
-_MAX_REQUESTS = 4  # of one download: its redirects, and the file
-_MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
-
 T = TypeVar("T")
 
 log = logger(__name__)
@@ -22,6 +19,8 @@ log = logger(__name__)
 PATIENCE = 15.0
 """Seconds for which a call waits if the platform says so. A call that would wait longer fails and is tried
 another time: a waiting call takes a slot from other chats."""
+_MAX_REQUESTS = 4  # of one download: its redirects, and the file
+_MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
 _MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
 _MAX_PLACES = 1000
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
@@ -35,7 +34,8 @@ async def download(address: str, most: int, origins: Collection[str], token: str
     headers = {"Accept-Encoding": "identity"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    url, content = httpx2.URL(address), bytearray()
+    url = httpx2.URL(address)
+    content = bytearray()
     try:
         async with httpx2.AsyncClient(follow_redirects=False) as client:
             for _ in range(_MAX_REQUESTS):
@@ -76,12 +76,13 @@ class PlatformLink:
         attempt: Callable[[], Awaitable[str | None]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._connected, self._unreached = f"{platform} connected", f"{platform} can't be reached, retrying"
+        self._connected_text = f"{platform} connected"
+        self._unreached_text = f"{platform} can't be reached, retrying"
         self._attempt = attempt
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
         self.up = False
-        self.refused = False
+        self.refused = False  # for a fault that trying again will not change
 
     async def open(self, patience: float | None = None) -> None:
         """Begin to connect, and wait for the first attempt, at most ``patience`` seconds.
@@ -91,10 +92,12 @@ class PlatformLink:
         first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep_trying(first_attempt))
         await asyncio.wait({first_attempt}, timeout=patience)
-        if not first_attempt.cancel():
+        is_still_trying = first_attempt.cancel()
+        if not is_still_trying:
             first_attempt.result()
 
     async def _keep_trying(self, first_attempt: "asyncio.Future[None]") -> None:
+        """Try until the platform answers. `open` gets the first outcome; later ones are logged."""
         logged_fault, pause = "", 1.0
         while True:
             try:
@@ -113,14 +116,14 @@ class PlatformLink:
                 return
             self.up = fault is None
             if self.up and logged_fault:
-                log.info(self._connected)
+                log.info(self._connected_text)
             if not first_attempt.done():
                 first_attempt.set_result(None)
             if fault is None:
                 return
             if fault != logged_fault:
                 logged_fault = fault
-                log.warning(self._unreached, why=logged_fault)
+                log.warning(self._unreached_text, why=logged_fault)
             await self._sleep(pause)
             pause = min(pause * 2, _MAX_RETRY_SECONDS)
 
@@ -181,7 +184,7 @@ class Waits:
         self._others = others
         others.on(self._kind, lambda wait: self._store_wait(*wait))
 
-    def told(self, place: str, seconds: float) -> None:
+    def note_wait(self, place: str, seconds: float) -> None:
         """Note a wait that the platform imposed on this process."""
         self._store_wait(place, seconds)
         if self._others is not None:

@@ -1,7 +1,7 @@
-"""The chat platforms there are: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
+"""The chat platforms: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
 
-Each says of itself how to tell that it is wanted, to build it and to check it (`ChannelKind`), and comes in
-as an entry point of the group ``nod.channels``. How one is written: ``docs/plugins.md``.
+Each is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`, which knows if the settings
+ask for it, and how to build and check it. ``docs/plugins.md`` tells how to write one.
 """
 
 import functools
@@ -34,33 +34,29 @@ class Platform(Poster):
 class ChannelKind:
     """A chat platform, before it is built.
 
-    ``label`` is what people call it; ``example`` an account there, as settings and rules name it.
-
-    ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are an extra of
-    its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported. ``rank``: its
-    place in lists of Nod's own channels.
+    Its libraries are an extra of the platform's name. Only ``make`` and ``examine`` load them.
     """
 
     name: str
-    label: str
-    example: str
-    hint: str
-    keys: tuple[str, ...]
-    configured: Callable[[Settings], bool]  # whether any setting asks for it
+    label: str  # the name that people read
+    example: str  # an account there, as settings and rules name it
+    hint: str  # how it is turned on
+    keys: tuple[str, ...]  # the settings that turn it on
+    configured: Callable[[Settings], bool]  # True if any setting asks for it
     make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
     examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]] | None = None
-    libraries: tuple[str, ...] = ()
-    rank: int = 0
+    libraries: tuple[str, ...] = ()  # as they are imported
+    rank: int = 0  # its position in lists of Nod's own channels
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
         """Raise SettingsError where a setting is wrong, or a library is missing."""
-        missing = self._missing()
+        missing = self._find_missing_library()
         if missing:
             raise SettingsError(missing)
         return self.make(settings, database, clock)
 
-    def _missing(self) -> str:
-        """Return the missing library and how to get it, or an empty text."""
+    def _find_missing_library(self) -> str:
+        """Return which library is missing and how to get it; empty if none is."""
         try:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
@@ -74,34 +70,34 @@ class ChannelKind:
         """
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
-        missing = self._missing()
+        missing = self._find_missing_library()
         if missing:
             return [fail(self.label, missing)]
         if self.examine is None:
             return [ok(self.label, "set up")]
-        return await self.examine(settings, [each for each in places if each.channel == self.name])
+        return await self.examine(settings, [place for place in places if place.channel == self.name])
 
 
 async def look_at_places(
     places: Sequence[Address], ask: Callable[[Address], Awaitable[None]]
 ) -> list[Finding]:
     """Check that Nod can post in each place; ``ask`` raises ChannelError where it can't."""
-    found = []
+    findings = []
     for place in places:
         try:
             await ask(place)
         except ChannelError as error:
-            found.append(warn(f"posting in {place}", error.message))
+            findings.append(warn(f"posting in {place}", error.message))
         else:
-            found.append(ok(f"posting in {place}"))
-    return found
+            findings.append(ok(f"posting in {place}"))
+    return findings
 
 
 @functools.cache
 def own_channels() -> tuple[ChannelKind, ...]:
-    """Return Slack, Telegram and Discord, which are on where their settings are there."""
-    own = (point.load() for point in entry_points(group=CHANNELS) if is_own(point))
-    return tuple(sorted(own, key=lambda kind: kind.rank))
+    """Return Slack, Telegram and Discord, whether or not they are turned on."""
+    own_kinds = [point.load() for point in entry_points(group=CHANNELS) if is_own(point)]
+    return tuple(sorted(own_kinds, key=lambda kind: kind.rank))
 
 
 def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
@@ -124,10 +120,10 @@ def _find_kind(name: str) -> ChannelKind:
 
 
 def require_admin(settings: Settings) -> None:
-    """Raise SettingsError where people could reach Nod and no one could set it right."""
+    """Raise SettingsError if people could reach Nod and no one could set its rules."""
     kinds = channels_of(settings)
-    reached = settings.http_tokens or any(kind.configured(settings) for kind in kinds)
-    if reached and not settings.admins:
+    is_reachable = settings.http_tokens or any(kind.configured(settings) for kind in kinds)
+    if is_reachable and not settings.admins:
         examples = ", ".join(kind.example for kind in kinds)
         raise SettingsError(
             f"NOD_ADMINS: name at least one account that may set the rules, such as {examples} or http:ana"

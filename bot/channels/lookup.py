@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sqlmodel import Session
@@ -53,20 +52,22 @@ class CoreLookup:
         available = await self.cards.registry.available()
 
         def read(session: Session) -> tuple[Card, bool] | None:
-            seen = self.policies.find_for(session, proposal_id, actor)
-            if seen is None or not self._may_see(session, seen[0], actor, address):
+            entry = self.policies.find_for(session, proposal_id, actor)
+            if entry is None:
                 return None
-            proposal = seen[0]
-            is_known = not (address and ref) or posted_cards.is_card_of(
-                session, proposal, address.channel, ref
-            )
+            proposal = entry[0]
+            if not self._may_see(session, proposal, actor, address):
+                return None
+            is_known = True
+            if address and ref:
+                is_known = posted_cards.is_card_of(session, proposal, address.channel, ref)
             drawn = draw_card(session, proposal, available, self.policies, address, together=together)
             return drawn.card, is_known
 
-        found = await self.presses.gate.groups.read(read)
-        if found is None:
+        result = await self.presses.gate.groups.read(read)
+        if result is None:
             return None
-        card, is_known = found
+        card, is_known = result
         if is_known or address is None or ref is None:
             return card
         if await self.cards.recognise(proposal_id, actor, address, ref) is None:
@@ -124,18 +125,21 @@ class CoreLookup:
             note_opened(session, proposal, actor, "all", self.cards.clock())
 
     async def overview(self, actor: Actor) -> Overview:
-        sections: list[list[list[Proposal]]] = []  # of groups of rows that share a card
+        sections: list[list[list[Proposal]]] = []  # in each, the rows of each card
         offers: list[CommandOffer] = []
 
         def find_proposals(session: Session) -> list[Proposal]:
-            sections.clear()
-            for section in self._list_overview(session, actor):
-                groups = together(section)
-                sections.append([_list_batch(session, group[0]) for group in groups])
+            sections.clear()  # from an earlier read
             offers.clear()
+            found: list[Proposal] = []
+            for section in self._list_overview(session, actor):
+                section_rows = [_list_batch(session, group[0]) for group in together(section)]
+                sections.append(section_rows)
+                for rows in section_rows:
+                    found += rows
             for offer_commands in hooks_of(session).offer_commands:
                 offers.extend(offer_commands(session, actor))
-            return [proposal for section in sections for rows in section for proposal in rows]
+            return found
 
         cards = await self.cards.load_cards(find_proposals)
         if await self.presses.gate.groups.ask_missing():
@@ -168,20 +172,22 @@ class CoreLookup:
         return rights.find_objection(session, self.policies, proposal, actor, verb, at=address) is None
 
     def _decides(self, session: Session, proposal_id: str, actor: Actor) -> bool:
-        proposal, person = proposals.get(session, proposal_id), people.person_of(session, actor)
-        if proposal is None or people.person_of(session, proposal.requester) == person:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return False
+        is_own = people.person_of(session, proposal.requester) == people.person_of(session, actor)
+        if is_own:
             return False
         return rights.find_objection(session, self.policies, proposal, actor) is None
 
     def _list_overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
+        """Return the proposals that wait for a person, the person's own open ones, and recent ends."""
         person = people.person_of(session, actor)
-        reach = rights.make_reach(session, self.policies, actor)
-        pending = proposals.list_seen(session, reach, [State.PROPOSED])
-        find_objection = partial(rights.find_objection, session, self.policies)
-        waiting = [proposal for proposal in pending if find_objection(proposal, actor) is None]
-        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
+
+        def may_decide(proposal: Proposal) -> bool:
+            return rights.find_objection(session, self.policies, proposal, actor) is None
 
         def is_own(proposal: Proposal) -> bool:
             return people.person_of(session, proposal.requester) == person
@@ -189,8 +195,13 @@ class CoreLookup:
         def has_vote(proposal: Proposal) -> bool:
             return any(vote.person_id == person.id for vote in proposal.votes)
 
-        recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
+        reach = rights.make_reach(session, self.policies, actor)
+        pending = proposals.list_seen(session, reach, [State.PROPOSED])
+        waiting = [proposal for proposal in pending if may_decide(proposal)]
         own = [proposal for proposal in pending if is_own(proposal)]
+        # most of what a person sees is neither theirs nor decided by them, so more is read than shown
+        ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
+        recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
         return waiting, own, recent[:_MAX_RECENT]
 
 

@@ -49,19 +49,20 @@ def clean_prose(text: str) -> str:
     An answer approves nothing, so this is milder than the cleaning of what a card shows.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return make_visible(
-        _UNPRINTABLE.sub("\ufffd", text), lambda code: chr(code) if code in _WRITING_MARKS else ""
-    )
+    return make_visible(_UNPRINTABLE.sub("\ufffd", text), _keep_writing_mark)
+
+
+def _keep_writing_mark(code: int) -> str:
+    return chr(code) if code in _WRITING_MARKS else ""
 
 
 def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
     """Make mentions plain text, and spell out links whose words name another host.
 
-    ``special`` matches the ``<`` of each mention.
-
-    Addresses defined apart from their links stay text.
+    ``special`` matches the ``<`` of each mention. An address that is defined apart from its link stays text.
     """
-    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_expose_address, clean_prose(markdown)))
+    text = _LINK.sub(_expose_address, clean_prose(markdown))
+    text = _DEFINITION.sub(rf"\1{_GUARD}:", text)
     return special.sub(f"<{_GUARD}", text)
 
 
@@ -73,15 +74,17 @@ def _expose_address(link: re.Match[str]) -> str:
 
 
 def misleads(label: str, address: str) -> bool:
-    """Return whether the words of a link name another host than the one it leads to."""
-    seen = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
-    hosts = (_host_of(named[0]) for named in _ADDRESS.finditer(seen))
-    return any(host != _host_of(address) for host in hosts)
+    """Tell if the words of a link name another host than the one it leads to."""
+    visible_label = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
+    host = _host_of(address)
+    return any(_host_of(named[0]) != host for named in _ADDRESS.finditer(visible_label))
 
 
 def _host_of(address: str) -> str:
-    bare = address.partition("://")[2] or address
-    host = re.split(r"[/?#\\]", bare)[0].rpartition("@")[2].partition(")")[0].partition("(")[0]
+    without_scheme = address.partition("://")[2] or address
+    authority = re.split(r"[/?#\\]", without_scheme)[0]
+    host = authority.rpartition("@")[2]  # after a user's name
+    host = re.split(r"[()]", host)[0]  # brackets around an address in prose
     return host.lower().removeprefix("www.").rstrip(".,;:!")
 
 
@@ -109,12 +112,13 @@ def open_fence(markdown: str) -> Fence | None:
     """Find the code fence still open at the end of this CommonMark, if any."""
     fence: Fence | None = None
     for line in markdown.splitlines():
-        found = _FENCE.match(line)
-        if not found:
+        match = _FENCE.match(line)
+        if not match:
             continue
-        marks, info = found[1], found[2]
+        marks, info = match[1], match[2]
         if fence is None:
-            if not (marks[0] == "`" and "`" in info):
+            is_inline_code = marks[0] == "`" and "`" in info
+            if not is_inline_code:
                 fence = Fence(line[:_MAX_FENCE_CHARS], marks[:_MAX_FENCE_CHARS])
         elif marks[0] == fence.marks[0] and len(marks) >= len(fence.marks) and not info.strip():
             fence = None
@@ -144,9 +148,9 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
     window = prefix(markdown, room, width)
     at = len(window)
     for boundary in ("\n\n", "\n", " "):
-        found = window.rfind(boundary)
-        if found > len(window) // 3:
-            at = found + len(boundary)
+        start = window.rfind(boundary)
+        if start > len(window) // 3:  # a cut nearer to the beginning would waste the post
+            at = start + len(boundary)
             break
     head, tail = markdown[:at], markdown[at:]
     shown = before + head
@@ -163,13 +167,18 @@ def _find_table_head(shown: str) -> str:
     """Return the head of the table in which a text ends, so that it can be repeated; else nothing."""
     if not shown.endswith("\n") or shown.endswith("\n\n"):
         return ""
-    lines = shown[:-1].split("\n")
-    fenced = open_fence(shown) is not None
-    begin = len(lines)
-    while begin > 0 and lines[begin - 1].strip() and not (fenced and _FENCE.match(lines[begin - 1])):
-        begin -= 1
-    table = lines[begin:]
-    rule = _DRAWN_RULE if fenced else _RULE
-    if len(table) <= _TABLE_HEAD_LINES or not rule.match(table[1]) or not (fenced or "|" in table[0]):
+    is_fenced = open_fence(shown) is not None  # a table that `lay_out_tables` drew
+    table: list[str] = []  # the lines up to the last blank one, or to the fence
+    for line in reversed(shown[:-1].split("\n")):
+        if not line.strip() or (is_fenced and _FENCE.match(line)):
+            break
+        table.insert(0, line)
+    if len(table) <= _TABLE_HEAD_LINES:
+        return ""
+    if is_fenced:
+        is_table = _DRAWN_RULE.match(table[1]) is not None
+    else:
+        is_table = _RULE.match(table[1]) is not None and "|" in table[0]
+    if not is_table:
         return ""
     return "".join(f"{line}\n" for line in table[:_TABLE_HEAD_LINES])

@@ -1,9 +1,9 @@
 """Chats that a platform gave another id.
 
 Outside its channel's folder a chat keeps the id by which Nod first knew it: settings, rules, grants,
-conversations, schedules, memories and copies of cards name it by that. Only requests to the platform, and
-events from it, are translated. If people wrote to Nod at the new id before the platform announced it, both
-ids stay in use, and the core is told.
+conversations, schedules, memories and copies of cards use that id. Only requests to the platform, and events
+from it, are translated. If people wrote to Nod at the new id before the platform announced it, both ids stay
+in use, and the core is told.
 """
 
 from typing import Any
@@ -26,7 +26,9 @@ class ChatMoves:
     """The chats of one channel that got a new id, by the keys of their addresses: rows, cached here."""
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
-        self._channel, self._database, self._clock = channel, database, clock
+        self._channel = channel
+        self._database = database
+        self._clock = clock
         self._topic = f"{channel} moved"  # of the broadcasts between processes
         self._current_key: dict[str, str] = {}  # by the known key
         self._known_key: dict[str, str] = {}  # by the current key

@@ -1,6 +1,6 @@
 """Tables of CommonMark (GFM) for platforms that show none: as columns in a code block, or row by row. Pure.
 
-Everything that a cell says is in it, with the address of each link.
+Each cell keeps all of its text, with the address of each link.
 """
 
 import re
@@ -16,10 +16,10 @@ from rich.cells import cell_len
 
 from bot.domain.direction import isolate
 
-MAX_WIDTH_CELLS = 80  # of a table in columns; a wider one is told row by row
-_BAR = re.compile(r"(?<!\\)\|")
-MAX_BRACKETS = 500  # in a text: the parser takes each for a link or picture that it may close far below
-MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row of them
+MAX_WIDTH_CELLS = 80  # of a table in columns; a wider one is written row by row
+MAX_BRACKETS = 500  # of a text; for each, the parser looks far below for the end of a link or picture
+MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to as many
+_BAR = re.compile(r"(?<!\\)\|")  # between two cells
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Table:
 
 
 def bound_links(parser: MarkdownIt) -> MarkdownIt:
-    """Have a parser leave paragraphs and cells as they were written, once a text has had `MAX_BRACKETS`.
+    """Make a parser keep paragraphs and cells as they were written after `MAX_BRACKETS` of a text.
 
     It takes some 300 steps for each bracket that nothing closes.
     """
@@ -50,32 +50,35 @@ def _leave_brackets(state: StateCore) -> None:
 
 
 def is_too_wide(markdown: str) -> bool:
-    """Return whether a table may have more columns than anyone reads."""
-    return any(
-        line.count("|") > MAX_COLUMNS and not line.strip("|:->0123456789.)+* \t")
-        for line in markdown.splitlines()
-    )
+    """Tell if a table may have more columns than `MAX_COLUMNS`, by the rule below its head."""
+    for line in markdown.splitlines():
+        is_rule = not line.strip("|:->0123456789.)+* \t")  # also in a quote or in a list
+        if is_rule and line.count("|") > MAX_COLUMNS:
+            return True
+    return False
 
 
 def lay_out_tables(markdown: str) -> str:
-    """Return the text with each table in a form that people can read without a renderer of tables."""
+    """Return the text with each table in a form that people can read where tables are not rendered."""
     if "|" not in markdown or is_too_wide(markdown):
         return markdown
     text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts
-    pieces, done = [], 0
-    for found in _find_tables(_PARSER.parse(text)):
-        begin = text.rfind("\n", 0, found.start) + 1
-        margin = "".join(each if each in "> \t" else " " for each in text[begin : found.start])
-        lines = f"\n{margin}".join(_draw(found))
-        pieces += [text[done : found.start], lines]
-        done = found.end
+    pieces = []
+    done = 0
+    for found_table in _find_tables(_PARSER.parse(text)):
+        line_start = text.rfind("\n", 0, found_table.start) + 1
+        # the marks of a quote are repeated at each line; the rest, such as a list's number, becomes spaces
+        margin = re.sub(r"[^> \t]", " ", text[line_start : found_table.start])
+        lines = f"\n{margin}".join(_draw(found_table))
+        pieces += [text[done : found_table.start], lines]
+        done = found_table.end
     return "".join([*pieces, text[done:]])
 
 
 def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
-    """Read a table as the parser does, and note where in the text it is.
+    """Read a table by the parser's own rule, and note where in the text it is.
 
-    A row with more cells than there are columns makes it none: the parser would drop them.
+    If a row has more cells than there are columns, it counts as no table: the parser would drop those cells.
     """
     first = len(state.tokens)
     if not table(state, start, end, silent):
@@ -83,10 +86,12 @@ def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
     if silent:
         return True
     columns = sum(token.type == "th_open" for token in state.tokens[first:])
-    rows = (state.src[state.bMarks[line] : state.eMarks[line]] for line in range(start, state.line))
-    if any(len(_BAR.findall(row.strip(" \t>").strip("|"))) >= columns for row in rows):
-        del state.tokens[first:]
-        return False
+    for line in range(start, state.line):
+        row = state.src[state.bMarks[line] : state.eMarks[line]].strip(" \t>").strip("|")
+        cells = len(_BAR.findall(row)) + 1
+        if cells > columns:
+            del state.tokens[first:]
+            return False
     place = state.bMarks[start] + state.tShift[start], state.eMarks[state.line - 1]
     state.tokens[first].meta["place"] = place
     return True
@@ -120,16 +125,17 @@ def _find_tables(tokens: Sequence[Token]) -> Iterator[_Table]:
 
 
 def _read_cell(tokens: Sequence[Token]) -> str:
-    """Return what a cell says, with the address of each link."""
+    """Return the text of a cell, with the address of each link."""
     text = ""
-    links: list[tuple[str, int]] = []
+    links: list[tuple[str, int]] = []  # those that are open: the address, and where its words begin
     for token in tokens:
         match token.type:
             case "link_open":
                 links.append((str(token.attrs.get("href", "")), len(text)))
             case "link_close":
-                address, begun = links.pop()
-                text += f" ({address})" if text[begun:] != address else ""
+                address, start = links.pop()
+                if text[start:] != address:
+                    text += f" ({address})"
             case "softbreak" | "hardbreak":
                 text += " "
             case "image":
@@ -140,40 +146,41 @@ def _read_cell(tokens: Sequence[Token]) -> str:
 
 
 def _draw(table: _Table) -> list[str]:
-    """Give the lines of a table: columns in a code block, or rows as paragraphs where it is too wide."""
+    """Return the lines of a table: columns in a code block, or rows as paragraphs if it is too wide."""
     rows = [[isolate(cell.strip()) for cell in row] for row in table.rows]
-    widths = [max(map(cell_len, cells)) for cells in zip_longest(*rows, fillvalue="")]
-    if sum(widths) + 3 * (len(widths) - 1) > MAX_WIDTH_CELLS:
-        return _tell_rows(rows)
-    lines = [_in_columns(row, widths, table.alignments) for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip_longest(*rows, fillvalue="")]
+    between = " | "
+    if sum(widths) + len(between) * (len(widths) - 1) > MAX_WIDTH_CELLS:
+        return _write_rows(rows)
+    lines = [_write_columns(row, widths, table.alignments) for row in rows]
     lines.insert(1, "-+-".join("-" * width for width in widths))
-    return ["```", *(line.replace("```", "`\u200b``") for line in lines), "```"]
+    harmless_lines = [line.replace("```", "`\u200b``") for line in lines]  # a cell must not end the block
+    return ["```", *harmless_lines, "```"]
 
 
-def _in_columns(row: Sequence[str], widths: Sequence[int], alignments: Sequence[str]) -> str:
+def _write_columns(row: Sequence[str], widths: Sequence[int], alignments: Sequence[str]) -> str:
     cells = []
     for cell, width, alignment in zip(row, widths, alignments, strict=False):
-        room = " " * (width - cell_len(cell))
-        cells.append(f"{room}{cell}" if alignment.endswith("right") else f"{cell}{room}")
+        padding = " " * (width - cell_len(cell))
+        cells.append(f"{padding}{cell}" if alignment.endswith("right") else f"{cell}{padding}")
     return " | ".join(cells).rstrip()
 
 
-def _tell_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Give each row as a paragraph: its cells in lines, each after the name of its column."""
+def _write_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return each row as a paragraph: its cells in lines, each after the name of its column."""
     head, *below = rows
+    if not below:
+        return [" | ".join(map(_escape_cell, head))]
     lines = []
     for row in below:
-        named = zip_longest(head, row, fillvalue="")
-        cells = [
-            f"**{_escape_cell(name)}:** {_escape_cell(cell)}" if name else _escape_cell(cell)
-            for name, cell in named
-            if cell
-        ]
-        lines += [f"{cell}  " for cell in cells] + [""]
-    if below:
-        return lines[:-1]
-    return [" | ".join(map(_escape_cell, head))]
+        for name, cell in zip_longest(head, row, fillvalue=""):
+            if not cell:
+                continue
+            label = f"**{_escape_cell(name)}:** " if name else ""
+            lines.append(f"{label}{_escape_cell(cell)}  ")  # two spaces break the line in CommonMark
+        lines.append("")
+    return lines[:-1]
 
 
 def _escape_cell(text: str) -> str:
-    return "".join(f"\\{each}" if each in "\\`*_[]<>|~" else each for each in text)
+    return re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", text)

@@ -85,7 +85,7 @@ async def test_of_too_many_entries_a_card_says_that_some_are_left_out_and_view_a
 ) -> None:
     files = [{"path": f"src/{n}.py", "content": f"A = {n}\nB = 2"} for n in range(200)]
     card = await card_of_push(make_nod, files=files)
-    assert not slack.render(card).whole
+    assert not slack.render(card).shows_all
     for place, text in shown_everywhere(card).items():
         assert "src/0.py" in text, place
         assert "View all" in text, place
@@ -175,7 +175,7 @@ async def test_what_cannot_be_undone_is_red_and_asks_and_decline_is_plain(
         "Not now",
     )
     assert "style" not in decline
-    asked = telegram.question(card, ButtonAction.APPROVE)
+    asked = telegram.make_confirmation(card, ButtonAction.APPROVE)
     assert asked is not None
     assert [each.text for each in asked.inline_keyboard[0]] == ["Approve", "Not now"]
     assert "Can't be undone." in shown_everywhere(card)["telegram"]

@@ -89,11 +89,11 @@ async def keep(title: str, more: dict[str, Any]) -> str:
 def places(card: Card) -> Iterator[tuple[str, str, bool]]:
     """Where a card stands, how it reads there, and whether Approve works there without a further look."""
     in_slack = slack.render(card)
-    yield "slack", "\n".join(shown_text(in_slack.blocks)), in_slack.whole
+    yield "slack", "\n".join(shown_text(in_slack.blocks)), in_slack.shows_all
     in_telegram = telegram.render_card(card)
     yield "telegram", in_telegram.rich.text, not in_telegram.cut
     in_discord = discord.render(card)
-    yield "discord", in_discord.message["embeds"][0]["description"], in_discord.whole
+    yield "discord", in_discord.message["embeds"][0]["description"], in_discord.shows_all
 
 
 def unseen(text: str) -> str:
@@ -127,7 +127,7 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
         assert unseen(text) == "", place
     review = screens.review(card, screens.ModalSubject("p1", 1), may_approve=True)
     views = [] if review.file else ["".join(shown_text(review.view["blocks"]))]  # the rest is in a file
-    if (pages := telegram.whole(card)) is not None:
+    if (pages := telegram.render_everything(card)) is not None:
         views.append("".join(each.text for each in pages))
     for view in views:
         assert [mark for mark in marks.made if mark not in view.casefold()] == [], view

@@ -1,7 +1,8 @@
 """Delivery of files for people: what was too long for a card or for the model, and what tools made.
 
-A row (``bot/store/outputs.py``) says that a file still has to be posted, committed together with what it
-belongs to. It is marked as posted afterwards: a crash in between posts it twice rather than never.
+A row (``bot/store/outputs.py``) says that a file still has to be posted. It is committed together with the
+result that the file belongs to. It is marked as posted afterwards: a crash in between posts the file twice
+rather than never.
 """
 
 import asyncio
@@ -43,33 +44,33 @@ class Attachments:
             return True
         poster = poster_at(self.channels, conversation.origin)
         is_done = True
-        for kept in files:
-            if poster is not None and not await self._post_file(poster, conversation, kept):
+        for output in files:
+            if poster is not None and not await self._post_file(poster, conversation, output):
                 is_done = False
                 continue
-            await self.database.write(outputs.mark_posted, kept.handle)
-            self._failing_since.pop(kept.handle, None)
+            await self.database.write(outputs.mark_posted, output.handle)
+            self._failing_since.pop(output.handle, None)
         return is_done
 
-    async def _post_file(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
-        """Post a file, or say why it can't be. Returns False if it may arrive at another try."""
+    async def _post_file(self, poster: Poster, conversation: Conversation, output: KeptOutput) -> bool:
+        """Post a file, or say why it can't be posted. Returns False if it may arrive at another try."""
         address = conversation.origin
-        text = await asyncio.to_thread(for_people, kept.file.text)
+        text = await asyncio.to_thread(for_people, output.file.text)
         try:
-            await poster.post_file(address, kept.file.name, kept.file.data or text)
+            await poster.post_file(address, output.file.name, output.file.data or text)
         except ChannelError as error:
-            log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
-            failing_since = self._failing_since.setdefault(kept.handle, self.clock())
+            log.warning("file not delivered", file=output.handle, address=str(address), why=error.message)
+            failing_since = self._failing_since.setdefault(output.handle, self.clock())
             if not isinstance(error, NotDeliverable) and self.clock() - failing_since < GIVE_UP:
                 return False
-            await self._tell_refusal(conversation, kept, error.message)
+            await self._tell_refusal(conversation, output, error.message)
         return True
 
-    async def _tell_refusal(self, conversation: Conversation, kept: KeptOutput, why: str) -> None:
-        if kept.proposal_id:
-            hint = f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
+    async def _tell_refusal(self, conversation: Conversation, output: KeptOutput, why: str) -> None:
+        if output.proposal_id:
+            hint = f"It is in the web console with the proposal; `nod show {output.proposal_id}` prints it."
         else:
             hint = "Ask me for the part you need."
-        words = f"I could not post the file `{kept.file.name}` here ({why}). {hint}"
+        words = f"I could not post the file `{output.file.name}` here ({why}). {hint}"
         asker = conversation.requester
         await self.notices.say(conversation.origin, words, instead=Address(asker.channel, asker.key))

@@ -1,8 +1,8 @@
-"""The audience of a proposal: the places of its card, the people who are named or told, and the admins.
+"""The audience of a proposal: the places of its card, the people to mention or remind, and the admins.
 
-All code that posts, mentions, notifies or reminds asks here. Hooks (`Hooks.quiet_audience`,
-`Hooks.watch_delivery`) may take people away from a reminder, a mention or a private card. A shared chat
-always gets its card.
+All code that posts, mentions, notifies or reminds asks here. Hooks may leave people out of a reminder, a
+mention or a private card: those who want quiet (`Hooks.quiet_audience`), and those whom a watcher
+(`Hooks.watch_delivery`) holds back for later. A shared chat always gets its card.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from bot.domain import kinds
 from bot.domain.annotations import Annotation
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
-from bot.domain.people import Actor, Role, is_group
+from bot.domain.people import Actor, Person, Role, is_group
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level, Proposal, State
 from bot.domain.rules import Subject
@@ -43,23 +43,20 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """The accounts that a card notifies when it is delivered, and those that it leaves out for now.
-
-    ``private``: the left-out accounts whose own chat would have got the card. ``instead``: by each account or
-    group that the card would mention and does not, those of its people whom it mentions.
-    """
+    """The accounts that a card notifies when it is delivered, and those that it leaves out for now."""
 
     notified: frozenset[str] = frozenset()
-    private: frozenset[str] = frozenset()
+    private: frozenset[str] = frozenset()  # left out, and their own chat would have got the card
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
+    """By each account or group that the card would mention: the people to mention instead."""
 
 
 def is_watched(session: Session) -> bool:
-    """Return whether some feature takes part now in whom cards notify. It reads no row."""
+    """Tell if some feature takes part now in whom cards notify. Reads no row."""
     hooks = hooks_of(session)
-    return any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet) or any(
-        watcher.is_watching() for watcher in hooks.watch_delivery
-    )
+    if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
+        return True
+    return any(watcher.is_watching() for watcher in hooks.watch_delivery)
 
 
 def settle_recipients(
@@ -67,31 +64,35 @@ def settle_recipients(
 ) -> Recipients:
     """Settle whom the card of a proposal notifies at ``places``, before it is posted there.
 
-    Those who would be left out by choice are notified all the same where too few others may decide; the card
-    says so. Those who are held back are told later by who holds them back.
+    If too few others may decide, also those who want quiet are notified, and the card says so. A watcher that
+    holds people back tells them later.
     """
-    watchers = [each for each in hooks_of(session).watch_delivery if each.is_watching()]
+    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
     policy = policies.load(session)
     deciders = _list_decider_accounts(session, policy, proposal)
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = str(conversation.origin) if conversation else ""
+
+    # all whom the card would notify: in their own chat, by a mention, or by a watcher
     private = deciders.intersection(map(str, places)) - {origin}
-    notified = private | _list_mentioned(session, policy, proposal)
+    candidates = private | _list_mentioned(session, policy, proposal)
     for watcher in watchers:
-        notified |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
-    quiet = list_quiet(session, proposal, sorted(notified))
-    if quiet and _count_deciders(session, policy, proposal, notified - quiet) < proposal.quorum:
+        candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
+
+    quiet = list_quiet(session, proposal, sorted(candidates))
+    if quiet and _count_deciders(session, policy, proposal, candidates - quiet) < proposal.quorum:
         lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
         quiet = frozenset()
-    told = notified - quiet
+    notified = candidates - quiet
     for watcher in watchers:
-        told -= set(watcher.hold_back(session, proposal, sorted(told), now))
+        notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
+
     for watcher in watchers:
-        watcher.tell_people(session, proposal, sorted(told), now)
-    left_out = notified - told
+        watcher.tell_people(session, proposal, sorted(notified), now)
+    left_out = candidates - notified
     if not left_out:
-        return Recipients(told)
-    return Recipients(told, private & left_out, _replace_mentions(session, policy, proposal, left_out))
+        return Recipients(notified)
+    return Recipients(notified, private & left_out, _replace_mentions(session, policy, proposal, left_out))
 
 
 def tell_added(
@@ -130,7 +131,8 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
     everyone = Audience(tuple(places), _list_named(session, policy, proposal))
-    quiet = list_quiet(session, proposal, tuple(map(str, (*everyone.places, *everyone.people))))
+    reminded = [*map(str, everyone.places), *map(str, everyone.people)]
+    quiet = list_quiet(session, proposal, reminded)
     if not quiet:
         return everyone
     rest = Audience(
@@ -155,29 +157,35 @@ def find_card_places(
     requester's card says that they have it. The owner of the connection that it uses gets a card, too.
     """
     owner = ownership.find_owner(session, proposal)
+    # only the owner of a connection decides what is read with it, and only the requester their own call
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
     if proposal.own:
         return [conversation.origin]
+
     all_routes = [*routes]
     if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
         all_routes.append(Address.parse(proposal.connection.owner))
     if policy.book.list_about(Subject.ROUTE):
         all_routes += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
+
+    asker = find_asker(proposal)
     private_chats: list[Address] = []
     if proposal.agent:  # no one is where it was asked for
-        if not may_be_decided_at(session, policy, proposal, find_asker(proposal)) and not all_routes:
+        if not all_routes and not may_be_decided_at(session, policy, proposal, asker):
             private_chats = _list_private_chats(session, policy, proposal)
-        return list(dict.fromkeys((find_asker(proposal), *private_chats, *all_routes)))
-    if conversation.private and not all_routes:
-        private_chats = _list_private_chats(session, policy, proposal)
-    return list(dict.fromkeys((*private_chats, conversation.origin, *all_routes)))
+        places = [asker, *private_chats, *all_routes]
+    else:
+        if not all_routes and conversation.private:
+            private_chats = _list_private_chats(session, policy, proposal)
+        places = [*private_chats, conversation.origin, *all_routes]
+    return list(dict.fromkeys(places))
 
 
 def is_urgent(session: Session, proposal: Proposal) -> bool:
-    """Return whether people have to be told now: what is on the card can't be undone, or was escalated."""
+    """Tell if people have to be told now: a change on the card can't be undone, or was escalated."""
     members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
-    return any(each.risk.level is Level.DESTRUCTIVE or each.is_escalated for each in members)
+    return any(member.risk.level is Level.DESTRUCTIVE or member.is_escalated for member in members)
 
 
 def find_admins(policy: Policy) -> list[Address]:
@@ -203,10 +211,10 @@ def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) 
 
 
 def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, place: Address) -> bool:
-    """Return whether people who may decide can be at a place.
+    """Tell if people who may decide can be at a place.
 
-    They can be anywhere, since no platform tells who reads along in a group. Only in the requester's private
-    chat, and where the requester asked, must the requester themselves be allowed to decide.
+    No platform tells who reads along in a group, so they can be in any. In the requester's private chat, and
+    where the requester asked, only the requester counts.
     """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
@@ -237,32 +245,37 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
 
 def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide by name or by role, and those that stand in for them."""
-    holders = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
-    named = policy.expand_groups(proposal.deciders.people)
-    accounts = {account for account in named.union(*holders) if not is_group(account)}
+    deciders = set(policy.expand_groups(proposal.deciders.people))
+    for role in proposal.deciders.roles:
+        deciders.update(policy.holders(Role(role), proposal.deciders.place))
+    accounts = {account for account in deciders if not is_group(account)}
     accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.who) in accounts}
     return frozenset(accounts)
 
 
 def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
-    """Return the known accounts that may decide a proposal: of others, the requester, the owner."""
-    deciders, requester = proposal.deciders, people.person_of(session, proposal.requester)
-    if deciders.requester and not deciders.four_eyes:
-        own = requester.accounts
-    else:
-        own = frozenset()
-    owner = ownership.find_owner(session, proposal)
-    owned = owner.accounts if owner is not None else frozenset()
-    others = _list_others(policy, proposal)
+    """Return the known accounts that may decide a proposal.
+
+    They are those of the named people and roles, of the requester, and of the owner of its connection.
+    """
+    deciders = proposal.deciders
+    requester = people.person_of(session, proposal.requester)
+    accounts = _list_others(policy, proposal)
     if deciders.four_eyes:
-        others -= requester.accounts
-    return others | own | owned
+        accounts -= requester.accounts
+    elif deciders.requester:
+        accounts |= requester.accounts
+    owner = ownership.find_owner(session, proposal)
+    if owner is not None:
+        accounts |= owner.accounts
+    return accounts
 
 
 def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
-    """Return the accounts that its cards mention; of a person's own request, not that person."""
+    """Return the accounts that the cards of a proposal mention; not those of the person who asked for it."""
     named = frozenset(map(str, proposal.deciders.named(proposal.requester)))
-    mentioned = frozenset(each for each in policy.expand_groups(named) if not is_group(each))
+    accounts = policy.expand_groups(named)
+    mentioned = frozenset(account for account in accounts if not is_group(account))
     if proposal.agent:
         return mentioned
     return mentioned - people.person_of(session, proposal.requester).accounts
@@ -271,46 +284,46 @@ def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> fro
 def _replace_mentions(
     session: Session, policy: Policy, proposal: Proposal, left_out: frozenset[str]
 ) -> Mapping[str, Sequence[Actor]]:
-    """Return whom to mention in the place of each account or group that is left out, or has such people."""
+    """Return the people to mention instead of each named account or group with someone who is left out."""
     instead: dict[str, Sequence[Actor]] = {}
     for named in map(str, proposal.deciders.named(proposal.requester)):
         members = policy.expand_groups([named])
         if members & left_out:
             mentioned = sorted(members - left_out)[:_MAX_MENTIONED]
             names = people.find_known_names(session, mentioned)
-            instead[named] = [Actor.parse(each, names.get(each, "")) for each in mentioned]
+            instead[named] = [Actor.parse(account, names.get(account, "")) for account in mentioned]
     return instead
 
 
 def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accounts: Collection[str]) -> int:
     """Return the number of persons with these accounts who may approve a proposal."""
     requester = people.person_of(session, proposal.requester)
-    persons = {
-        person.id: person
-        for person in (people.person_of(session, Actor.parse(each)) for each in sorted(accounts))
-    }
-    return sum(policy.objection(proposal, each, requester) is None for each in persons.values())
+    persons: dict[str, Person] = {}
+    for account in sorted(accounts):
+        person = people.person_of(session, Actor.parse(account))
+        persons[person.id] = person
+    may_approve = [
+        person for person in persons.values() if policy.objection(proposal, person, requester) is None
+    ]
+    return len(may_approve)
 
 
 def _reaches_decider(
     session: Session, policy: Policy, proposal: Proposal, everyone: Audience, rest: Audience
 ) -> bool:
-    """Return whether the rest of an audience has a place for deciders and, if any were named, a decider.
-
-    A shared chat that it was asked for in is such a place where someone else is named there.
-    """
+    """Tell if the rest of an audience has a place with deciders and, if any were named, a decider."""
+    if everyone.people and not _has_decider(session, policy, proposal, rest.people):
+        return False
+    # the people who are named see the card in a shared chat where it was asked for
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    is_named_there = (
+    if (
         conversation is not None
         and not conversation.private
-        and bool(rest.people)
         and conversation.origin in rest.places
-    )
-    if not is_named_there and not any(
-        may_be_decided_at(session, policy, proposal, place) for place in rest.places
+        and rest.people
     ):
-        return False
-    return not everyone.people or _has_decider(session, policy, proposal, rest.people)
+        return True
+    return any(may_be_decided_at(session, policy, proposal, place) for place in rest.places)
 
 
 def _has_decider(session: Session, policy: Policy, proposal: Proposal, actors: Collection[Actor]) -> bool:

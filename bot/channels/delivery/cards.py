@@ -54,27 +54,20 @@ class ProposalCard(NamedTuple):
 
 
 class Destinations(NamedTuple):
-    """The places of a proposal's card: those that have it, and all that should.
+    """The places of a proposal's card."""
 
-    ``first``: the first that does not have it yet, with the card for it; None where every place has it.
-    ``is_watched``: some feature takes part in whom the card notifies.
-    """
-
-    posted: set[Address]
-    addresses: list[Address]
-    first: tuple[Address, ProposalCard] | None
-    is_watched: bool
+    posted: set[Address]  # those that have it
+    addresses: list[Address]  # all that should
+    first: tuple[Address, ProposalCard] | None  # the first without it, and the card for there
+    is_watched: bool  # some feature takes part in whom the card notifies
 
 
 class BehindCopies(NamedTuple):
-    """The outdated copies that are due to be redrawn; with the card of the first.
+    """The outdated copies of the cards of an answer."""
 
-    ``must_wait``: others will change again soon.
-    """
-
-    due: Sequence[Copy]
-    card: ProposalCard | None
-    must_wait: bool
+    due: Sequence[Copy]  # those to redraw now
+    card: ProposalCard | None  # of the first of them
+    must_wait: bool  # others will change again soon
 
 
 class PostedCards(NamedTuple):
@@ -105,27 +98,26 @@ class Cards:
     _told_refusals: set[tuple[str, Address]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._pauses: Pauses[tuple[int, int]] = Pauses(
-            self.clock
-        )  # by id of the copy, and the version to show
+        # by the id of a copy, and the version that it is to show
+        self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)
 
     async def post_all(
         self, conversation: Conversation, opened: Sequence[Proposal], *, is_last_try: bool
     ) -> PostedCards:
         """Post the cards of an answer's proposals; a batch has one card.
 
-        The first card carries the buttons for all of them. It gets those once the others stand below it.
+        The first card carries the buttons for all of them. It gets those once the others are posted below it.
         """
         hindrance: ChannelError | None = None
         jobs: list[Job] = []
-        bearers = [proposal for proposal in opened if proposal.batch in (None, proposal.id)]
-        for proposal in bearers:
+        with_own_card = [proposal for proposal in opened if proposal.batch in (None, proposal.id)]
+        for proposal in with_own_card:
             try:
                 jobs += await self._post(conversation, proposal, is_last_try=is_last_try)
             except ChannelError as error:
                 hindrance = hindrance or error
-        if len(bearers) > 1 and self.has_posters:
-            message_id = bearers[0].message_id
+        if len(with_own_card) > 1 and self.has_posters:
+            message_id = with_own_card[0].message_id
             await self.database.write(posted_cards.group_is_there, message_id)
             jobs.append(Job(Work.REDRAW, str(message_id)))
         return PostedCards(jobs, hindrance)
@@ -138,41 +130,45 @@ class Cards:
         Raises ChannelError if it may still arrive at one more place, unless this is the last try.
         """
         available = await self.registry.available()
-        posted, addresses, new, is_watched = await self.database.read(
+        posted, addresses, first, is_watched = await self.database.read(
             self._read_destinations, conversation, proposal, available
         )
         recipients = audience.Recipients()
         if is_watched:
-            recipients, new = await self._settle_recipients(proposal, addresses), None
-            addresses = [each for each in addresses if str(each) not in recipients.private]
+            recipients = await self._settle_recipients(proposal, addresses)
+            addresses = [address for address in addresses if str(address) not in recipients.private]
+            first = None  # its card may say now that it notifies more people
+
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
         for address in addresses:  # the list grows: a place that refuses for good is replaced
             poster = poster_at(self.channels, address)
             if address in posted or poster is None:
                 continue
-            drawn = new[1] if new and new[0] == address else None
+            drawn = first[1] if first and first[0] == address else None
             try:
                 jobs.update(await self._post_card(poster, proposal.id, address, drawn, recipients))
             except ChannelError as error:
                 failures[address] = error
                 if isinstance(error, NotDeliverable):
-                    addresses += self._find_replacement(proposal, addresses, failures, posted)
+                    replacement = self._find_replacement(proposal, addresses, failures, posted)
+                    if replacement is not None:
+                        addresses.append(replacement)
             else:
                 posted.add(address)
-        temporary = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
-        if is_last_try:
-            final = failures
-        else:
-            final = {at: error for at, error in failures.items() if isinstance(error, NotDeliverable)}
+
+        temporary: dict[Address, ChannelError] = {}  # failures after which another try may succeed
+        if not is_last_try:
+            temporary = {at: error for at, error in failures.items() if not isinstance(error, NotDeliverable)}
+        final = {at: error for at, error in failures.items() if at not in temporary}
         if posted and final:
             await self.database.write(self._tell_unreached, proposal, posted, final)
-        if temporary and not is_last_try:
-            raise temporary[0]
+        if temporary:
+            raise next(iter(temporary.values()))
         if posted or not failures:
             return tuple(jobs)
-        first = next(iter(failures.values()))
-        return await self.database.write(self._end_undeliverable, proposal, first.message)
+        first_failure = next(iter(failures.values()))
+        return await self.database.write(self._end_undeliverable, proposal, first_failure.message)
 
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
@@ -194,32 +190,34 @@ class Cards:
         addresses: Collection[Address],
         failures: Collection[Address],
         posted: Collection[Address],
-    ) -> list[Address]:
-        """Return the asker's own chat, where they can still read it, or else a place around a failed one."""
+    ) -> Address | None:
+        """Return another place for a card: the asker's own chat, or else one around a place that failed."""
         asker = audience.find_asker(proposal)
         if asker not in addresses:
-            return [asker]
+            return asker
         if posted:
-            return []
-        around = (self.notices.find_place_around(address) for address in failures)
-        return [place for place in around if place is not None and place not in failures][:1]
+            return None
+        for failed in failures:
+            around = self.notices.find_place_around(failed)
+            if around is not None and around not in failures:
+                return around
+        return None
 
     def _read_destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
     ) -> Destinations:
-        found = self.policies.find_for(session, proposal.id, proposal.requester)
-        if found is None:
+        entry = self.policies.find_for(session, proposal.id, proposal.requester)
+        if entry is None:
             raise KeyError(proposal.id)
-        (current, policy, _) = found
+        current, policy, _ = entry
         is_watched = audience.is_watched(session)
         posted = {copy.address for copy in posted_cards.of_proposal(session, current.id)}
         addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
-        new = (each for each in addresses if each not in posted and poster_at(self.channels, each))
-        first = next(new, None)
-        if first is None:
-            return Destinations(posted, addresses, None, is_watched)
-        drawn = self._draw_at(session, current, available, first)
-        return Destinations(posted, addresses, (first, drawn), is_watched)
+        for address in addresses:
+            if address not in posted and poster_at(self.channels, address):
+                drawn = self._draw_at(session, current, available, address)
+                return Destinations(posted, addresses, (address, drawn), is_watched)
+        return Destinations(posted, addresses, None, is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
         members = _list_members(session, proposal)
@@ -286,8 +284,8 @@ class Cards:
     ) -> tuple[Job, ...]:
         """Post the card as it is now, and store the copy. Returns a job if the copy is behind already.
 
-        ``drawn``: the card as it was just read for this place; None reads it. ``recipients``: whom
-        it mentions, and whom not.
+        ``drawn``: the card as it was just read for this place; None reads it here. ``recipients``: the people
+        whom it mentions.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
         try:
@@ -305,11 +303,11 @@ class Cards:
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Recognise the pressed message ``ref`` as a card of this proposal; return the jobs that this needs.
+        """Store the pressed message ``ref`` as a card of this proposal; return the jobs that this needs.
 
-        A card is in no row if the platform never answered its posting, or a crash came before the row. It
-        gets its row here and is redrawn from now on, as is a card that had been marked as gone. Returns None
-        if the message can't be a card of this proposal.
+        A card has no row if the platform never answered when it was posted, or if a crash came before the
+        row. From now on it is redrawn, as is a card that had been marked as gone. Returns None if the message
+        can't be a card of this proposal.
         """
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
 
@@ -362,7 +360,7 @@ class Cards:
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
-        """Redraw what is decided or open; wait a little for what is about to run, or runs.
+        """Redraw the outdated cards of an answer; wait a little for those that run, or are about to.
 
         Most tools end in that time, and each redraw counts against what a platform lets Nod send.
         """
@@ -377,7 +375,7 @@ class Cards:
                 drawn.add((copy.id, copy.wanted))
                 if await self._redraw(copy, card):
                     is_behind = True
-                card = None  # of the first alone
+                card = None  # only that of the first was read
             if behind.must_wait:
                 await self.sleep(_LOOK_SECONDS)
             elif not is_behind:
@@ -393,12 +391,13 @@ class Cards:
     ) -> BehindCopies:
         """Return the outdated copies of an answer's cards that are not as they were ``drawn`` just now."""
         outdated = posted_cards.behind(session, message_id)
-        due = [
-            copy
-            for copy, changes_soon in outdated
-            if (copy.id, copy.wanted) not in drawn and not (changes_soon and may_wait)
-        ]
-        must_wait = may_wait and any(changes_soon for _, changes_soon in outdated)
+        due: list[Copy] = []
+        must_wait = False
+        for copy, changes_soon in outdated:
+            if changes_soon and may_wait:
+                must_wait = True
+            elif (copy.id, copy.wanted) not in drawn:
+                due.append(copy)
         if not due:
             return BehindCopies(due, None, must_wait)
         card = self._read_card_at(session, due[0].proposal_id, available, due[0].address)
@@ -407,7 +406,7 @@ class Cards:
     async def _redraw(self, copy: Copy, drawn: ProposalCard | None = None) -> bool:
         """Redraw one copy. Returns True if its card has changed again since it was read.
 
-        ``drawn``: the card as it was read together with the copy; None reads it.
+        ``drawn``: the card as it was read together with the copy; None reads it here.
         """
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
@@ -530,23 +529,23 @@ def _place_card_at(
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
-    # an agent's card names the agent: its place is no chat that people could open
+    # the origin of an agent's card is no chat that people could open; the card names the agent
     is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})
-    if is_elsewhere:
-        elsewhere = _describe_origin(conversation, at, names)
-    else:
-        elsewhere = None
+    elsewhere = _describe_origin(conversation, at, names) if is_elsewhere else None
+
     may_approve = True
+    is_sent_on = False
     if conversation.private and not is_elsewhere:  # only the requester reads it there
         requester = people.person_of(session, proposal.requester)
         is_own_connection = is_owner(proposal, requester)  # it waits for the requester's own approval
         objection = policies.load(session).objection(proposal, requester, requester)
         may_approve = is_own_connection or objection is None
-    is_sent_on = not may_approve and any(
-        copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.card_id)
-    )
+    if not may_approve:
+        copies = posted_cards.of_proposal(session, proposal.card_id)
+        is_sent_on = any(copy.address != conversation.origin for copy in copies)
+
     chats = proposal.deciders.escalation_chats
     return place_card(
         card,

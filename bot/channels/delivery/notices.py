@@ -67,7 +67,8 @@ class Notices:
         """
         own = Address(person.channel, person.key)
         around = self.find_place_around(refused)
-        texts = (f"I can't answer where you asked. {why.rstrip('.')}.", text)
+        explanation = f"I can't answer where you asked. {why.rstrip('.')}."
+        texts = (explanation, text)
         if own != refused:
             await self.database.write(self._store_all, own, around, texts)
         elif around is not None:
@@ -116,7 +117,7 @@ class Notices:
         asker = audience.find_asker(proposal)
         origin = conversation.origin if conversation else asker
         recipients = set(audience.find_admins(self.policies.load(session)))
-        recipients.add(asker if origin == address else origin)
+        recipients.add(origin if origin != address else asker)
         recipients.discard(address)
         for recipient in sorted(recipients, key=str):
             instead = asker if recipient == origin else None
@@ -150,13 +151,7 @@ class Notices:
             await poster.post_offers(address, notice.text, notice.commands)
             return
         if notice.proposal_id is None:
-            link = notice.link
-            if link is None:
-                await poster.post(address, notice.text)
-            elif link.is_button:
-                await poster.post_link(address, notice.text, link)
-            else:
-                await poster.post(address, f"{link.markdown}\n{notice.text}")
+            await self._post_text(poster, notice)
             return
         card = await self.database.read(_find_open_card, self.policies, notice.proposal_id, address)
         if card is None:
@@ -169,6 +164,15 @@ class Notices:
             else:
                 return
         await post_card(notice.proposal_id, address)
+
+    async def _post_text(self, poster: Poster, notice: NoticeRow) -> None:
+        link = notice.link
+        if link is None:
+            await poster.post(notice.address, notice.text)
+        elif link.is_button:
+            await poster.post_link(notice.address, notice.text, link)
+        else:
+            await poster.post(notice.address, f"{link.markdown}\n{notice.text}")
 
     async def tell_answers(self, answers: Sequence[AskedQuestion]) -> bool:
         """Post answers where people asked; their conversations have them already.
@@ -209,10 +213,7 @@ class Notices:
     def _handle_refusal(self, session: Session, notice: NoticeRow, why: str) -> None:
         """Queue a refused notice for another place, or tell those who must know."""
         notices.over(session, notice)
-        if notice.proposal_id:
-            proposal = proposals.get(session, notice.proposal_id)
-        else:
-            proposal = None
+        proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
         around = self.find_place_around(notice.address)
         if notice.instead:
             instead = Address.parse(notice.instead)
@@ -233,10 +234,10 @@ def _find_open_card(
     if proposal is None:
         return None
     members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
-    still_open = next((member for member in members if member.state is State.PROPOSED), None)
-    if still_open is None:
+    open_members = [member for member in members if member.state is State.PROPOSED]
+    if not open_members:
         return None
     copies = posted_cards.of_proposal(session, proposal_id)
     refs = [copy.ref for copy in copies if copy.address == address and not copy.gone]
-    named = audience.find_audience(session, policies, still_open).people
+    named = audience.find_audience(session, policies, open_members[0]).people
     return _OpenCard(refs[-1] if refs else "", list(named))

@@ -1,4 +1,4 @@
-"""Back-off for what a platform refused for a moment."""
+"""Back-off for posts that a platform refused, but may take later."""
 
 from collections.abc import Hashable
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def find_backoff(refusals: int) -> timedelta:
-    """Return the wait after a refusal that came after so many others."""
+    """Return the wait after a refusal that came after so many others in a row."""
     return BACKOFF[min(refusals, len(BACKOFF) - 1)]
 
 
@@ -37,18 +37,19 @@ class Pauses(Generic[Key]):
         if self.holds(key):
             return
         if len(self._planned) > _MAX_PLANNED:
-            self._planned = {held: self._planned[held] for held in self.list_held()}
+            self._planned = {held_key: self._planned[held_key] for held_key in self.list_held()}
         planned = self._planned.get(key)
         refusals = planned.refusals if planned else 0
         self._planned[key] = _NextTry(refusals + 1, self._clock() + find_backoff(refusals))
 
     def holds(self, key: Key) -> bool:
-        """Return whether the key's next try is still to come.
-
-        It never is for longer than the longest back-off, even if the clock was set back.
-        """
+        """Tell if a key is backing off: its next try is still to come."""
         planned = self._planned.get(key)
-        return planned is not None and timedelta() < planned.at - self._clock() <= BACKOFF[-1]
+        if planned is None:
+            return False
+        wait = planned.at - self._clock()
+        was_clock_set_back = wait > BACKOFF[-1]
+        return wait > timedelta() and not was_clock_set_back
 
     def list_held(self) -> list[Key]:
         """Return the keys that are still backing off."""

@@ -27,7 +27,7 @@ _MAX_PASSES = 5  # redraws of one message in a row; the next tick continues
 
 
 class _OutdatedMessage(NamedTuple):
-    """A status message that is behind, with the status it is to show."""
+    """A status message that is outdated, and the status that it is to show."""
 
     row: TeamStatusRow
     status: TeamStatus

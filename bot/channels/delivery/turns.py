@@ -86,7 +86,8 @@ class _Delivery(NamedTuple):
 class Turns:
     """Shows turns as they happen, and posts later what could not be shown then.
 
-    ``routes`` are the places where every card is posted, too. ``watchers`` take part in whom a card notifies.
+    ``routes`` are the places where every card is posted, too. ``watchers`` are the features that take part in
+    whom a card notifies.
     """
 
     channels: Mapping[str, Channel]
@@ -107,7 +108,7 @@ class Turns:
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
         """Return False if people there see the rows themselves, so that there is nothing to post.
 
-        Where a feature watches whom cards notify, they are delivered all the same.
+        While a feature watches whom cards notify, cards are delivered also then.
         """
         origin = conversation.origin
         if origin.channel == AGENTS or any(watcher.is_watching() for watcher in self.watchers):
@@ -124,7 +125,7 @@ class Turns:
         """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
         For a teammate's turn only the cards are shown; its progress is in its team's status message.
-        ``needs_delivery`` is what the method of that name says of the conversation.
+        ``needs_delivery``: the answer of the method of that name for this conversation.
         Raises LeasedElsewhere before the first event if another process is posting there.
         """
         conversation = turn.transcript.conversation
@@ -143,7 +144,7 @@ class Turns:
     async def _show_and_post(
         self, channel: Channel, turn: Turn, events: AsyncIterator[TurnEvent]
     ) -> tuple[Job, ...]:
-        """Post what is older, so that it stands above the turn; then show the turn, and post its cards."""
+        """Post the older lines, so that they are above the turn; then show the turn, and post its cards."""
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
             before = _Delivery((), [], is_refused=False)
@@ -197,6 +198,7 @@ class Turns:
         ``shown`` is what a stream just showed of a turn. The turn's lines are all except the ``older`` ones.
         """
         async with self._lock(f"{conversation_id}/posting"):
+            rows: Undelivered | None
             if shown is not None and shown.is_complete and shown.ending is Ending.DONE:
                 rows = await self.database.write(_settle_shown, conversation_id, shown, older)
             else:
@@ -221,7 +223,7 @@ class Turns:
                 if shown.has_all_of(line):
                     self._progress[line.id].is_text_done = True
             elif shown.posts_arrived and len(lines) == 1 and line.text == shown.text:
-                # of several lines no one knows whose posts arrived
+                # with several lines it is not known whose posts arrived
                 self._progress[line.id].posts_arrived = shown.posts_arrived
 
     async def _post_rows(self, rows: Undelivered, *, questions_only: bool) -> _Delivery:
@@ -275,12 +277,13 @@ class Turns:
     ) -> None:
         """Post a line's text, unless all of it arrived already.
 
-        What is refused for good, or at the last try, is sent to the person whom the line answers instead.
+        A text that is refused for good, or at the last try, goes to the person whom the line answers instead.
         Raises ChannelError if another try may succeed.
         """
         poster = poster_at(self.channels, conversation.origin)
-        is_seen_elsewhere = poster is None or conversation.shown_at is not None
-        if poster is None or is_seen_elsewhere or progress.is_text_done or not line.text.strip():
+        if poster is None or conversation.shown_at is not None:
+            return  # people read it in the rows, or at another place
+        if progress.is_text_done or not line.text.strip():
             return
         try:
             await poster.post(conversation.address, line.text, progress.posts_arrived)
@@ -317,21 +320,17 @@ async def _send_all(stream: Stream, events: AsyncIterator[TurnEvent]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The part of a turn that a stream has displayed.
+    """The part of a turn that a stream has displayed."""
 
-    ``is_complete`` is True if it displayed all of it. ``text`` is the turn's answer or the reason of its
-    failure, ``posts_arrived`` how many posts of it the platform took. ``ending``: None for a failure.
-    """
-
-    is_complete: bool = False
-    posts_arrived: int = 0
-    text: str = ""
-    ending: Ending | None = None
+    is_complete: bool = False  # it displayed all of the turn
+    posts_arrived: int = 0  # the posts of ``text`` that the platform took
+    text: str = ""  # the turn's answer, or the reason of its failure
+    ending: Ending | None = None  # None for a failure
 
     def has_all_of(self, line: Line) -> bool:
-        """Return whether a stream that displayed all of the turn displayed this line of it.
+        """Tell if a line was displayed with the turn, of which all was displayed.
 
-        A notice that came while the turn was shown was not displayed, unless it says why the turn failed.
+        A notice that came in the meantime was not, unless it says why the turn failed.
         """
         return line.role is LineRole.ASSISTANT or line.text == self.text
 
@@ -339,8 +338,8 @@ class _Shown:
 class _Pump:
     """Sends a turn's events to its stream one by one while the turn runs; texts that pile up are joined.
 
-    A stream may have dropped a progress event because it came too fast. So the last one is sent once more
-    after a while. What the platform refuses does not stop the turn.
+    A stream may have dropped a progress event that came too fast, so the last one is sent once more after a
+    while. A refusal of the platform does not stop the turn.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -365,14 +364,14 @@ class _Pump:
                 sender.cancel()
 
     async def _send_pending(self) -> _Shown:
-        progress: TurnEvent | None = None  # to be sent once more
+        to_repeat: TurnEvent | None = None  # a progress event that was sent only once
         while True:
-            batch = await self._take_pending(None if progress is None else _REPEAT_SECONDS)
-            if not batch and progress is not None:
-                batch = [progress]
-                progress = None
+            batch = await self._take_pending(None if to_repeat is None else _REPEAT_SECONDS)
+            if not batch and to_repeat is not None:
+                batch = [to_repeat]
+                to_repeat = None
             else:
-                progress = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
+                to_repeat = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
             for event in batch:
                 try:
                     await self._stream.send(event)
@@ -385,7 +384,7 @@ class _Pump:
                 return _Shown(is_complete=True, text=_final_text(last), ending=ending)
 
     async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
-        """Wait for events and take them all; empty if none came within so many seconds."""
+        """Wait for events and take them all; empty if none came in time. None waits without a limit."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._has_pending.wait(), seconds)
         self._has_pending.clear()
@@ -397,21 +396,23 @@ class _Pump:
 def _settle_shown(
     session: Session, conversation_id: str, shown: _Shown, older: Collection[int]
 ) -> Undelivered | None:
-    """Mark as delivered what a stream has displayed of a turn, and return what is still to be shown.
+    """Mark the lines of a turn that a stream has displayed as delivered, and return the rows that are left.
 
-    A line with cards is among that: it is delivered once these are posted.
+    A line with cards is left: it counts as delivered once these are posted.
     """
     rows = read_undelivered(session, conversation_id)
     if rows is None:
         return None
-    settled = {
-        line.id
-        for line, opened in rows.lines
-        if line.id not in older and not opened and shown.has_all_of(line)
-    }
-    if settled:
-        messages.mark_delivered(session, sorted(settled))
-    return rows._replace(lines=[each for each in rows.lines if each[0].id not in settled])
+    delivered: list[int] = []
+    remaining = []
+    for line, opened in rows.lines:
+        if line.id not in older and not opened and shown.has_all_of(line):
+            delivered.append(line.id)
+        else:
+            remaining.append((line, opened))
+    if delivered:
+        messages.mark_delivered(session, sorted(delivered))
+    return rows._replace(lines=remaining)
 
 
 def _final_text(event: TurnEvent) -> str:
