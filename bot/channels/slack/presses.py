@@ -51,17 +51,18 @@ _MODAL_VERBS = (
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """A press on a message or in App Home, parsed from a ``block_actions`` body."""
+    """A press, parsed from a ``block_actions`` body.
+
+    The card is in the pressed message, or it led to the modal that was pressed.
+    """
 
     team: str
     user: str
     home: str  # the team of the person's account, by Slack
     name: str
-    place: (
-        SlackPlace | None
-    )  # of the pressed message, or of the card that led to this modal; None in App Home
+    place: SlackPlace | None  # of the card; None in App Home
     names: Names  # of the channel of that place
-    ref: str | None  # the message with that card, as `post_card` named it
+    ref: str | None  # the message with the card, as `post_card` named it
     trigger_id: str
     verb: str
     value: str
