@@ -109,14 +109,14 @@ GIVEN = {"title": "Old", "count": 2, "state": "open", "tags": ["a", "b"], "loud"
 
 
 def test_a_form_is_shown_in_pages_of_five_that_discord_takes():
-    first, second = forms.pages(fields_of(SCHEMA, GIVEN))
+    first, second = forms.split_pages(fields_of(SCHEMA, GIVEN))
     for page, fields in enumerate((first, second)):
-        check_window(forms.form(make_card(schema=SCHEMA), page, fields))
+        check_window(forms.make_form(make_card(schema=SCHEMA), page, fields))
     assert [field.name for field in second] == ["note"]
 
 
 def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
-    (first, second) = forms.pages(fields_of(SCHEMA, GIVEN))
+    (first, second) = forms.split_pages(fields_of(SCHEMA, GIVEN))
     sent = {"0": "New", "1": "3", "2": ["1"], "3": "a\nb", "4": ["1"]}
     assert forms.read_form(first, sent, GIVEN) == (
         GIVEN | {"title": "New", "count": 3, "state": "closed", "loud": False},
@@ -129,7 +129,7 @@ def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
 @given(HOSTILE)
 def test_the_windows_for_words_and_for_similar_calls_are_taken(words):
     card = make_card(title=words)
-    check_window(forms.reason(card, Verb.DECLINE))
+    check_window(forms.ask_words(card, Verb.DECLINE))
     check_window(
         forms.ask_grant(
             card,
