@@ -98,20 +98,21 @@ def settle_recipients(
 def tell_added(
     session: Session, policies: Policies, before: Proposal, after: Proposal, now: datetime
 ) -> None:
-    """Have features notify those who may decide a proposal only since it was escalated.
+    """Have features notify the people who may decide a proposal only since it was escalated.
 
-    If one fails, nothing of what it did is kept: the escalation stands. Those in a chat are not known.
+    If one fails, nothing that the features did is kept, and the escalation stands. The people in a chat are
+    not known, so the chat stands for them.
     """
-    watchers = [each for each in hooks_of(session).watch_delivery if each.is_watching()]
+    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
     if not watchers:
         return
     policy = policies.load(session)
-    told = _list_decider_accounts(session, policy, before) | set(before.deciders.escalation_chats)
-    targets = set(after.deciders.escalation_chats)
-    added = (_list_decider_accounts(session, policy, after) | targets) - told
+    deciders_before = _list_decider_accounts(session, policy, before) | set(before.deciders.escalation_chats)
+    chats = set(after.deciders.escalation_chats)
+    added = (_list_decider_accounts(session, policy, after) | chats) - deciders_before
     try:
         with session.begin_nested():
-            notified = added & (targets | policy.expand_groups(after.deciders.people))
+            notified = added & (chats | policy.expand_groups(after.deciders.people))
             for watcher in watchers:
                 notified |= added.intersection(watcher.list_reached(session, after, added))
             for watcher in watchers:
