@@ -104,7 +104,7 @@ def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
     """Tell if Slack signed this body within the last five minutes."""
     try:
         return SignatureVerifier(secret).is_valid_request(body, dict(headers))
-    except (ValueError, OverflowError, TypeError):  # a timestamp that is none, a body that is no text
+    except (ValueError, OverflowError, TypeError):  # no valid timestamp, or a body that is no text
         return False
 
 

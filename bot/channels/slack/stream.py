@@ -58,7 +58,7 @@ _ABANDONED_TEXT = "\n\n_I was restarted and start over._"
 _STATUS_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
 
 _UNFINISHED_MARK = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
-"""A mention or link that may go on after this text: ``<``, ``[words``, ``[words]`` or ``[words](url``."""
+"""A mention or link that may continue after this text: ``<``, ``[words``, ``[words]`` or ``[words](url``."""
 
 Chunk = dict[str, Any]
 
