@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import copy
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -61,7 +62,9 @@ from tests.kit.world import World, lamp_tools
 AnyNod = TypeVar("AnyNod", bound="Nod")
 
 
-_load_settings = cache(Settings.load)  # what no test changes is read once
+@cache
+def _load_settings(_environment: frozenset[tuple[str, str]]) -> Settings:
+    return Settings.load()
 
 
 @contextlib.asynccontextmanager
@@ -154,7 +157,8 @@ class Nod:
         ]
         brought = FixedToolset("Nod", tuple(tool for each in always for tool in each.fixed))
         registry = Registry([self.tools(), brought])
-        settings = _load_settings().model_copy(update=self.changed_settings)
+        environment = frozenset((k, v) for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST")
+        settings = _load_settings(environment).model_copy(update=self.changed_settings)
         parts = FeatureParts(settings=settings, database=self.database, policies=policies, clock=self.clock)
         made = core(
             Ports(
