@@ -46,11 +46,11 @@ _FETCHED = re.compile(
 
 
 def _with_navigation(_: Any, name: str, source: list[str]) -> None:
-    """Each section of the front page, with the links in it, is a section of the navigation."""
+    """Each section of the front page, and what is above them, is a section of the navigation."""
     if name != root_doc:
         return
-    _, *parts = _SECTION.split(source[0])
-    for caption, text in zip(parts[::2], parts[1::2], strict=True):
+    beginning, *parts = _SECTION.split(source[0])
+    for caption, text in zip(("Start", *parts[::2]), (beginning, *parts[1::2]), strict=True):
         pages = "\n".join(_LINK.findall(text))
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
 
