@@ -23,16 +23,18 @@ MOST_BYTES = 100_000  # that an open task may keep in memory
 
 
 def count_polls(opened: list[datetime], begin: datetime, seconds: int) -> Counter[int]:
-    """Count the requests in each second of clients that keep to the pause that they are given."""
+    """Count the looks in each second of clients that keep to the pause that they are given."""
     counted: Counter[int] = Counter()
     end = begin + timedelta(seconds=seconds)
     for at in opened:
         now = at
-        while now < end:
-            if now >= begin:
-                counted[int((now - begin).total_seconds())] += 1
+        while True:
             there = bisect_right(opened, now)
             now += timedelta(seconds=choose_pause((now - at).total_seconds(), there))
+            if now >= end:
+                break
+            if now >= begin:
+                counted[int((now - begin).total_seconds())] += 1
     return counted
 
 
