@@ -1,17 +1,18 @@
 """The agent loop: ask the model, run its reads, turn its writes into proposals, until the turn ends or waits.
 
-`Loop.run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that
-ends it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory.
-It is resumed by a new turn once every call of that answer has ended (`settle` in
-``bot/approvals/lifecycle.py``). Running a turn again from its rows is safe, because a turn never writes
-anything but its own rows.
+A turn is the agent's work on a conversation, from a message to the answer without further calls. `Loop.run`
+is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends it.
+
+A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. A new
+turn resumes it once every call of that answer has ended (`settle` in ``bot/approvals/lifecycle.py``). Running
+a turn again from its rows is safe, because a turn never writes anything but its own rows.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput
@@ -111,18 +112,14 @@ _PARAGRAPH_BREAK = "\n\n"  # between two answers of one turn
 _TEXT_OF_STOP = {Stop.LENGTH: _CUT_SHORT_TEXT, Stop.FILTERED: _FILTERED_TEXT}
 
 T = TypeVar("T")
-_Read = tuple[Call, Tool, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """The limits of a turn: calls of the model, and tokens of history that it is sent.
-
-    ``history_tokens`` is approximate; None takes it from the model's context window.
-    """
+    """The limits of a turn."""
 
     model_calls: int = 12
-    history_tokens: int | None = None
+    history_tokens: int | None = None  # sent to the model, roughly; None: by the model's context window
     team: TeamLimits = field(default_factory=TeamLimits)
 
 
@@ -138,7 +135,7 @@ class _Run:
     """The state of a running turn: its transcript, what it has said so far, and how it ended."""
 
     turn: Turn
-    delivered: bool
+    delivered: bool  # its text is shown while it is written, so it needs no posting
     texts: list[str] = field(default_factory=list)  # of its answers so far
     ending: Ending | None = None
     message_id: int | None = None  # of its last stored answer
@@ -147,19 +144,23 @@ class _Run:
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the model; a refused one is followed by a shorter one.
-
-    ``is_shortened``: it is shorter than one that the server refused. ``is_halved``: it was shortened although
-    the server did not say that it was too long.
-    """
+    """A request to the model; a refused one is followed by a shorter one."""
 
     model: Model
     max_chars: int  # of its history
     history: Sequence[Entry]
     overdue: Sequence[Line]  # the oldest lines, which do not fit without a summary
-    is_shortened: bool = False
-    is_halved: bool = False
+    is_shortened: bool = False  # it is shorter than one that the server refused
+    is_halved: bool = False  # it was shortened although the server did not say that it was too long
     attempt: int = 0
+
+
+class _Read(NamedTuple):
+    """A call that only reads, with its tool."""
+
+    call: Call
+    tool: Tool
+    arguments: Mapping[str, Any]
 
 
 @dataclass(eq=False)
@@ -179,7 +180,7 @@ class Loop:
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a wanted turn to its end, yielding its events.
 
-        ``delivered`` False: its text still has to be posted.
+        ``delivered``: the caller shows the text while it is written, so it is stored as posted.
         """
         run = _Run(self._keep_to_one_person(turn), delivered)
         asker = run.turn.transcript.asker
@@ -217,9 +218,10 @@ class Loop:
 
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """End the turn because of ``error``, and yield the events that tell people."""
-        explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
         if isinstance(error, ModelError):
             explanation, passing, choices = error.message, error.passing, error.choices
+        else:
+            explanation, passing, choices = _BROKEN_TEXT, False, ModelError.choices
         fail = partial(fail_turn, delivered=run.delivered, passing=passing)
         notice, jobs = await self.database.write(fail, run.turn, explanation, self.clock())
         if jobs:
@@ -273,7 +275,7 @@ class Loop:
 
         Return the jobs, or None if nothing changed.
         """
-        outdated = asking.overtaken(transcript)
+        outdated = asking.list_overtaken(transcript)
         if outdated:
             return await self.database.write(asking.withdraw, outdated, self.clock)
         plan_and_steps = _find_done_steps(transcript)
@@ -285,11 +287,14 @@ class Loop:
         self, run: _Run, available: AvailableTools
     ) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
+        # prepare
         if run.turn.transcript.unread:
             async for event in self._read_attachments(run):
                 yield event
         turn, usage_before = run.turn, run.turn.usage
         await self._check_bounds(turn)
+
+        # ask; ``heard`` quotes what people said aloud, above the answer
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         is_further = any(text.strip() for text in run.texts)
@@ -309,17 +314,24 @@ class Loop:
         if note and not will_continue:
             yield TextDelta(answer.add(note))
         text = f"{heard}{answer.text}"
-        # calls of an answer that was cut may be cut themselves
-        calls = _with_unique_ids(finished.calls) if finished.stop is Stop.FINISHED else []
+
+        # judge the calls, and run those that only read
+        calls = _list_calls(finished)
         judged_calls: list[JudgedCall] = []
         async for event in self._judge(judged_calls, available, calls, turn.transcript, text):
             yield event
         results = {judged.call.id: judged.result for judged in judged_calls if judged.result}
         for event in _report_refused(judged_calls, available):
             yield event
-        reads = [(judged.call, *judged.read) for judged in judged_calls if judged.read]
+        reads = [
+            _Read(judged.call, judged.read.tool, judged.read.arguments)
+            for judged in judged_calls
+            if judged.read
+        ]
         async for event in self._run_reads(reads, turn.transcript, results):
             yield event
+
+        # commit all of it
         run.turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
         run.texts.append(text)
         committed = await self.database.write(
@@ -365,8 +377,9 @@ class Loop:
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
         """Get the model's answer, repeating the request from the start where the answer breaks off.
 
-        A request that is too long is repeated with less history, and the later ones stay that short. If the
-        model can't answer, its stand-in does.
+        A request that is too long is repeated with less history, and later ones stay that short. An answer
+        that was cut, is empty, or holds a call written as text is asked for again, a few times. If the model
+        can't answer, its stand-in does.
 
         ``is_further``: the turn has said something before, so this answer begins a new paragraph.
         """
@@ -387,6 +400,7 @@ class Loop:
             history = history_of(sent, prompt, max_chars, briefing.zone)
             return _Request(model, max_chars, history.entries, history.overdue)
 
+        # choose the model, and give it a history that fits
         model = self.models.answering(chosen)
         if model is not chosen:
             yield await self._tell_stand_in(transcript, chosen, model)
@@ -395,14 +409,16 @@ class Loop:
             yield Waited(_SUMMARY_TEXT)
             await self._summarise(run, request)
             request = make_request(model, request.max_chars)
+
+        # ask until there is an answer
         while True:
             try:
                 async for event in self._stream_answer(request, specs, answer, is_further=is_further):
                     yield event
                 self.models.note(request.model, None)
                 if request.is_shortened:
-                    self.models.fits(request.model, request.max_chars + specs_chars)
-                correction = () if request.attempt else answer.correction(specs)
+                    self.models.note_accepted(request.model, request.max_chars + specs_chars)
+                correction = () if request.attempt else answer.correction(specs)  # only once
                 if not correction:
                     return
                 request.history = [*request.history, *correction]
@@ -415,7 +431,8 @@ class Loop:
                     if stand_in is None or request.model is not chosen:
                         raise
                     max_chars = self.models.room(stand_in, specs_chars)
-                    request = replace(make_request(stand_in, max_chars), attempt=-1)
+                    request = make_request(stand_in, max_chars)
+                    request.attempt = -1  # the stand-in has all attempts: 0 after the count below
                     yield await self._tell_stand_in(transcript, chosen, stand_in)
             request.attempt += 1
             if answer.restart():
@@ -487,7 +504,8 @@ class Loop:
 
         Raises ModelEmpty if the answer is empty.
         """
-        thoughts, answer.model = ReasoningFilter(), request.model.name
+        thoughts = ReasoningFilter()
+        answer.model = request.model.name
         async for part in request.model.stream(request.history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
             if thought:
@@ -514,7 +532,8 @@ class Loop:
             yield TextDelta(remainder)
         if self._take_written_calls(request, specs, answer):
             yield TextRestarted()
-            yield TextDelta(_PARAGRAPH_BREAK + answer.text if is_further else answer.text)
+            before = _PARAGRAPH_BREAK if is_further else ""
+            yield TextDelta(before + answer.text)
         if answer.is_empty:
             raise ModelEmpty
 
@@ -596,10 +615,10 @@ class Loop:
 
     def _find_reached_bound(self, teammate: Teammate) -> str | None:
         """Return the limit that a teammate has reached over all its turns, in words, or None."""
-        most = self.limits.team
-        if teammate.model_calls >= most.model_calls:
+        limits = self.limits.team
+        if teammate.model_calls >= limits.model_calls:
             return f"It took {teammate.model_calls} steps, which is all that one teammate may take."
-        if teammate.tokens >= most.tokens:
+        if teammate.tokens >= limits.tokens:
             return f"It spent {teammate.tokens:,} tokens, which is all that one teammate may spend."
         return None
 
@@ -653,7 +672,7 @@ def _shorten_request(
 ) -> _Request | None:
     """Return a request with less history, if this one may have failed because it was too long, or None.
 
-    It does not count as an attempt.
+    The caller counts an attempt afterwards, so one is subtracted here: this request is no further attempt.
     """
     sent_chars = size_of(request.history)
     may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
@@ -689,6 +708,13 @@ def _count_steps(turn: Turn) -> int:
         line.role is LineRole.ASSISTANT and line.after == transcript.seen for line in transcript.lines
     )
     return min(turn.usage.model_calls, since)
+
+
+def _list_calls(finished: Finished) -> list[ToolCall]:
+    """Return the calls of an answer; none of one that was cut, since they may be cut themselves."""
+    if finished.stop is Stop.FINISHED:
+        return _with_unique_ids(finished.calls)
+    return []
 
 
 def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:

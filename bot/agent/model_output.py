@@ -1,7 +1,7 @@
-"""The output of one model call, read as it streams: text, reasoning, and calls written as text. Pure.
+"""The output of one model call, collected as it streams: its text, and calls that it wrote as text. Pure.
 
-A model may say nothing among people. Reasoning is shown in complete lines or sentences, without secrets.
-Calls in the text are run where their dialect is known; otherwise the model is told to make a real call.
+Where people talk with each other, a model may answer with `SILENT`, which is not shown. Calls in the text are
+run if they are written in the way of a known model; otherwise the model is told to make a real call.
 """
 
 import json
@@ -18,7 +18,7 @@ from bot.agent.written_calls import has_tokens, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 
 _MAX_CALL_CHARS = 20_000  # a longer text is an answer, whatever it looks like
-_MAX_OBJECTS = 20  # of a text that are decoded
+_MAX_OBJECTS = 20  # JSON objects of a text that are decoded
 _TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
 _OBJECT_PATTERN = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
 _DECODER = json.JSONDecoder()
@@ -30,36 +30,34 @@ _CORRECTION_TEXT = (
 
 @dataclass(slots=True)
 class ModelOutput:
-    """The output of one model call.
+    """The output of one model call."""
 
-    ``may_be_silent``: people there also talk with each other, so saying nothing is an answer.
-    """
-
-    may_be_silent: bool
+    may_be_silent: bool  # people there also talk with each other, so saying nothing is an answer
     pieces: list[str] = field(default_factory=list)
     finished: Finished | None = None
-    model: str = ""  # the name of the one that answers
+    model: str = ""  # the name of the model that answers
     _held_back: str = ""  # not shown yet: it may become `SILENT`
-    _speaks: bool = False
+    _speaks: bool = False  # it is more than `SILENT` by now
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return what of it can be shown now."""
         self._held_back += text
-        self._speaks = self._speaks or not (
-            self.may_be_silent and SILENT.startswith(_strip_marks(self._held_back))
-        )
-        return self._show() if self._speaks else ""
+        may_become_silent = self.may_be_silent and SILENT.startswith(_strip_marks(self._held_back))
+        if not self._speaks and may_become_silent:
+            return ""
+        self._speaks = True
+        return self._show()
 
     def rest(self) -> str:
         """Return the text still held back at the end of the answer; none for a silent one."""
-        silent = not self._speaks and _strip_marks(self._held_back) in ("", SILENT)
-        return "" if silent else self._show()
+        is_silent = not self._speaks and _strip_marks(self._held_back) in ("", SILENT)
+        return "" if is_silent else self._show()
 
     def restart(self) -> bool:
-        """Begin again. Return True if something was shown."""
-        shown = bool(self.pieces)
+        """Forget the text, because the answer begins again. Return True if some of it was shown."""
+        was_shown = bool(self.pieces)
         self.pieces, self._held_back, self._speaks = [], "", False
-        return shown
+        return was_shown
 
     @property
     def text(self) -> str:
@@ -68,14 +66,15 @@ class ModelOutput:
     @property
     def is_empty(self) -> bool:
         """True if the model ended its answer without a word or a call, where it should not."""
-        silent = self.finished is not None and self.finished.stop is Stop.FINISHED
-        return silent and not self.may_be_silent and not self._calls and not self.text.strip()
+        if self.may_be_silent or self.finished is None or self.finished.stop is not Stop.FINISHED:
+            return False
+        return not self._calls and not self.text.strip()
 
     def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
-        """Turn calls that the model wrote into its text into real ones. Return False without any.
+        """Turn calls that the model wrote into its text into real ones. Return True if there were some.
 
-        Only a complete answer has some. Marks that people and tools write, too, count only once the model was
-        ``told`` that nothing runs that way.
+        Only a complete answer has some. Before the model was ``told`` that nothing runs that way, only calls
+        with tokens count that no person or tool writes: see `has_tokens`.
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
@@ -92,9 +91,11 @@ class ModelOutput:
 
         Empty unless the answer holds such a text and no real call.
         """
+        if self._calls:
+            return ()
         names = {spec.name for spec in specs}
-        marked = has_tokens(self.text) and any(name in self.text for name in names)
-        if self._calls or not (marked or is_written_call(self.text, names)):
+        has_marked_name = has_tokens(self.text) and any(name in self.text for name in names)
+        if not has_marked_name and not is_written_call(self.text, names):
             return ()
         return (AssistantText(self.text), UserText(f"{NOTE} {_CORRECTION_TEXT}"))
 
@@ -116,7 +117,7 @@ def _strip_marks(text: str) -> str:
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
-    """Tell if a text holds a tag or JSON object that names one of the tools with arguments."""
+    """Tell if a text holds a tag that names one of the tools, or a JSON object of a call of one."""
     if len(text) > _MAX_CALL_CHARS:
         return False
     if not names.isdisjoint(_TAG_PATTERN.findall(text)):
@@ -132,6 +133,7 @@ def is_written_call(text: str, names: AbstractSet[str]) -> bool:
 
 
 def _names_tool(written: Any, names: AbstractSet[str]) -> bool:
+    """Tell if a JSON value is a call of one of the tools, a list of such, or wraps one as OpenAI does."""
     if isinstance(written, list):
         return bool(written) and all(_names_tool(item, names) for item in written)
     if not isinstance(written, dict):

@@ -73,7 +73,7 @@ def commit_answer(
     """
     conversation_id = turn.transcript.conversation.id
     calls = [judged.call for judged in judged_calls]
-    proposed = [(judged.proposal, judged.like) for judged in judged_calls if judged.proposal]
+    proposed = [(judged.proposal, judged.likeness) for judged in judged_calls if judged.proposal]
     has_effects = any(judged.effect for judged in judged_calls)
     if proposed or has_effects:
         conversation_lock.in_conversation(session, conversation_id)

@@ -1,6 +1,7 @@
-"""Checks after a run, in the same step: the changed fields read again, and the inverse call.
+"""Two steps after a run, before its end is stored: read the changed fields again, and draft the inverse call.
 
-Both are the tool's own code, so both are bounded and may fail: then nothing is claimed or offered.
+Both are the tool's own code, so both are limited in time and may fail. Then the card says nothing of the
+fields, or offers no Undo.
 """
 
 from collections.abc import Mapping
@@ -25,87 +26,95 @@ from bot.tools.tool import Ran, Tool, ToolOutput, Undo
 
 log = logger(__name__)
 
-_SECONDS = 10.0
-_MOST = 1_500_000  # characters of the inverse call: 1 MB of a file, written as text
-_BRIEF = 300  # characters of a value that is kept for people
+_STEP_SECONDS = 10.0
+_MAX_INVERSE_CHARS = 1_500_000  # enough for 1 MB of a file in base64, with the rest of the call
+_MAX_VALUE_CHARS = 300  # of a value that is stored for people
 
 
 async def look_after(
-    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
+    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _STEP_SECONDS
 ) -> dict[str, Any]:
     """Return the columns to store with the end of a run: the fields read again, and the inverse call.
 
-    Never raises. Each of the two takes at most ``seconds``.
+    Never raises. Each of the two steps takes at most ``seconds``.
     """
     if not p.kind.may_be_undone:
         return {}
-    found: dict[str, Any] = {}
-    again = await _read_again(tool, p, seconds)
-    if again:
-        found["read_again"] = again
+    columns: dict[str, Any] = {}
+    fields = await _read_again(tool, p, seconds)
+    if fields:
+        columns["read_again"] = fields
     undo = tool.trying.undo if p.applies and tool.trying else tool.undo
     if undo is not None and p.undo_seconds:
-        found["inverse"], found["kept"] = await _inverse(available, tool, undo, p, output, seconds)
-    return found
+        inverse, arguments = await _draft_inverse(available, tool, undo, p, output, seconds)
+        columns["inverse"] = inverse
+        columns["inverse_arguments"] = arguments
+    return columns
 
 
 async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, ...]:
     """Return the changed fields with their values now; empty where they can't be read."""
+    fields = []
     try:
-        now = await await_tool(tool.name, _now(tool, p), seconds)
-        return tuple(
-            _reread(f.field, now[f.field], f.new_value)
-            for f in p.preview
-            if f.field in now and HIDDEN not in (f.new_value or "")
-        )
-    except Exception as error:  # noqa: BLE001 - a tool's own code; nothing is claimed
+        values = await await_tool(tool.name, _read_values(tool, p), seconds)
+        for field in p.preview:
+            is_hidden = HIDDEN in (field.new_value or "")  # so it can't be compared
+            if field.field in values and not is_hidden:
+                fields.append(_compare(field.field, values[field.field], field.new_value))
+    except Exception as error:  # noqa: BLE001 - a tool's own code; then nothing is said of the fields
         log.info("not read again", tool=tool.name, why=type(error).__name__)
         return ()
+    return tuple(fields)
 
 
-async def _now(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
+async def _read_values(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
+    """Return the current values by field: from the tool's own look, else from its preview's old values."""
     if p.applies and p.trial and tool.trying and tool.trying.current:
         return await tool.trying.current(p.trial.files)
     if tool.current is not None:
         return await tool.current(p.arguments)
-    shown = {each.field for each in p.preview if each.old_value is not None}
+    shown = {field.field for field in p.preview if field.old_value is not None}
     if tool.preview is None or not shown:
         return {}
-    return {f.field: f.old_value for f in await tool.preview(p.arguments) if f.field in shown}
+    preview = await tool.preview(p.arguments)
+    return {field.field: field.old_value for field in preview if field.field in shown}
 
 
-def _reread(field: str, now: object, approved: str | None) -> Reread:
-    said = None if now is None else storable(str(now))
-    return Reread(field, _cut(said), _cut(approved), said == approved)
+def _compare(name: str, value: object, approved: str | None) -> Reread:
+    current = None if value is None else storable(str(value))
+    return Reread(name, _cut(current), _cut(approved), current == approved)
 
 
 def _cut(text: str | None) -> str | None:
     if text is None:
         return None
-    return shorten(text, _BRIEF)
+    return shorten(text, _MAX_VALUE_CHARS)
 
 
-async def _inverse(
+async def _draft_inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """Return the inverse call and its arguments, or the reason for having none."""
+    """Return the inverse call and its arguments; without a call the reason, and None."""
     try:
         call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
-        if isinstance(call, str):
+        if isinstance(call, str):  # why no call undoes it
             return Inverse(one_line(call)), None
-        other = available.get(call.tool_name)
-        arguments = await other.check_arguments(dict(call.arguments))
-        if len(canonical(arguments)) > _MOST:
+        inverse_tool = available.get(call.tool_name)
+        arguments = await inverse_tool.check_arguments(dict(call.arguments))
+        if len(canonical(arguments)) > _MAX_INVERSE_CHARS:
             return Inverse("What was there before is longer than 1 MB."), None
-        preview = await preview_of(other, arguments)
-        title = await title_of(other, arguments)
+        preview = await preview_of(inverse_tool, arguments)
+        title = await title_of(inverse_tool, arguments)
     except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
         return Inverse(one_line(describe_and_log(error, tool.name))), None
-    fields = redact_fields(preview, other.parameters, secrets_in(arguments, other.parameters))
-    return Inverse(
-        tool_name=other.name,
-        digest=other.digest(arguments),
+    secrets = secrets_in(arguments, inverse_tool.parameters)
+    redacted = redact_fields(preview, inverse_tool.parameters, secrets)
+    fields = [PreviewField(field.field, _cut(field.old_value), _cut(field.new_value)) for field in redacted]
+    inverse = Inverse(
+        tool_name=inverse_tool.name,
+        digest=inverse_tool.digest(arguments),
         left=hash_left_values(preview),
         title=title,
-        fields=tuple(PreviewField(f.field, _cut(f.old_value), _cut(f.new_value)) for f in fields),
-    ), arguments
+        fields=tuple(fields),
+    )
+    return inverse, arguments

@@ -1,14 +1,15 @@
-"""Agents' calls: what a program with a token may call, and a call of it judged like any other.
+"""Calls of agents, which are programs that call Nod's tools with a token of a person.
 
-A call that only reads is answered immediately; any other becomes a proposal in the place of the agent.
-What its tool says goes to that agent and its person alone (``bot/store/agent_calls.py``).
+Each call is judged by the rules like any other. One that only reads is answered immediately; any other
+becomes a proposal. What the tool answers is shown to the agent and its person alone; how it is kept from
+others is in ``bot/store/agent_calls.py``.
 """
 
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -21,6 +22,7 @@ from bot.approvals.arrive import TOKEN_ENDED_TEXT
 from bot.approvals.gate import Gate, context_of_request
 from bot.domain.agents import MAX_DEPTH, Agent
 from bot.domain.chat import Address, Clock, Request
+from bot.domain.conversations import CallResult
 from bot.domain.files import File, choose_for_program
 from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bound_text, for_model
@@ -44,39 +46,36 @@ _NODS_OWN = frozenset(
         "schedules", "team",
     }
 )  # fmt: skip
-"""The groups of tools that are Nod itself."""
 MAX_LOOKS = 1200
 """The most times in a minute that one token asks how its calls stand, or for its tools: 20 a second."""
 _MINUTE = timedelta(minutes=1)
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
 _LOOKS_A_SECOND = 10  # of all agents that keep to the pause they are given
-_MAX_KNOWN_CALLS = 10_000  # of which their agents ask how they stand
-_READS_TOGETHER = 4  # of one agent
-_MAX_NAMED = 30  # tools in one message
+_MAX_KNOWN_CALLS = 10_000  # open calls for which it is noted when their agents looked at them
+_READS_TOGETHER = 4  # reads of one agent that run side by side
+_MAX_NAMED = 30  # tools named in one message
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
 _TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
 _LOOKS_TOO_OFTEN = "One token asks at most {most} times a minute. Wait a minute, then ask again."
 _TOO_MANY = "{most} calls of this token wait for a decision already. Nothing was done. Wait for some of them."
 _TOKEN_ENDED = "its token has ended"  # noqa: S105 - words
-_TOLD_NEW = "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
+_NEW_TOOLS_TEXT = (
+    "{agent} may call these new tools from now on: {names}. `nod token revoke {label}` ends that."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CallStatus:
-    """A call of an agent as it stands. ``end`` is *waiting*, *running*, or how it ended.
-
-    ``id`` and ``proposal`` are empty of what only read. ``joined``: it is an earlier one, made again.
-    ``files`` came with the tool's answer. ``pause``: the seconds after which to ask again, of an open one.
-    """
+    """The state of an agent's call, as the agent is told it."""
 
     tool_name: str
-    end: str
+    end: str  # "waiting", "running", or how it ended: see `name_end`
     text: str
-    id: str = ""
+    id: str = ""  # empty for a read, which has no proposal either
     proposal: Proposal | None = None
-    joined: bool = False
-    files: tuple[File, ...] = ()
-    pause: float = 0
+    joined: bool = False  # True if an earlier call is the same, so that no new one was made
+    files: tuple[File, ...] = ()  # that came with the tool's answer
+    pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
     @property
     def is_open(self) -> bool:
@@ -89,43 +88,47 @@ class CallStatus:
 
 @dataclass(eq=False)
 class AgentCalls:
-    """The calls of agents. ``most``: how many one agent may make within a minute."""
+    """The service that takes agents' calls, and limits how many each agent may make."""
 
     database: Database
     gate: Gate
     clock: Clock
     wake: Wake
-    most: int
-    _calls: dict[str, deque[datetime]] = field(default_factory=dict, init=False)
-    _looks: dict[str, deque[datetime]] = field(default_factory=dict, init=False)
-    _open_looks: dict[str, datetime] = field(default_factory=dict, init=False)  # by call, the oldest first
+    most_per_minute: int  # calls of one agent
 
     def __post_init__(self) -> None:
-        self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._asked: set[tuple[str, ...]] = set()  # labels and servers that people were asked about
+        self._call_times: dict[str, deque[datetime]] = {}  # by the label of an agent's token
+        self._look_times: dict[str, deque[datetime]] = {}  # by the key of an agent's account
+        self._open_looks: dict[str, datetime] = {}  # when each open call was last asked about, oldest first
+        self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by label, too
+        self._asked_about: set[tuple[str, ...]] = set()  # a label and servers, as its person was asked
 
     async def find_agent(self, actor: Actor) -> Agent:
-        """Return the agent that an account stands for. Raises Refused where it may call nothing now."""
+        """Return the agent behind an account. Raises Refused if its token has ended."""
         agent = await self.database.read(tokens.find_agent, actor, self.clock())
         if agent is None:
             raise Refused(TOKEN_ENDED_TEXT)
         return agent
 
     async def admit_agent(self, actor: Actor) -> Agent:
-        """Return the agent that asks for something, and count that. Raises Refused or TooMuch."""
+        """Return the agent behind an account, and count one call of it.
+
+        Raises Refused if its token has ended, TooMuch for more calls than are allowed within a minute.
+        """
         agent = await self.find_agent(actor)
-        self._count(self._calls, agent.label, self.most, _TOO_OFTEN)
+        self._count(self._call_times, agent.label, self.most_per_minute, _TOO_OFTEN)
         return agent
 
     def count_look(self, actor: Actor) -> None:
         """Count that an agent asks how things stand. Raises TooMuch for more than `MAX_LOOKS` a minute."""
         if actor.channel == AGENTS:
-            self._count(self._looks, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
+            self._count(self._look_times, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
 
     async def list_tools(self, actor: Actor) -> list[Tool]:
-        """Return the tools that an agent may call, by name. Raises Refused where it has none, or TooMuch.
+        """Return the tools that an agent may call, sorted by name.
 
-        Its person is told of those that came since before they are offered.
+        The agent's person is told of tools that are new to it. Raises Refused if its token has ended, TooMuch
+        if it has asked too often.
         """
         self.count_look(actor)
         agent = await self.find_agent(actor)
@@ -137,29 +140,29 @@ class AgentCalls:
         policy, person = await self.database.read(self.gate.policies.load_for, agent.person)
         place = Place(str(agent.address_of("")), private=False, home=str(agent.person))
         risk, now = Risk(Level.WRITE, ""), self.clock()
-        found = [
-            tool
-            for tool in list_callable(available)
-            if agent.matches(tool.name)
-            and may_act(agent, tool)
-            and not policy.forbidding(tool.call({}, risk, place, person, now), always=True)
-        ]
-        new = {tool.name for tool in found} - agent.known
-        if new:
-            await self.database.write(_tell_new, agent, new, now)
-        await self._ask_about_servers(agent, available)
-        return found
+        granted = [tool for tool in list_callable(available) if agent.matches(tool.name)]
+        tools = []
+        for tool in granted:
+            if not may_act(agent, tool):
+                continue
+            facts = tool.call({}, risk, place, person, now)
+            if not policy.forbidding(facts, always=True):
+                tools.append(tool)
+        new_names = {tool.name for tool in tools} - agent.known
+        if new_names:
+            await self.database.write(_tell_new_tools, agent, new_names, now)
+        await self._ask_about_servers(agent, granted)
+        return tools
 
-    async def _ask_about_servers(self, agent: Agent, available: AvailableTools) -> None:
-        """Ask an agent's person about servers whose calls run as them by now, once for each."""
-        named = [tool for tool in list_callable(available) if agent.matches(tool.name)]
-        new = set(find_servers(named)) - set(agent.servers)
-        asked = (agent.label, *sorted(new))
-        if not new or asked in self._asked:
+    async def _ask_about_servers(self, agent: Agent, granted: Collection[Tool]) -> None:
+        """Ask an agent's person once about servers where ``granted`` tools run as them without their yes."""
+        new_servers = set(find_servers(granted)) - set(agent.servers)
+        question = (agent.label, *sorted(new_servers))
+        if not new_servers or question in self._asked_about:
             return
-        self._asked.add(asked)
-        names = [tool.name for tool in named]
-        request = make_consent(agent, names, sorted({*agent.servers, *new}), agent.person, agent.until)
+        self._asked_about.add(question)
+        names = [tool.name for tool in granted]
+        request = make_consent(agent, names, {*agent.servers, *new_servers}, agent.person, agent.until)
         opened = await self.gate.open(request)
         await self.wake(*opened.jobs)
 
@@ -173,7 +176,10 @@ class AgentCalls:
         key: str | None = None,
         depth: int = 0,
     ) -> CallStatus:
-        """Make a call. ``key``: a second one with it is the first. ``depth``: how many calls led to it.
+        """Make a call: run it if it only reads, else open a proposal for it.
+
+        ``key``: the agent's own name for the call; a second call with the same key joins the first.
+        ``depth``: how many calls led to this one, each made by the tool of the one before.
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, LostRace, or ToolError where it cannot
         be previewed.
@@ -181,7 +187,8 @@ class AgentCalls:
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
             raise Refused(_TOO_DEEP.format(depth=depth))
-        tool = next((tool for tool in await self._list_tools(agent) if tool.name == tool_name), None)
+        tools = {tool.name: tool for tool in await self._list_tools(agent)}
+        tool = tools.get(tool_name)
         if tool is None:
             raise UnknownTool(f"This token has no tool called {tool_name!r}. GET /api/tools lists its tools.")
         await self._note_use(agent)
@@ -201,25 +208,31 @@ class AgentCalls:
         )
         tool = tool.in_context(context_of_request(request))
         checked = await tool.check_arguments(dict(arguments))
-        room = self._reading.setdefault(agent.label, asyncio.Semaphore(_READS_TOGETHER))
-        async with room:
-            read = await self.gate.look(tool, checked, request)
-        if read is not None:
-            files, left_out = choose_for_program(read.files)
-            text = "\n".join(part for part in (bound_text(read.text), left_out) if part)
-            return CallStatus(tool_name, "succeeded" if read.ok else "failed", text, files=files)
-        await self._check_room(agent, tool.digest(checked))
+        slots = self._read_slots.setdefault(agent.label, asyncio.Semaphore(_READS_TOGETHER))
+        async with slots:
+            read_result = await self.gate.look(tool, checked, request)
+        if read_result is not None:
+            return _describe_read(tool_name, read_result)
+        await self._check_open_calls(agent, tool.digest(checked))
+        return await self._open_call(request)
+
+    async def _open_call(self, request: Request) -> CallStatus:
+        """Open a proposal for a call, or join the earlier call that is the same, and tell how it stands."""
         opened = await self.gate.open(request)
         await self.wake(*opened.jobs)
-        found = await self.database.read(agent_calls.find_call, opened.proposal.conversation_id)
-        if found is None:
-            return await self._tell(describe_call(opened.proposal, joined=opened.again))
-        row, p = found
-        status = describe_call(p, joined=opened.again, files=agent_calls.read_files(row))
-        return await self._tell(status)
+        proposal = opened.proposal
+        files: tuple[File, ...] = ()
+        stored = await self.database.read(agent_calls.find_call, proposal.conversation_id)
+        if stored is not None:  # an earlier call may have ended: then the row has what its tool said
+            row, proposal = stored
+            files = agent_calls.read_files(row)
+        return await self._tell(describe_call(proposal, joined=opened.again, files=files))
 
-    async def _check_room(self, agent: Agent, call_digest: str) -> None:
-        """Raise TooMuch where an agent has as many open calls as it may; its person has room of their own."""
+    async def _check_open_calls(self, agent: Agent, call_digest: str) -> None:
+        """Raise TooMuch if an agent's calls already take half of its person's open proposals.
+
+        The other half is left to the person. A call that joins an earlier one is always accepted.
+        """
         most = max(1, self.gate.bounds.open_by_person // 2)
         if await self.database.read(agent_calls.count_open, agent.key, most) < most:
             return
@@ -228,31 +241,40 @@ class AgentCalls:
             raise TooMuch(_TOO_MANY.format(most=most))
 
     async def find_call(self, actor: Actor, call_id: str) -> CallStatus | None:
-        """Return a call of this agent as it stands; None where it has no such call. An end counts as told."""
-        found = await self.database.read(agent_calls.find_call, call_id)
-        if found is None or f"{AGENTS}:{found[0].agent}" != str(actor):
+        """Return the state of one of this agent's calls, or None if it has no such call.
+
+        If the call has ended, the agent counts as told.
+        """
+        stored = await self.database.read(agent_calls.find_call, call_id)
+        if stored is None:
             return None
-        row, p = found
-        status = describe_call(p, files=agent_calls.read_files(row))
+        row, proposal = stored
+        if f"{AGENTS}:{row.agent}" != str(actor):
+            return None
+        status = describe_call(proposal, files=agent_calls.read_files(row))
         if row.told_at is not None:
             return status
         return await self._tell(status)
 
     async def _tell(self, status: CallStatus) -> CallStatus:
+        """Return the status of a call as the agent is told it: an open one with its pause.
+
+        The end of a call is noted as told.
+        """
         if status.is_open and status.proposal is not None:
             return replace(status, pause=self._choose_pause(status.proposal, self.clock()))
         await self.database.write(agent_calls.mark_told, status.id, self.clock())
         return status
 
     def _choose_pause(self, p: Proposal, now: datetime) -> float:
-        """Return the seconds after which an agent is to ask again how an open call of it stands.
-
-        As long again as it has waited, and longer where many calls are asked for.
-        """
-        self._open_looks.pop(p.conversation_id, None)
+        """Return the seconds after which an agent is to ask again how its open call stands."""
+        self._open_looks.pop(p.conversation_id, None)  # so that it is the newest below
         self._open_looks[p.conversation_id] = now
-        while len(self._open_looks) > _MAX_KNOWN_CALLS or _is_old(next(iter(self._open_looks.values())), now):
-            del self._open_looks[next(iter(self._open_looks))]
+        while True:
+            oldest_id, looked_at = next(iter(self._open_looks.items()))
+            if len(self._open_looks) <= _MAX_KNOWN_CALLS and not _is_old(looked_at, now):
+                break
+            del self._open_looks[oldest_id]
         return choose_pause((now - p.created_at).total_seconds(), len(self._open_looks))
 
     async def _note_use(self, agent: Agent) -> None:
@@ -260,30 +282,34 @@ class AgentCalls:
         if tokens.is_use_due(agent, now):
             await self.database.write(tokens.note_use, agent.label, now)
 
-    def _count(self, counted: dict[str, deque[datetime]], of: str, most: int, refusal: str) -> None:
-        """Count one more. Raises TooMuch for more than ``most`` within a minute."""
+    def _count(self, times_of: dict[str, deque[datetime]], key: str, most: int, refusal: str) -> None:
+        """Count one more event of ``key``. Raises TooMuch for more than ``most`` within a minute."""
         now = self.clock()
-        made = counted.setdefault(of, deque())
-        while made and not now - _MINUTE < made[0] <= now:  # a clock that was set back forgets
-            made.popleft()
-        if len(made) >= most:
+        times = times_of.setdefault(key, deque())
+        # a time in the future is dropped as well: the clock was set back since
+        while times and not now - _MINUTE < times[0] <= now:
+            times.popleft()
+        if len(times) >= most:
             raise TooMuch(refusal.format(most=most))
-        made.append(now)
+        times.append(now)
 
 
 def choose_pause(waited_seconds: float, calls: int) -> float:
-    """Return the seconds until a call is asked for again that has waited so long, one of so many."""
+    """Return the seconds until the next look at an open call: as long as it has waited, within bounds.
+
+    ``calls``: the number of open calls that are looked at. With many of them the pause is longer.
+    """
     pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _LOOKS_A_SECOND)
     return min(_LONGEST_PAUSE_SECONDS, pause)
 
 
 def _is_old(looked_at: datetime, now: datetime) -> bool:
-    """Return whether a call was not asked for lately, or in a time that a clock set back has yet to reach."""
+    """Tell if a call was not looked at lately. A time in the future is old, too: the clock was set back."""
     return not now - 2 * _MINUTE < looked_at <= now
 
 
 async def list_matching(registry: Registry, person: Actor, patterns: Collection[str]) -> list[Tool]:
-    """Return the tools that patterns of names give a person's agent now."""
+    """Return the tools that a person's agent gets by these patterns of names, such as ``github_*``."""
     available = await load_available(registry, person)
     return [
         tool
@@ -293,9 +319,12 @@ async def list_matching(registry: Registry, person: Actor, patterns: Collection[
 
 
 def make_consent(
-    agent: Agent, names: Collection[str], servers: Sequence[str], made_by: Actor, until: datetime | None
+    agent: Agent, names: Collection[str], servers: Collection[str], made_by: Actor, until: datetime | None
 ) -> Request:
-    """Return the request that asks an agent's person for their yes; asked again, it is the first one."""
+    """Return the request that asks an agent's person whether it may call ``names`` and act at ``servers``.
+
+    Its event id depends on the agent and the servers alone, so the same question is asked only once.
+    """
     arguments = {
         "label": agent.label,
         "agent": agent.name,
@@ -306,55 +335,59 @@ def make_consent(
     }
     if until is not None:
         arguments["until"] = f"{until:%Y-%m-%d}"
-    asked = hash_text(canonical([agent.label, sorted(servers)]))[:32]
+    question_id = hash_text(canonical([agent.label, sorted(servers)]))[:32]
     text = f"The program {as_written(agent.name)} asks to call tools for you."
     request = make_private_request(agent.person, text)
-    return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {asked}")
+    return replace(request, tool_name=ALLOW, arguments=arguments, event_id=f"agent {question_id}")
 
 
 def make_private_request(person: Actor, text: str) -> Request:
-    """Return a request of no tool yet that is shown to one person alone, in their chat or their console."""
-    ident = secrets.token_hex(8)
-    has_own_address = person.channel in notices.POSTLESS
-    key = f"{person.key}/{ident}" if has_own_address else person.key
-    begin = ident if has_own_address else None
+    """Return a request that one person alone is shown; the caller adds its tool and arguments.
+
+    In a chat it comes in the conversation with that person. A channel that posts nothing has no such
+    conversation, so the request begins one of its own there.
+    """
+    key, begin = person.key, None
+    if person.channel in notices.POSTLESS:
+        begin = secrets.token_hex(8)
+        key = f"{person.key}/{begin}"
     return Request(person, "", {}, Address(person.channel, key), text, private=True, begin=begin)
 
 
 async def load_available(registry: Registry, person: Actor) -> AvailableTools:
-    """Return the tools as they are there for a person outside of any conversation."""
+    """Return the tools that a person has outside of any conversation."""
     return await registry.available(CallContext("", str(person), connected_as=str(person)))
 
 
 def list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that an agent may be given: the team's, which work outside of a conversation.
+    """Return the tools that an agent may be given."""
+    return [tool for tool in available.offered if _is_callable(tool)]
 
-    Those that are Nod itself tell of a person's cards, plans and memories, so they are no agent's.
-    """
-    return [
-        tool
-        for tool in available.offered
-        if tool.effect is None
-        and tool.run is not None
-        and not (tool.kind.always_asks or tool.undoes or tool.group in _NODS_OWN)
-    ]
+
+def _is_callable(tool: Tool) -> bool:
+    if tool.effect is not None or tool.run is None:
+        return False  # it changes only the conversation that calls it, and an agent has none
+    return not (tool.kind.always_asks or tool.undoes or tool.group in _NODS_OWN)
 
 
 def may_act(agent: Agent, tool: Tool) -> bool:
-    """Return whether a tool acts in a name that the agent's person allowed."""
+    """Tell if a tool acts in no person's name, or in that of the agent's person, who allowed it there."""
     connection = tool.connection
-    return connection is None or (connection.is_personal and connection.server in agent.servers)
+    if connection is None:
+        return True
+    return connection.is_personal and connection.server in agent.servers
 
 
 def find_servers(tools: Collection[Tool]) -> list[str]:
     """Return the servers at which these tools act as a person."""
-    return sorted({t.connection.server for t in tools if t.connection and t.connection.is_personal})
+    connections = [tool.connection for tool in tools]
+    return sorted({connection.server for connection in connections if connection and connection.is_personal})
 
 
 def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datetime) -> tuple[Job, ...]:
-    """End the grants for agents whose tokens have ended, and withdraw what they asked for.
+    """End the grants for agents whose tokens have ended, and withdraw their open proposals.
 
-    What was approved already runs: people wanted it.
+    What was approved already still runs, since people wanted it. Returns the jobs that follow.
     """
     jobs: list[Job] = []
     by = By.nod(Act.REVOKE, _TOKEN_ENDED)
@@ -363,21 +396,30 @@ def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datet
         agent = f"{token.name}/{token.label}"
         agent_calls.lock_calls(session, agent)  # a call that is being opened comes before this, or is refused
         grants.end_with_agent(session, agent, by, now)
-        for p in agent_calls.list_open(session, agent) if token.is_agent else ():
-            jobs += lifecycle.end(session, p, by, now, State.CANCELLED, "Nod", **changes)[1]
+        if not token.is_agent:
+            continue
+        for proposal in agent_calls.list_open(session, agent):
+            _, end_jobs = lifecycle.end(session, proposal, by, now, State.CANCELLED, "Nod", **changes)
+            jobs += end_jobs
     return tuple(jobs)
 
 
+def _describe_read(tool_name: str, result: CallResult) -> CallStatus:
+    files, left_out_text = choose_for_program(result.files)
+    text = "\n".join(filter(None, (bound_text(result.text), left_out_text)))
+    return CallStatus(tool_name, "succeeded" if result.ok else "failed", text, files=files)
+
+
 def describe_call(p: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
-    """Return a call as its agent is told of it; the proposal has what the tool said."""
+    """Return the state of a call from its proposal, which holds what the tool said."""
     end = name_end(p)
     return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined, files)
 
 
 def name_end(p: Proposal) -> str:
-    """Return how a call stands, as one word for programs.
+    """Return the state of a call as one word for programs.
 
-    *cancelled* is by the agent itself, *withdrawn* by people.
+    A call is *cancelled* by the agent itself, and *withdrawn* by people.
     """
     match p.state:
         case State.PROPOSED:
@@ -397,15 +439,17 @@ def name_end(p: Proposal) -> str:
 def _describe_end(p: Proposal, end: str) -> str:
     if end != "succeeded" or p.ended_badly:
         return bound_text(for_model(p))
-    edits = "".join(f"{each.told}.\n" for each in p.edits)
+    edits = "".join(f"{edit.told}.\n" for edit in p.edits)
     return edits + bound_text(p.result or "Done.")
 
 
-def _tell_new(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:
-    """Tell an agent's person of tools that came since, in the transaction from which they count as told."""
-    new = tokens.note_told(session, agent.label, names)
-    if new:
-        more = f" and {len(new) - _MAX_NAMED} more" if len(new) > _MAX_NAMED else ""
-        listed = as_written(", ".join(new[:_MAX_NAMED])) + more
-        words = _TOLD_NEW.format(agent=agent.name, names=listed, label=agent.label)
-        notices.tell_privately(session, agent.person, words, now)
+def _tell_new_tools(session: Session, agent: Agent, names: Collection[str], now: datetime) -> None:
+    """Tell an agent's person of new tools, and note in the same transaction that they were told."""
+    new_names = tokens.note_told(session, agent.label, names)
+    if not new_names:
+        return
+    listed = as_written(", ".join(new_names[:_MAX_NAMED]))
+    if len(new_names) > _MAX_NAMED:
+        listed += f" and {len(new_names) - _MAX_NAMED} more"
+    text = _NEW_TOOLS_TEXT.format(agent=agent.name, names=listed, label=agent.label)
+    notices.tell_privately(session, agent.person, text, now)

@@ -41,36 +41,36 @@ from bot.store.tables.conversations import MessageRow
 TOKEN_ENDED_TEXT = "This token does not work any longer."  # noqa: S105 - words
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
-_ENOUGH = "I have read as many files for you today as I may"
+_DAY_IS_FULL_TEXT = "I have read as many files for you today as I may"
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The stored message: its conversation, its id, its author's id, and if it wants a turn."""
+    """A stored message."""
 
     conversation_id: str
     message_id: int
-    person: str = ""
+    person: str = ""  # the id of the Person who wrote it
     wants_turn: bool = False
 
 
 def accept(
     session: Session, message: Message, now: datetime, bounds: Bounds, owner: str = ""
 ) -> Accepted | None:
-    """Append a person's message and want a turn; None when its event was taken in before.
+    """Store a person's message, and want a turn for it. Returns None if its event was stored before.
 
-    ``owner``: as in `turns.want_turn`.
-    Raises TooMuch where its person sent more than ``bounds`` lets them, LostRace where it continues nothing.
+    ``owner``: as in `turns.want_turn`. Raises TooMuch where the person sent more than ``bounds`` allow,
+    LostRace where the message continues a conversation that has ended.
     """
-    found = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
-    conversation_id = found.conversation_id
+    arrival = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
+    conversation_id = arrival.conversation_id
     begins = conversation_id is None
     if conversation_id is None:
         if messages.of_event(session, message.address.channel, message.event_id):
-            return None  # received elsewhere, or before the conversation here was ended: it starts nothing
+            return None  # by another process, or here before its conversation was ended
         if message.continues:
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
-        title = message.text or ", ".join(each.name for each in message.files)
+        title = message.text or ", ".join(file.name for file in message.files)
         conversation_id = conversations.begin_conversation(session, message, title, now)
     text, name = storable((message.text, message.actor.name))
     handles = [f"out-{secrets.token_hex(8)}" for _ in message.files]
@@ -94,8 +94,8 @@ def accept(
         if begins:
             conversations.drop_empty(session, conversation_id)  # another process received it as well
         return None
-    # only now, so that a second delivery is never too much
-    if found.said == bounds.messages:
+    # the limits come after the check for a second delivery, which counts for nothing
+    if arrival.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
@@ -105,12 +105,12 @@ def accept(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
     if handles:
-        _take_files(session, conversation_id, message, handles, now, bounds)
-    new = turns.want_turn(session, conversation_id, now, owner)
-    return Accepted(conversation_id, message_id, found.person, new)
+        _store_files(session, conversation_id, message, handles, now, bounds)
+    wants_turn = turns.want_turn(session, conversation_id, now, owner)
+    return Accepted(conversation_id, message_id, arrival.person, wants_turn)
 
 
-def _take_files(
+def _store_files(
     session: Session,
     conversation_id: str,
     message: Message,
@@ -118,26 +118,31 @@ def _take_files(
     now: datetime,
     bounds: Bounds,
 ) -> None:
-    """Store a message's files. Earlier ones of others have what its person's own leave of their day.
+    """Store a message's files, each with the reason why it can't be read, if there is one.
 
-    Raises TooMuch where this person has sent more files than they may within a day.
+    A message may bring earlier files of its thread. These count for the person as well, after their own, and
+    what goes beyond the limits of a day is left unread. Raises TooMuch where the person's own files do.
     """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
-    taken: list[tuple[str, Upload, str]] = []
-    for handle, file in sorted(zip(handles, message.files, strict=True), key=lambda each: each[1].earlier):
+    own_first = sorted(zip(handles, message.files, strict=True), key=lambda pair: pair[1].earlier)
+    stored: list[tuple[str, Upload, str]] = []
+    for handle, file in own_first:
         fault = bounds.files.too_large(file.bytes)
         count += 1
-        size += 0 if fault else file.bytes
-        too_much = count > bounds.files.files_a_day or size > bounds.files.a_day
-        if too_much and not file.earlier:
+        if not fault:
+            size += file.bytes
+        is_beyond = count > bounds.files.files_a_day or size > bounds.files.a_day
+        if is_beyond and not file.earlier:
             most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.a_day)}"
             raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
-        taken.append((handle, file, _ENOUGH if too_much and not fault else fault))
-    outputs.take_in(session, conversation_id, message.actor, taken, now)
+        if is_beyond and not fault:
+            fault = _DAY_IS_FULL_TEXT
+        stored.append((handle, file, fault))
+    outputs.take_in(session, conversation_id, message.actor, stored, now)
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
-    """Append the notice that a request's card stands under; None when its event was taken in before."""
+    """Store the notice above a request's card. Returns None if its event was stored before."""
     conversation_id = request.into or conversations.open_at(session, request.address)
     if conversation_id is None:
         conversation_id = conversations.begin_conversation(session, request, call.summary, now)
@@ -164,31 +169,29 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An opened proposal and its jobs; ``again`` where the same event had opened it before."""
+    """A proposal that a request opened."""
 
     proposal: Proposal
     jobs: tuple[Job, ...] = ()
-    again: bool = False
+    again: bool = False  # True if an earlier request with the same event had opened it
 
 
 def find_opened_before(session: Session, request: Request, call_digest: str, now: datetime) -> Opened | None:
     """Return the proposal that an earlier request with the same event opened, or None.
 
-    An agent's call without an event is the same as an earlier one of the same digest, as
-    `agent_calls.find_again` says.
+    An agent's call without an event is recognised by its digest: see `agent_calls.find_again`.
     """
-    if request.event_id is None and request.agent is not None:
-        again = agent_calls.find_again(session, request.agent, call_digest, now)
-        return Opened(again, again=True) if again else None
     if request.event_id is None:
-        return None
+        if request.agent is None:
+            return None
+        earlier_call = agent_calls.find_again(session, request.agent, call_digest, now)
+        return Opened(earlier_call, again=True) if earlier_call else None
     message_id = messages.message_of_event(session, request.address.channel, request.event_id)
-    if message_id is not None:
-        found = proposals.of_message(session, message_id)
-    else:
-        found = []
-    if found:
-        return Opened(found[0], again=True)
+    if message_id is None:
+        return None
+    opened = proposals.of_message(session, message_id)
+    if opened:
+        return Opened(opened[0], again=True)
     return None
 
 
@@ -201,26 +204,28 @@ def open_request(
     process: str,
     now: datetime,
 ) -> Opened:
-    """Store a drafted proposal and what people read above it.
+    """Store a drafted proposal and the notice above it, or return the one that is stored already.
 
-    ``process``: the id of the one that waits for the answer, if it is a question. Raises LostRace for two at
-    the same time, and Refused where the token of an agent ended since it asked.
+    ``process``: the id of this process, which waits for the answer if the proposal is a question. Raises
+    LostRace if another process stores the same request now, Refused if the agent's token has ended since.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)
         if tokens.find_agent(session, Actor(AGENTS, request.agent), now) is None:
             raise Refused(TOKEN_ENDED_TEXT)
-    before = find_opened_before(session, request, draft.digest, now)
-    if before:
-        return before
+    earlier = find_opened_before(session, request, draft.digest, now)
+    if earlier:
+        return earlier
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
     line = add_request(session, request, call, now)
     if line is None:
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.approve_by_grant(session, policies, placed, like, now)
-    through = f" through {request.agent}" if request.agent else ""
-    by = By.nod(Act.PROPOSE, f"asked for by {request.actor}{through}")
+    asked_by = f"asked for by {request.actor}"
+    if request.agent:
+        asked_by += f" through {request.agent}"
+    by = By.nod(Act.PROPOSE, asked_by)
     (proposal,) = transitions.insert_all(session, [proposal], by)
     if proposal.kind.is_form:
         transitions.own_question(session, proposal.id, process)

@@ -33,9 +33,9 @@ from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 
 ASK = "ask_person"
 IN_A_ROW = 5
-"""How often one request of a person may lead to a question."""
+"""The number of questions to which one request of a person may lead."""
 
-_LONGEST = 1000  # characters of an answer
+_MAX_ANSWER_CHARS = 1000
 _SECRET = re.compile(
     r"\b(pass(word|wd|phrase|code|wort)s?|pwd|secrets?|credentials?|t?otp|cvv|jwt|kennwort"
     r"|mot de passe|contraseña|senha|(your|the) pin|pin (code|number)"
@@ -43,7 +43,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _NO_SECRETS = "Never ask for a secret, such as a password or a key. Say where people should put it instead."
-_OPEN = "Your question “{question}” is still open. One at a time: wait for its answer."
+_STILL_OPEN = "Your question “{question}” is still open. One at a time: wait for its answer."
 _ENOUGH = f"You asked {IN_A_ROW} questions for this request, which is all. Say what you have, and end."
 
 Question = Annotated[Storable, Field(min_length=1, max_length=500)]
@@ -54,13 +54,13 @@ Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 def ask_tools() -> FixedToolset:
     """Return the tool `ask_person`."""
 
-    async def nothing(_: Mapping[str, Any]) -> Sequence[PreviewField]:
+    async def preview_nothing(_: Mapping[str, Any]) -> Sequence[PreviewField]:
         return ()
 
-    async def answered(arguments: Mapping[str, Any], _: CallContext) -> ToolOutput:
+    async def return_answer(arguments: Mapping[str, Any], _: CallContext) -> ToolOutput:
         return ToolOutput(arguments["answer"])
 
-    @tool(group="questions", summary="{question}", preview=nothing, idempotent=True)
+    @tool(group="questions", summary="{question}", preview=preview_nothing, idempotent=True)
     async def ask_person(
         question: Question,
         choices: Annotated[list[Choice], Field(max_length=len(CHOICES))] | None = None,
@@ -75,48 +75,52 @@ def ask_tools() -> FixedToolset:
 
         """
 
-    return FixedToolset("questions", (replace(ask_person, kind=kinds.QUESTION, run=answered),))
+    return FixedToolset("questions", (replace(ask_person, kind=kinds.QUESTION, run=return_answer),))
 
 
 def check_in_a_row(transcript: Transcript) -> None:
-    """Raise ModelTooManyQuestions where the model asks again although it was told that it may not."""
+    """Raise ModelTooManyQuestions if the model has asked once more after it was told that it may not."""
     if _count_asked(transcript) > IN_A_ROW:
         raise ModelTooManyQuestions
 
 
 def choose_answerers(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
     """Return the people who may answer a question. Raises ToolError where it can't be asked."""
-    if any(_SECRET.search(text) for text in (arguments["question"], *(arguments.get("choices") or ()))):
+    choices = arguments.get("choices") or ()
+    if any(_SECRET.search(text) for text in (arguments["question"], *choices)):
         raise ToolError(_NO_SECRETS)
     if _count_asked(transcript) >= IN_A_ROW:
         raise ToolError(_ENOUGH)
-    waiting = _open(transcript)
+    waiting = _list_open(transcript)
     if waiting:
-        raise ToolError(_OPEN.format(question=one_line(waiting[0].description)))
+        raise ToolError(_STILL_OPEN.format(question=one_line(waiting[0].description)))
     names = arguments.get("who")
     if not names:
         return Deciders(requester=True)
-    here = {line.actor: None for line in transcript.lines if line.role is LineRole.USER and line.actor}
-    return Deciders(
-        requester=False, people=tuple(str(_find_by_name(session, list(here), name)) for name in names)
-    )
+    written = [line.actor for line in transcript.lines if line.role is LineRole.USER and line.actor]
+    authors = list(dict.fromkeys(written))
+    answerers = [_find_by_name(session, authors, name) for name in names]
+    return Deciders(requester=False, people=tuple(map(str, answerers)))
 
 
-def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
-    """Return the person of that name among those who wrote there.
+def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Actor:
+    """Return the only one of the authors with that name.
 
-    Raises ToolError where none of the team is.
+    Raises ToolError for a name of no author or of several, and for someone from outside of the team.
     """
     wanted = name.strip().lstrip("@").casefold()
-    found = {str(each): each for each in here if wanted in (each.label.casefold(), str(each).casefold())}
-    if len(found) != 1:
-        known = ", ".join(dict.fromkeys(each.label for each in here))
-        if found:
+    matching: dict[str, Actor] = {}
+    for author in authors:
+        if wanted in (author.label.casefold(), str(author).casefold()):
+            matching[str(author)] = author
+    if len(matching) != 1:
+        known = ", ".join(dict.fromkeys(author.label for author in authors))
+        if matching:
             why = "Several people here have the name"
         else:
             why = "No one who wrote here has the name"
         raise ToolError(f"{why} {name}. Who wrote here: {known or 'no one'}.")
-    [actor] = found.values()
+    [actor] = matching.values()
     if people.person_of(session, actor).outside:
         raise ToolError(f"{name} is not part of this team, so only the person you work for can be asked.")
     return actor
@@ -126,77 +130,86 @@ def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided
     """Take an answer: one of the choices, or words. What looks like a secret in it is hidden."""
     press = context.press
     if press.verb is Verb.ANSWER:
-        said = press.reason or ""
+        words = press.reason or ""
     else:
-        said = _choice(p.choices or (), press.verb)
-    said = redact_text(storable(one_line(said)))
-    if not said:
+        words = _find_choice(p.choices or (), press.verb)
+    words = redact_text(storable(one_line(words)))
+    if not words:
         return refuse(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
-    if len(said) > _LONGEST:
-        most = f"That is {len(said):,} characters. An answer has at most {_LONGEST:,}."
-        return refuse(Answer.INVALID, p, most, {"reason": most})
-    context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=said))
-    given = {**p.arguments, "answer": said}
+    if len(words) > _MAX_ANSWER_CHARS:
+        text = f"That is {len(words):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
+        return refuse(Answer.INVALID, p, text, {"reason": text})
+    context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=words))
+    arguments = {**p.arguments, "answer": words}
     p = context.move(
         session,
         p,
         State.APPROVED,
-        arguments=given,
-        digest=digest(p.tool_name, p.tool_version, given),
+        arguments=arguments,
+        digest=digest(p.tool_name, p.tool_version, arguments),
         votes=(*p.votes, context.vote(Verb.ANSWER)),
         **context.decided,
     )
+    text = "Answered."
     if context.paused:
-        later = " Everything is paused, so the agent is told after /approvals resume."
-    else:
-        later = ""
-    return accept(session, p, f"Answered.{later}", Job(Work.EXECUTE, p.id))
+        text += " Everything is paused, so the agent is told after /approvals resume."
+    return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 
-def _choice(choices: Sequence[str], verb: Verb) -> str:
-    at = CHOICES.index(verb)
-    if at < len(choices):
-        return choices[at]
+def _find_choice(choices: Sequence[str], verb: Verb) -> str:
+    """Return the choice that a button's verb stands for; empty if there are fewer choices."""
+    position = CHOICES.index(verb)
+    if position < len(choices):
+        return choices[position]
     return ""
 
 
-def overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """Return the open questions after which someone who may answer wrote instead, and who did."""
-    wrote = [line for line in transcript.lines if line.role is LineRole.USER and line.actor]
-    return [
-        (p, line.actor)
-        for p in _open(transcript)
-        for line in [x for x in wrote if x.id > p.message_id and _may_answer(p, x.actor)][-1:]
-        if line.actor
-    ]
+def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
+    """Return the open questions after which someone who may answer wrote instead, each with the author."""
+    overtaken = []
+    for question in _list_open(transcript):
+        for line in reversed(transcript.lines):
+            if line.id <= question.message_id or line.role is not LineRole.USER or line.actor is None:
+                continue
+            if _may_answer(question, line.actor):
+                overtaken.append((question, line.actor))
+                break
+    return overtaken
 
 
-def _may_answer(p: Proposal, actor: Actor | None) -> bool:
-    return (p.deciders.requester and actor == p.requester) or str(actor) in p.deciders.people
+def _may_answer(p: Proposal, actor: Actor) -> bool:
+    if p.deciders.requester and actor == p.requester:
+        return True
+    return str(actor) in p.deciders.people
 
 
-def withdraw(session: Session, found: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
+def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
     """End questions after which someone wrote instead of answering: what they wrote is the answer.
 
-    One that was answered by a press since stays answered.
+    A question that was answered by a press since stays answered. Returns the jobs.
     """
     jobs: list[Job] = []
-    for read, actor in found:
-        p = proposals.get(session, read.id)
+    for question, author in overtaken:
+        p = proposals.get(session, question.id)
         if p is None or p.state is not State.PROPOSED:
             continue
-        by = By.nod(Act.UNASKED, f"{actor} wrote in the conversation")
-        jobs += end(session, p, by, clock(), State.CANCELLED, actor.label, cause=Cause.WRITTEN)[1]
+        by = By.nod(Act.UNASKED, f"{author} wrote in the conversation")
+        _, end_jobs = end(session, p, by, clock(), State.CANCELLED, author.label, cause=Cause.WRITTEN)
+        jobs += end_jobs
     return tuple(jobs)
 
 
-def _open(transcript: Transcript) -> list[Proposal]:
+def _list_open(transcript: Transcript) -> list[Proposal]:
     return [
         p for p in transcript.proposals.values() if Verb.ANSWER in p.kind.takes and p.state is State.PROPOSED
     ]
 
 
 def _count_asked(transcript: Transcript) -> int:
+    """Return the number of answers with a question since a person last asked; for a teammate, of all."""
     since = 0 if transcript.teammate else transcript.order
-    answers = (line for line in transcript.lines if line.id > since)
-    return sum(any(call.tool_name == ASK for call in line.calls) for line in answers)
+    count = 0
+    for line in transcript.lines:
+        if line.id > since and any(call.tool_name == ASK for call in line.calls):
+            count += 1
+    return count

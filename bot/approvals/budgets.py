@@ -1,4 +1,7 @@
-"""Budgets checked against the cost of models: before each call of a model, and with each answer."""
+"""Checks of budgets for what models cost: before each call of a model, and with each stored answer.
+
+A budget is a rule for a place or a person, for a period (a day, a week, a month) or for one turn.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,22 +19,19 @@ from bot.domain.times import format_in_zone
 from bot.errors import ModelOverBudget
 from bot.store import counts, events, people
 
-_WARNED = "budget"  # where channels keep what came: no channel has this name
-_TURN_AT_MOST = timedelta(days=31)  # it may wait for people
-_STILL = "Approved changes still run, and cards work as usual."
+_WARNINGS = "budget"  # stands for a channel among the stored events, of which each is claimed once
+_MAX_TURN = timedelta(days=31)  # that a turn lasts: it may wait for people
+_STILL_RUNS_TEXT = "Approved changes still run, and cards work as usual."
 
 
 class BudgetUse(NamedTuple):
-    """The used share of a budget.
-
-    ``until``: the beginning of its next period; None for the budget of one turn.
-    """
+    """The use of a budget in its current period, or in one turn."""
 
     rule: Rule
     budget: Budget
     limit: float
     spent: float
-    until: datetime | None
+    until: datetime | None  # the beginning of the next period; None for the budget of one turn
 
     @property
     def share(self) -> float:
@@ -44,51 +44,57 @@ class BudgetUse(NamedTuple):
 
 
 def standings(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
-    """Return every budget of a period, as it stands."""
-    found = [_of(session, rule, book, now, 0) for rule in book.list_about(Subject.BUDGET)]
-    return [each for each in found if each.until is not None]
+    """Return the use of every budget that has a period."""
+    uses = [_measure_use(session, rule, book, now, 0) for rule in book.list_about(Subject.BUDGET)]
+    return [use for use in uses if use.until is not None]
 
 
-def concerning(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
-    """Return the budgets that a turn counts for, as they stand."""
-    conversation, asker = turn.transcript.conversation, turn.transcript.asker
+def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
+    """Return the use of each budget that pays for a turn."""
+    conversation, transcript = turn.transcript.conversation, turn.transcript
     place = str(conversation.shown_at or conversation.address)
+    return _list_for(session, book, place, transcript.asker, transcript.order, now)
+
+
+def _list_for(
+    session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime
+) -> list[BudgetUse]:
+    """Return the use of each budget that pays for an answer to a person in a place.
+
+    ``order`` is the id of the line with the person's request, or 0 without one.
+    """
+    rules = book.list_about(Subject.BUDGET)
+    if not rules:
+        return []
     accounts = people.person_of(session, asker).accounts
-    found = []
-    for rule in book.list_about(Subject.BUDGET):
-        if not covers(rule.scope, place) and rule.scope not in accounts:
-            continue
-        found.append(_of(session, rule, book, now, turn.transcript.order))
-    return found
+    paying = [rule for rule in rules if covers(rule.scope, place) or rule.scope in accounts]
+    return [_measure_use(session, rule, book, now, order) for rule in paying]
 
 
 def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
-    """Raise ModelOverBudget where nothing is left of one."""
-    over = [each for each in concerning(session, book, turn, now) if each.spent >= each.limit]
-    if not over:
+    """Raise ModelOverBudget if a budget that pays for the turn is used up."""
+    used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
+    if not used_up:
         return
-    first = max(over, key=lambda each: (each.until is not None, each.until or now))
-    if first.until is None:
-        said = f"The budget for one request is used up ({first.words}). Send “continue” to begin another."
-        raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), ("Continue",))
-    extend = f"{EXTEND}{first.rule.id}"
-    until = format_in_zone(first.until, book.zone)
-    said = f"The budget is used up ({first.words}). I can answer again from {until}"
-    said += f", or once an admin extends it: press the button, or send `{extend}`."
-    raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), (extend,))
+    # the one that lasts longest; that of a turn ends first, with the turn
+    longest = max(used_up, key=lambda use: (use.until is not None, use.until or now))
+    if longest.until is None:
+        text = f"The budget for one request is used up ({longest.words}). Send “continue” to begin another."
+        choice = "Continue"
+    else:
+        choice = f"{EXTEND}{longest.rule.id}"
+        until = format_in_zone(longest.until, book.zone)
+        text = f"The budget is used up ({longest.words}). I can answer again from {until}"
+        text += f", or once an admin extends it: press the button, or send `{choice}`."
+    raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
 
 
 def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
-    """Return whether nothing is left of a budget that what this person asks there counts for.
+    """Tell if a budget that pays for an answer to a person in a place is used up.
 
-    ``order`` is the id of the person's line, or 0 without one.
+    ``order`` is the id of the line with the person's request, or 0 without one.
     """
-    found = book.list_about(Subject.BUDGET)
-    if not found:
-        return False
-    accounts = people.person_of(session, asker).accounts
-    there = (rule for rule in found if covers(rule.scope, place) or rule.scope in accounts)
-    return any(use.spent >= use.limit for use in (_of(session, rule, book, now, order) for rule in there))
+    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, order, now))
 
 
 def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
@@ -97,28 +103,27 @@ def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Seq
     Each budget warns once, until it is extended or its next period begins. Call it in the transaction that
     stores the cost of an answer.
     """
-    return [
-        people.put_names_in(session, f"{each.share:.0%} of a budget is used: {each.words}.")
-        for each in concerning(session, book, turn, now)
-        if WARNED_AT * each.limit <= each.spent < each.limit
-        and events.claim_once(
-            session,
-            _WARNED,
-            f"{each.rule.id}/{each.until or turn.transcript.order}",
-            now,
-            each.until or now + _TURN_AT_MOST,
-        )
-    ]
+    texts = []
+    for use in _list_for_turn(session, book, turn, now):
+        if not WARNED_AT * use.limit <= use.spent < use.limit:
+            continue
+        key = f"{use.rule.id}/{use.until or turn.transcript.order}"
+        if events.claim_once(session, _WARNINGS, key, now, use.until or now + _MAX_TURN):
+            text = f"{use.share:.0%} of a budget is used: {use.words}."
+            texts.append(people.put_names_in(session, text))
+    return texts
 
 
-def _of(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:
-    """Return a budget as it stands; that of a turn by what answering this line of a person cost."""
-    budget, here = rule.budget, now.astimezone(book.zone)
+def _measure_use(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:
+    """Return the use of a budget. ``order``: the id of the line whose answers a turn's budget pays for."""
+    budget = rule.budget
     if budget.per is Per.TURN:
         return BudgetUse(rule, budget, budget.amount, counts.sum_spent_on_order(session, order), None)
     try:
         accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
-    except ValueError:  # everywhere
+    except ValueError:  # the scope is no account, but everywhere
         accounts = frozenset()
-    spent = counts.sum_spent_since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
-    return BudgetUse(rule, budget, budget.limit(here), spent, budget.per.next(here))
+    local_now = now.astimezone(book.zone)
+    begin = budget.per.begin(local_now).astimezone(UTC)
+    spent = counts.sum_spent_since(session, begin, rule.scope, accounts)
+    return BudgetUse(rule, budget, budget.limit(local_now), spent, budget.per.next(local_now))

@@ -1,7 +1,7 @@
-"""People's presses on proposals: each is authorised, checked and recorded in one transaction.
+"""Decisions on people's presses: each press is authorised, checked and recorded in one transaction.
 
-Votes are counted in ``bot/approvals/votes.py``. Expiry, claims and ends of runs are in
-``bot/approvals/lifecycle.py``.
+A press is one use of a button (a verb) by a person; `decide` processes one. Votes are counted in
+``bot/approvals/votes.py``. Expiry, claims and ends of runs are in ``bot/approvals/lifecycle.py``.
 """
 
 import re
@@ -39,7 +39,7 @@ _FROM = {
     Verb.UNDO: State.SUCCEEDED,
     Verb.STOP_ALL: State.APPROVED,
 }
-"""The state in which a verb means something; of all others that a proposal is open."""
+"""The state of a proposal to which a verb applies; all other verbs apply to an open one."""
 _OF_PLANS = "That only works on a teammate's plan."
 _OTHER_KIND: Mapping[Verb, str] = {
     Verb.REVISE: _OF_PLANS,
@@ -49,24 +49,30 @@ _OTHER_KIND: Mapping[Verb, str] = {
     **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
 }
 """The answer to a press on a kind of proposal that does not take its verb."""
-_ROW_BY_ROW = {
+_EACH_OF_ALL = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
     Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
     Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
-"""What a verb for several does to each, and to those in which state."""
-TOGETHER = frozenset(_ROW_BY_ROW)
-_TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
-_ASKS = {Verb.UNDO: "asked about on a card"}
-_LATE = {Verb.STOP_ALL: "None of these is waiting to run.", Verb.UNDO_ALL: "None of these can be undone now."}
-_REASONS = 5  # that an answer says; a batch has few
+"""For a verb on all proposals of a batch: the verb on each one, and the state of those it applies to."""
+TOGETHER = frozenset(_EACH_OF_ALL)
+_OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
+_OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
+"""The words for a press that counts while its proposal stays open, or opens another one."""
+_NONE_LEFT = {
+    Verb.STOP_ALL: "None of these is waiting to run.",
+    Verb.UNDO_ALL: "None of these can be undone now.",
+}
+_MAX_REASONS = 5  # that the reply to a press on several proposals gives
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _YES_OR_NO = frozenset({*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE})
-_RUNNING = (*APPROVING, Verb.RETRY)
-_AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
+_RUNNING = (*APPROVING, Verb.RETRY)  # verbs after which the call may run
+_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)  # of an edited proposal, by the API
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
+_FORGET_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+"""The columns that a failed run has set, emptied for the next try."""
 
 
 def decide(
@@ -78,7 +84,8 @@ def decide(
 ) -> Decided:
     """Process one press: authorise it, check that it is for the current state, apply and record it.
 
-    Raises UnknownCard where it was made on a message that is not known as a card of the proposal.
+    ``prepared`` is what `presses.py` computed for it before this transaction. Raises UnknownCard if the
+    press was made on a message that is not a card of the proposal.
     """
     conversation_lock.with_proposal(session, press.proposal_id)
     found = policies.find_for(session, press.proposal_id, press.actor)
@@ -111,13 +118,10 @@ def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A press on several proposals, split into one press for each.
-
-    ``alone`` can't be undone, so each of these is approved by itself.
-    """
+    """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    alone: tuple[Proposal, ...] = ()
+    apart: tuple[Proposal, ...] = ()  # can't be undone, so each must be approved on its own card
 
 
 def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
@@ -125,65 +129,86 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
 
     Raises UnknownCard as `decide` does.
     """
-    found = proposals.get(session, press.proposal_id)
-    if found is None or (isinstance(press, Choice) and found.batch != press.batch):
+    pressed = proposals.get(session, press.proposal_id)
+    if pressed is None or (isinstance(press, Choice) and pressed.batch != press.batch):
         what = "batch" if isinstance(press, Choice) else "proposal"
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
-    _check_card(session, press, found)
-    group = proposals.group_of(session, found)
+    _check_card(session, press, pressed)
+    group = proposals.group_of(session, pressed)
+    # the card of a group shows the sum of its rounds, which grows with a change to any of them
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
     if isinstance(press, Choice):
-        wanted = _list_presses(press, group)
+        presses = _list_chosen(press, group)
     else:
-        wanted = _each_of(press, group)
-    if isinstance(wanted, Reply):
-        return wanted
-    alone = [p for p, each in wanted if each.verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
-    presses = tuple(each for p, each in wanted if p not in alone)
-    if presses:
-        return Rows(presses, tuple(alone))
-    return Reply(Answer.INVALID, _apart(alone), tuple(alone))
-
-
-def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
-    """Return a press for each proposal of the group that is in the state to take it, or a refusal."""
-    verb, state = _ROW_BY_ROW[press.verb]
-    meant = [p for p in group if p.state is state and (verb is not Verb.UNDO or p.undo_until is not None)]
-    if not meant:
-        late = _LATE.get(press.verb, "All of these are already decided.")
-        return Reply(Answer.ALREADY, late, tuple(group))
-    alike = replace(press, verb=verb, digest=None, seen=None, ref=None)  # which is one of them
-    return [
-        (p, replace(alike, proposal_id=p.id, round=None if press.round is None else p.round)) for p in meant
-    ]
-
-
-def _list_presses(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
-    """Return a press for each chosen row, or a refusal."""
+        presses = _list_same(press, group)
+    if isinstance(presses, Reply):
+        return presses
     by_id = {p.id: p for p in group}
-    rows = [(Verb.APPROVE, row) for row in choice.approve] + [(Verb.DECLINE, row) for row in choice.decline]
+    together: list[Press] = []
+    apart: list[Proposal] = []
+    for row in presses:
+        proposal = by_id[row.proposal_id]
+        if row.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
+            apart.append(proposal)
+        else:
+            together.append(row)
+    if together:
+        return Rows(tuple(together), tuple(apart))
+    return Reply(Answer.INVALID, _refuse_apart(apart), tuple(apart))
+
+
+def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
+    """Return a press for each proposal of the group that is in the state to take it, or a refusal."""
+    verb, state = _EACH_OF_ALL[press.verb]
+    meant = [p for p in group if p.state is state]
+    if verb is Verb.UNDO:
+        meant = [p for p in meant if p.undo_until is not None]
+    if not meant:
+        late = _NONE_LEFT.get(press.verb, "All of these are already decided.")
+        return Reply(Answer.ALREADY, late, tuple(group))
+    presses = []
+    for p in meant:
+        # digest, ``seen`` and message are those of the pressed card, which is one of them
+        row = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
+        if press.round is not None:
+            row = replace(row, round=p.round)
+        presses.append(row)
+    return presses
+
+
+def _list_chosen(choice: Choice, group: Sequence[Proposal]) -> list[Press] | Reply:
+    """Return a press for each chosen row, or a refusal."""
+    rows = [(Verb.APPROVE, row) for row in choice.approve]
+    rows += [(Verb.DECLINE, row) for row in choice.decline]
     if not rows:
         return Reply(Answer.INVALID, "Say which rows to approve or decline.")
-    other = next((row.id for _, row in rows if row.id not in by_id), None)
-    if other:
-        return Reply(Answer.INVALID, f"There is no {other} in this batch.")
-    twice = next((each for each, many in Counter(row.id for _, row in rows).items() if many > 1), None)
-    if twice:
-        return Reply(Answer.INVALID, f"{twice} is there twice. Approve it or decline it.")
-    actor, why, at, api = choice.actor, choice.reason, choice.address, choice.by_api
+    ids = {p.id for p in group}
+    chosen = [row.id for _, row in rows]
+    for row_id in chosen:
+        if row_id not in ids:
+            return Reply(Answer.INVALID, f"There is no {row_id} in this batch.")
+    for row_id in chosen:
+        if chosen.count(row_id) > 1:
+            return Reply(Answer.INVALID, f"{row_id} is there twice. Approve it or decline it.")
     return [
-        (
-            by_id[row.id],
-            Press(actor, verb, row.id, row.round, why, address=at, seen=row.seen, by_api=api),
+        Press(
+            choice.actor,
+            verb,
+            row.id,
+            row.round,
+            choice.reason,
+            address=choice.address,
+            seen=row.seen,
+            by_api=choice.by_api,
         )
         for verb, row in rows
     ]
 
 
-def _apart(alone: Sequence[Proposal]) -> str:
-    each_one = "it" if len(alone) == 1 else "each"
-    return f"{len(alone)} can't be undone, so approve {each_one} on its own card."
+def _refuse_apart(apart: Sequence[Proposal]) -> str:
+    each_one = "it" if len(apart) == 1 else "each"
+    return f"{len(apart)} can't be undone, so approve {each_one} on its own card."
 
 
 def decide_rows(
@@ -195,45 +220,61 @@ def decide_rows(
 
 def inverse_of(decided: Decided) -> Proposal | None:
     """Return the proposal that a press on Undo opened, or None."""
-    return next((p for p in decided.reply.proposals if p.undoes), None)
+    for proposal in decided.reply.proposals:
+        if proposal.undoes:
+            return proposal
+    return None
 
 
-def count_outcomes(rows: Rows, each: Sequence[Decided]) -> Decided:
-    """Summarise a press on several proposals: how many it applied to, and why not to the others."""
-    jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
-    took: Counter[str] = Counter()
-    why: dict[str, list[tuple[Proposal, ...]]] = {}
-    for press, decided in zip(rows.presses, each, strict=True):
+def count_outcomes(rows: Rows, decisions: Sequence[Decided]) -> Decided:
+    """Summarise a press on several proposals: how many it applied to, and why not to the others.
+
+    For example: "2 approved. “Delete the page” not: You may not decide this."
+    """
+    jobs: dict[Job, None] = {}  # each once, in their order
+    proposals_shown: list[Proposal] = []
+    accepted: Counter[str] = Counter()
+    refused: dict[str, list[Decided]] = {}  # by the reason in words
+    for press, decided in zip(rows.presses, decisions, strict=True):
         reply = decided.reply
+        jobs |= dict.fromkeys(decided.jobs)
+        proposals_shown += reply.proposals
         if reply.answer is not Answer.ACCEPTED:
-            why.setdefault(reply.text, []).append(reply.proposals)
+            refused.setdefault(reply.text, []).append(decided)
+        elif reply.proposals[-1].state is State.PROPOSED:
+            accepted[_OPEN_OUTCOMES.get(press.verb, "counted as a vote")] += 1
         else:
-            asks = reply.proposals[-1].state is State.PROPOSED
-            if asks:
-                told = _ASKS.get(press.verb, "counted as a vote")
-            else:
-                told = _TOLD.get(press.verb, "stopped")
-            took[told] += 1
-    if took:
-        said = [f"{', '.join(f'{many} {done}' for done, many in took.items())}."]
-    else:
-        said = []
-    for words, left in list(why.items())[:_REASONS]:
-        if len(left) == 1 and left[0]:
-            who = f"“{left[0][0].description}”"
+            accepted[_OUTCOMES.get(press.verb, "stopped")] += 1
+    sentences = []
+    if accepted:
+        counts = [f"{count} {outcome}" for outcome, count in accepted.items()]
+        sentences.append(f"{', '.join(counts)}.")
+    needs_subject = bool(accepted) or len(refused) > 1
+    for reason, without in list(refused.items())[:_MAX_REASONS]:
+        if needs_subject:
+            sentences.append(f"{_name_refused(without)} not: {reason}")
         else:
-            who = str(len(left))
-        said.append(f"{who} not: {words}" if took or len(why) > 1 else words)
-    if rows.alone:
-        said.append(_apart(rows.alone))
-    answer = Answer.ACCEPTED if took else each[0].reply.answer
-    changed = (*(p for d in each for p in d.reply.proposals), *rows.alone)
-    return Decided(Reply(answer, " ".join(said), changed), jobs)
+            sentences.append(reason)
+    if rows.apart:
+        sentences.append(_refuse_apart(rows.apart))
+    answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
+    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *rows.apart))
+    return Decided(reply, tuple(jobs))
+
+
+def _name_refused(refused: Sequence[Decided]) -> str:
+    """Return the title of the only refused proposal, or the number of them."""
+    first = refused[0].reply.proposals
+    if len(refused) == 1 and first:
+        return f"“{first[0].description}”"
+    return str(len(refused))
 
 
 def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal) -> Decided:
     """Apply an authorised press, if it is for the state that the proposal is in."""
     press, person, now, prepared = context.press, context.person, context.now, context.prepared
+
+    # the state: one that has just expired ends first, and may be asked again
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
@@ -243,10 +284,14 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
     if p.state is not _FROM.get(press.verb, State.PROPOSED) and not takes_back:
         late = _NOT_NOW.get(press.verb) or too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
-    if _is_about_another(press, p):
+
+    # the round: the person must have seen what the press applies to
+    if _is_outdated(press, p):
         return refuse(Answer.STALE, p, _what_changed(p, press.round))
-    if press.by_api and p.edited_by and press.verb in _AS_EDITED and _names_nothing(press):
+    if press.by_api and p.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
         return refuse(Answer.STALE, p, _SAY_WHICH)
+
+    # the verb: this proposal must take it, and the rules must allow what it starts
     if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
         return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _RUNNING and policy.book.forbids:
@@ -259,27 +304,35 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
     return _STEPS[press.verb](session, context, p)
 
 
-def _is_about_another(press: Press, p: Proposal) -> bool:
-    """Tell if the press is for a state of the proposal that is gone.
+def _is_outdated(press: Press, p: Proposal) -> bool:
+    """Tell if the proposal has changed since the person saw it.
 
-    A press with nothing but a digest approves only a proposal that was never shown again.
+    A press may name what was seen by three values: the round, the digest of the call, and ``seen``, the
+    hash of all that the card shows. Each that it names must be the current one. A digest alone does not tell
+    one showing of the same call from the next, so it can't approve what was shown again.
     """
-    if press.round is None and press.seen is None and press.digest is not None and p.shown_again:
-        return press.digest != p.digest or press.verb in APPROVING
-    if press.round not in (None, p.round) or press.digest not in (None, p.digest):
+    if press.round is not None and press.round != p.round:
         return True
-    return press.seen is not None and press.seen != p.seen
+    if press.digest is not None and press.digest != p.digest:
+        return True
+    if press.seen is not None and press.seen != p.seen:
+        return True
+    names_only_digest = press.digest is not None and press.round is None and press.seen is None
+    return names_only_digest and p.shown_again and press.verb in APPROVING
 
 
-def _names_nothing(press: Press) -> bool:
+def _names_no_round(press: Press) -> bool:
     return press.round is None and press.digest is None and press.seen is None
 
 
-def _what_changed(p: Proposal, seen: int | None) -> str:
-    """Return the refusal of a press on round ``seen``, with the edits made since."""
-    since = [edit.words for edit in p.edits if seen is not None and edit.round > seen]
-    what = f": {'; '.join(since)}" if since else ""
-    return f"This changed after the card was shown{what}. Look at the new card, then decide."
+def _what_changed(p: Proposal, seen_round: int | None) -> str:
+    """Return the refusal of a press on an earlier round, with the edits made since."""
+    text = "This changed after the card was shown"
+    if seen_round is not None:
+        edits = [edit.words for edit in p.edits if edit.round > seen_round]
+        if edits:
+            text += f": {'; '.join(edits)}"
+    return f"{text}. Look at the new card, then decide."
 
 
 def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
@@ -306,7 +359,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
 
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Request that the run ends. The process that runs it reads the request and stores the outcome."""
+    """Store the request that the run ends. The process that runs it reads that, and stores the outcome."""
     if p.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
@@ -324,21 +377,22 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.ALREADY, p, why)
     if p.connection and p.connection.is_personal and not is_owner(p, context.person):
         return _ask_owner_again(session, context, p, jobs)
-    unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
-    p = context.move(session, p, State.APPROVED, **unended, round=p.round + 1)
+    p = context.move(session, p, State.APPROVED, **_FORGET_RUN, round=p.round + 1)
     again = teammates.resume_work(session, p)
     return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
 
 
 def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs: tuple[Job, ...]) -> Decided:
-    """Ask again for what failed and runs as someone else than who retries it; their press is a vote."""
-    unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+    """Open a failed proposal again, which another person than its owner retries.
+
+    It runs in the owner's name, so the owner is asked. The press counts as a vote.
+    """
     undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
     p = context.move(
         session,
         p,
         State.PROPOSED,
-        **unended,
+        **_FORGET_RUN,
         **undecided,
         **clock(p.ttl, p.remind_every, context.now),
         round=p.round + 1,
@@ -367,7 +421,7 @@ def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _take_for_person(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Have features take a press that is for the person alone; nothing of the proposal changes."""
+    """Give a press that changes nothing for others to the features, the first of which takes it."""
     for take_press in hooks_of(session).take_press:
         text = take_press(session, p, context.press, context.person, context.now)
         if text:
@@ -376,16 +430,19 @@ def _take_for_person(session: Session, context: PressContext, p: Proposal) -> De
 
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Change who may decide. Four eyes stays: no admin can assign it away."""
-    said = re.split(r"[,;\s]+", context.press.reason or "")
-    words = [word for word in said if word and word != "and"]
-    unknown = [word for word in words if word not in ("requester", *Role) and not _is_account(word)]
-    if unknown:
-        told = (
-            f"{unknown[0][:40]!r} is neither an account nor a role. "
-            "Write requester, admin, approver or http:NAME."
-        )
-        return refuse(Answer.INVALID, p, told)
+    """Change who may decide to the accounts and roles that the press's reason lists.
+
+    Four eyes stays: no admin can assign it away.
+    """
+    written = re.split(r"[,;\s]+", context.press.reason or "")
+    words = [word for word in written if word and word != "and"]
+    for word in words:
+        if word not in ("requester", *Role) and not _is_account(word):
+            text = (
+                f"{word[:40]!r} is neither an account nor a role. "
+                "Write requester, admin, approver or http:NAME."
+            )
+            return refuse(Answer.INVALID, p, text)
     deciders = Deciders(
         four_eyes=p.deciders.four_eyes,
         place=p.deciders.place,

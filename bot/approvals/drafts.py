@@ -1,6 +1,6 @@
-"""Drafting of proposals: a call is previewed and checked before it is shown or stored.
+"""Drafting of proposals: the parts of a card are made from a call before it is shown or stored.
 
-A tool's own code runs here, and may fail.
+Most of them come from the tool's own code, which may fail or take too long.
 """
 
 import json
@@ -25,11 +25,11 @@ from bot.tools.tool import Ran, Tool
 
 log = logger(__name__)
 
-_TITLE = 300  # characters; what a longer one leaves out is in the fields below it
+_MAX_TITLE_CHARS = 300  # what a longer one leaves out is in the fields below it
 _PREVIEW_SECONDS = 20.0
-_WORD = 8  # characters of a saying that may well be a part of a reason of its own
-_PLACE = "\ue000"  # stands in for a value, to see where a summary puts it
-_AROUND = 40  # characters around a sentence that is only repeated
+_PLACEHOLDER = "\ue000"  # stands in for a value, to see where a summary puts it
+_MAX_SHORT_MESSAGE_CHARS = 8  # a reason that has so short a message in it need not repeat it
+_MAX_AROUND_CHARS = 40  # a reason with no more than that around a person's message only repeats it
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
@@ -59,7 +59,7 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 def _headline(text: str) -> str:
     """Return a text as one short line without secrets: a name that a tool looked up may contain one."""
-    return shorten(redact_text(one_line(text)), _TITLE)
+    return shorten(redact_text(one_line(text)), _MAX_TITLE_CHARS)
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
@@ -71,18 +71,22 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
     fields: tuple[PreviewField, ...] = await await_tool(
         tool.name, tool.preview_fields(given), _PREVIEW_SECONDS
     )
-    return tuple(replace(each, titled=_is_in_title(tool, given, each)) for each in make_storable(fields))
+    storable_fields = make_storable(fields)
+    return tuple(replace(field, titled=_is_in_title(tool, given, field)) for field in storable_fields)
 
 
 def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     """Return the fields as storable text: a tool's own code may give numbers, and no type checks it."""
 
-    def text(value: object) -> str | None:
+    def make_text(value: object) -> str | None:
         if value is None:
             return None
         return storable(str(value))
 
-    return [PreviewField(storable(str(f.field)), text(f.old_value), text(f.new_value)) for f in fields]
+    return [
+        PreviewField(storable(str(field.field)), make_text(field.old_value), make_text(field.new_value))
+        for field in fields
+    ]
 
 
 async def undoable(
@@ -92,35 +96,37 @@ async def undoable(
     verdict: Verdict,
     trial: Trial | None = None,
 ) -> Verdict:
-    """Return the verdict with the time for Undo, as far as the tool can tell before the run."""
+    """Return the verdict without time for Undo, if the tool or the trial says that it can't be undone."""
     if not verdict.undo:
         return verdict
-    if trial is not None and trial.applies and trial.final:
+    is_tried = trial is not None and trial.applies
+    if trial is not None and is_tried and trial.final:
         return replace(verdict, undo=timedelta(), no_undo=trial.final)
-    if tool.undo is None and trial is not None and trial.applies and tool.trying and tool.trying.undo:
-        return verdict
     if tool.undo is None:
+        if is_tried and tool.trying and tool.trying.undo:
+            return verdict
         return replace(verdict, undo=timedelta())
-    found = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
-    if isinstance(found, str):
-        return replace(verdict, undo=timedelta(), no_undo=one_line(found))
+    inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
+    if isinstance(inverse, str):  # the reason why no call undoes it
+        return replace(verdict, undo=timedelta(), no_undo=one_line(inverse))
     return verdict
 
 
 def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
-    """Return whether the tool's summary quotes this argument itself: not another one that has its words."""
+    """Tell if the title quotes a field's value, so that the card need not show the field as well.
+
+    Another argument may have the same words. So the summary is made with a placeholder for this argument, to
+    see if it is quoted there.
+    """
     value = field.new_value
     if tool.title or field.old_value is not None or not value or re.search("[“”]", value):
         return False
     label = label_of(field.field)
-    named = [name for name in arguments if label_of(name) == label]
-    if len(named) != 1:
+    names = [name for name in arguments if label_of(name) == label]
+    if len(names) != 1 or arguments[names[0]] != value:
         return False
-    if arguments[named[0]] == value:
-        quoted = tool.summary({**arguments, named[0]: _PLACE})
-    else:
-        quoted = ""
-    return f"“{_PLACE}”" in quoted
+    summary = tool.summary({**arguments, names[0]: _PLACEHOLDER})
+    return f"“{_PLACEHOLDER}”" in summary
 
 
 def draft(
@@ -134,8 +140,8 @@ def draft(
     *,
     title: str,
 ) -> Proposal:
-    """Return the proposal that a verdict makes of a call, with no place in any conversation yet."""
-    auto = verdict.judgement is Judgement.RUN
+    """Return the proposal that a verdict makes of a call, without a conversation yet."""
+    runs_by_rule = verdict.judgement is Judgement.RUN
     return Proposal(
         id=secrets.token_hex(8),
         kind=tool.kind,
@@ -150,9 +156,9 @@ def draft(
         preview=preview,
         reason=veil(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:500],
         requester=requester,
-        state=State.APPROVED if auto else State.PROPOSED,
-        decided_by=f"policy ({verdict.rule})" if auto else None,
-        decided_at=now if auto else None,
+        state=State.APPROVED if runs_by_rule else State.PROPOSED,
+        decided_by=f"policy ({verdict.rule})" if runs_by_rule else None,
+        decided_at=now if runs_by_rule else None,
         round=1,
         version=1,
         digest=tool.digest(arguments),
@@ -164,29 +170,40 @@ def draft(
 
 
 def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Put hidden secrets back into edited arguments; raises BadArguments for one that is half rewritten."""
-    true: dict[str, Any] = {}
+    """Put hidden secrets back into edited arguments.
+
+    ``before`` are the arguments before the edit, ``seen`` the same as people saw them. Raises BadArguments
+    for a secret that was changed only in part.
+    """
+    complete: dict[str, Any] = {}
     for key, value in given.items():
         if key in before and value == seen[key]:
-            true[key] = before[key]
+            complete[key] = before[key]
         elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            true[key] = unhidden(value, before[key], seen[key])
+            complete[key] = unhidden(value, before[key], seen[key])
         elif HIDDEN in canonical(value):
             raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
         else:
-            true[key] = value
-    return true
+            complete[key] = value
+    return complete
 
 
 def clean_reason(reason: str, answer: str, heard: str) -> str:
-    """Return the agent's reason: none where it repeats its answer, which stands right above the card.
+    """Return the agent's reason as a card shows it.
 
-    Where it repeats what the person said (``heard``), it is written as their words.
+    It is empty where it repeats the agent's answer, which people read right above the card. Where it repeats
+    the person's message (``heard``), it is written as a quotation of that.
     """
-    plain, above, theirs = (" ".join(text.split()).casefold() for text in (reason, answer, heard))
-    if above and above in plain:
+    plain_reason, plain_answer = _normalise(reason), _normalise(answer)
+    if plain_answer and plain_answer in plain_reason:
         return ""
-    echoed = len(theirs) > _WORD and theirs in plain and len(plain) < len(theirs) + _AROUND
-    if echoed and not is_echo(reason):
+    message = _normalise(heard)
+    is_repeated = len(message) > _MAX_SHORT_MESSAGE_CHARS and message in plain_reason
+    adds_little = len(plain_reason) < len(message) + _MAX_AROUND_CHARS
+    if is_repeated and adds_little and not is_echo(reason):
         return format_request(heard)
     return reason
+
+
+def _normalise(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,10 +1,12 @@
 """Elicitation: an MCP server's question in the middle of a call, asked as a card where the call was made.
 
-Each open question is its own tool, offered to no model: its arguments are the answer, and approving it sends
-them. So a question is edited, declined, expired and recorded like any proposal. Only the person whose call it
-is can decide it. In a call of an agent that is its person, who is asked in private. The waiting call lives in
-this process; when it is gone, so is the question. Other processes know the tool, so that the answer can be
-given there: the call reads it from the row.
+Each open question is a proposal of its own tool, which no model is offered. The tool's arguments are the
+answer, and approving it sends them. So a question is edited, declined, expired and recorded like any
+proposal. Only the person for whom the call is made can decide it. In a call of an agent that is the agent's
+person, who is asked in private.
+
+The call waits in the process that runs it. When it is gone, so is the question. Other processes know the tool
+as well, so that the answer can be given there; the call reads it from the proposal's row.
 """
 
 import asyncio
@@ -38,14 +40,17 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 log = logger(__name__)
 
 PATIENCE = timedelta(minutes=5)
-"""How long a person has to answer; the server and its call wait so long."""
+"""The time that a person has to answer, for which the server and its call wait."""
 
-_MOST_ELSEWHERE = 1000
-_LOOK_SECONDS = 2.0  # how soon what another process did is noticed
+_MAX_ELSEWHERE = 1000  # questions of other processes that are remembered
+_LOOK_SECONDS = 2.0  # after which the row is read again, in case no notification came
 
 
 class Questions:
-    """Asks people what MCP servers want to know. Implements `Toolset` (the open questions) and `Ask`."""
+    """The service that asks people what MCP servers want to know.
+
+    It implements `Ask` for the servers, and `Toolset` with a tool for each open question.
+    """
 
     name = "questions"
 
@@ -70,8 +75,8 @@ class Questions:
         self._patience = patience
         self._inbox: Inbox | None = None
         self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
-        self._elsewhere: dict[str, Tool] = {}  # those that another process asks
-        self._ending: set[asyncio.Task[None]] = set()
+        self._elsewhere: dict[str, Tool] = {}  # tools of the questions that other processes ask, by name
+        self._ending: set[asyncio.Task[None]] = set()  # cancelling questions that no one waits for
 
     def start(self, inbox: Inbox) -> None:
         """Allow questions from now on."""
@@ -90,29 +95,30 @@ class Questions:
         return [*(tool for tool, _ in self._open.values()), *self._elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
-        """Ask the person, and wait for the answer as long as their patience or the call lasts."""
+        """Ask the person, and return their answer. Without one it is a decline or a cancel."""
         if self._inbox is None:
             return Elicited(Action.DECLINE)
-        asked = await self._database.read(_place_of_question, question, self._clock())
-        if asked is None:
+        addressed = await self._database.read(_address_question, question, self._clock())
+        if addressed is None:
             return Elicited(Action.DECLINE)
         name = f"question:{question.server}:{secrets.token_hex(4)}"
-        self._open[name] = await asyncio.to_thread(self._make_tool, question, name, self._open), question
+        tool = await asyncio.to_thread(self._make_tool, question, name, self._open)
+        self._open[name] = (tool, question)
         self._broadcast("question", [name, asdict(question)])
-        arguments = {"url": question.url} if question.url else _defaults(question.schema)
-        request = replace(asked, tool_name=name, arguments=arguments, ttl=self._patience)
+        arguments = {"url": question.url} if question.url else _list_defaults(question.schema)
+        request = replace(addressed, tool_name=name, arguments=arguments, ttl=self._patience)
         opening = asyncio.ensure_future(self._inbox(request))
         try:
             reply = await asyncio.shield(opening)
             if not reply.proposals:
                 log.warning("a server's question could not be asked", server=question.server, why=reply.text)
                 return Elicited(Action.DECLINE)
-            answer = await self._answer_to(question, reply.proposals[0])
+            answer = await self._wait_for_answer(question, reply.proposals[0])
             if answer is None:
-                self._end(opening)
+                self._cancel_later(opening)
             return answer or Elicited(Action.CANCEL)
         except BaseException:  # the call was cancelled, and with it its question, even one just being opened
-            self._end(opening)
+            self._cancel_later(opening)
             raise
         finally:
             del self._open[name]
@@ -131,27 +137,34 @@ class Questions:
         if name in self._elsewhere:
             return
         self._elsewhere[name] = self._make_tool(question, name, self._elsewhere)
-        while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not told
-            del self._elsewhere[next(iter(self._elsewhere))]
+        while len(self._elsewhere) > _MAX_ELSEWHERE:  # some ended without a broadcast that arrived
+            oldest = next(iter(self._elsewhere))
+            del self._elsewhere[oldest]
 
     def _over_elsewhere(self, name: str) -> None:
         self._elsewhere.pop(name, None)
 
-    async def _answer_to(self, question: Question, opened: Proposal) -> Elicited | None:
+    async def _wait_for_answer(self, question: Question, opened: Proposal) -> Elicited | None:
         """Return the answer; None where this process ends first."""
         while self._inbox is not None:
             generation = self._notifier.generation
             proposal = await self._database.read(proposals.get, opened.id)
-            if proposal is not None and proposal.state is State.SUCCEEDED:
+            if proposal is None:
+                return Elicited(Action.CANCEL)
+            if proposal.state is State.SUCCEEDED:
                 return Elicited(Action.ACCEPT, {} if question.url else dict(proposal.arguments))
-            if proposal is None or proposal.settled:
-                declined = proposal is not None and proposal.state is State.DECLINED
-                return Elicited(Action.DECLINE if declined else Action.CANCEL)
+            if proposal.state is State.DECLINED:
+                return Elicited(Action.DECLINE)
+            if proposal.settled:
+                return Elicited(Action.CANCEL)
             await self._notifier.wait(generation, _LOOK_SECONDS)
         return None
 
     def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
-        """Return the tool of one question. No server can bring one of this name: it has a colon. Blocks."""
+        """Return the tool of one question, which runs while its name is among those ``waiting``.
+
+        No server can bring a tool of that name, since it has a colon. Making the tool blocks.
+        """
         arguments = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
@@ -164,10 +177,11 @@ class Questions:
         async def preview(given: Given) -> Sequence[PreviewField]:
             if question.url:
                 return [PreviewField("open this address", None, question.url)]
-            names = dict.fromkeys((*parameters["properties"], *given))
-            return [
-                PreviewField(name, None, as_text(given[name]) if name in given else None) for name in names
-            ]
+            fields = []
+            for field_name in dict.fromkeys((*parameters["properties"], *given)):
+                value = as_text(given[field_name]) if field_name in given else None
+                fields.append(PreviewField(field_name, None, value))
+            return fields
 
         return Tool(
             name=name,
@@ -189,10 +203,10 @@ class Questions:
             kind=kinds.FORM,
         )
 
-    def _end(self, opening: asyncio.Future[Reply]) -> None:
-        """Cancel a question that no one waits for any longer."""
+    def _cancel_later(self, opening: asyncio.Future[Reply]) -> None:
+        """Cancel a question that no one waits for any longer, as soon as it is opened."""
 
-        async def end() -> None:
+        async def cancel() -> None:
             try:
                 opened = (await opening).proposals
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing was opened
@@ -202,33 +216,31 @@ class Questions:
                 jobs = await self._database.write(lifecycle.cancel_question, proposal.id, self._clock())
                 await self._dispatcher.wake(*jobs)
 
-        task = asyncio.create_task(end())
+        task = asyncio.create_task(cancel())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
 
-def _place_of_question(session: Session, question: Question, now: datetime) -> Request | None:
-    """Return a request of no tool yet: whom to ask, where; None where there is no one to ask.
+def _address_question(session: Session, question: Question, now: datetime) -> Request | None:
+    """Return a request to the person who is asked, still without a tool; None if there is no one to ask.
 
-    In a call of an agent its person is asked, in private, until its token ends. So is the person in whose
-    name a call is made where others read.
+    In a call of an agent that is its person, who is asked in private. After its token has ended no one is. A
+    person in whose name a call is made where others read is asked in private as well.
     """
     if question.agent:
         agent = tokens.find_agent(session, Actor(AGENTS, question.agent), now)
         if agent is None:
             return None
-        return make_private_request(
-            agent.person, f"{question.server} has a question in a call of {agent.words}."
-        )
+        text = f"{question.server} has a question in a call of {agent.words}."
+        return make_private_request(agent.person, text)
     actor = Actor.parse(question.requested_by)
     conversation = conversations.get_conversation(session, question.conversation_id)
     if conversation is None:
         return None
     person = Actor(actor.channel, actor.key, messages.name_of(session, conversation.id, actor))
     if question.in_private:
-        return make_private_request(
-            person, f"{question.server} has a question in a call that is made as you."
-        )
+        text = f"{question.server} has a question in a call that is made as you."
+        return make_private_request(person, text)
     return Request(
         person,
         "",
@@ -240,11 +252,10 @@ def _place_of_question(session: Session, question: Question, now: datetime) -> R
     )
 
 
-def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _list_defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer that the server gets if the person changes nothing."""
-    properties = schema.get("properties", {})
-    return {
-        name: part["default"]
-        for name, part in properties.items()
-        if isinstance(part, dict) and "default" in part
-    }
+    defaults = {}
+    for name, part in schema.get("properties", {}).items():
+        if isinstance(part, dict) and "default" in part:
+            defaults[name] = part["default"]
+    return defaults

@@ -1,4 +1,8 @@
-"""Execution of approved proposals: check again, claim, run, read again, store the outcome. At most once."""
+"""Execution of approved proposals, each at most once.
+
+A run checks again what people approved, claims the proposal, calls the tool, reads again what it changed, and
+stores the outcome. A proposal that is claimed and has no outcome was cut off: it is not run again.
+"""
 
 import asyncio
 from collections import Counter
@@ -17,7 +21,7 @@ from bot.approvals.tool_code import await_tool, context_of, describe_and_log, ru
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
-from bot.domain.proposals import Cause, Inverse, Proposal, State, old_values
+from bot.domain.proposals import Cause, Inverse, PreviewField, Proposal, State, old_values
 from bot.domain.redaction import secrets_in, veil
 from bot.errors import Disconnected, Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import agent_calls, proposals, teams
@@ -35,9 +39,9 @@ _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed n
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
-_MOST_CLAIMED_EARLY = 50  # runs under way: one more need not wait for a slot
+_MOST_CLAIMED_EARLY = 50  # runs under way; beyond that, a run waits for its turn like any job
 _PREPARE_SECONDS = 0.5  # for the toolsets to say which tools there are
-_SHOW_SECONDS = 0.1  # after which cards are redrawn while a tool still runs
+_REDRAW_SECONDS = 0.1  # after which cards are redrawn while a tool still runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,11 @@ class PreparedRun:
 
 
 class _ClaimedRun(NamedTuple):
-    """A run that was claimed together with the approval; with the job that shows it, if it has cards."""
+    """A run that was claimed together with the approval."""
 
     prepared: PreparedRun
     claimed: Proposal
-    shows: Job | None
+    redraw: Job | None  # of its cards, if it has some
 
 
 @dataclass(eq=False)
@@ -65,32 +69,34 @@ class Execution:
     policies: Policies
     database: Database
     clock: Clock
-    process: str  # the id of this one
-    own: OwnWork
+    process: str  # the id of this process
+    own: OwnWork  # what this process did a moment ago, which needs not be read again
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
         self._trials = Trials(self.database, self.clock, self.process)
-        self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
-        self._started: Counter[str] = Counter()  # by proposal id
-        self._prepared: set[str] = set()  # of runs that may be claimed at this moment
-        self._claimed: dict[str, _ClaimedRun] = {}  # by proposal id, until they are started
+        # all by proposal id
+        self._running: dict[str, asyncio.Task[Any]] = {}  # the tool's own work
+        self._started: Counter[str] = Counter()  # calls of `start` under way
+        self._prepared: set[str] = set()  # runs that are about to be claimed, or dropped
+        self._claimed: dict[str, _ClaimedRun] = {}  # runs claimed early, until they are started
 
     @property
     def under_way(self) -> frozenset[str]:
-        """The ids of the proposals that this process has under way, or claims at this moment."""
+        """The ids of the proposals that this process runs, will start, or is about to claim."""
         return frozenset().union(self._started, self._prepared, self._claimed)
 
     @property
     def unstarted(self) -> Sequence[str]:
-        """The ids of the proposals that are claimed and wait to be started."""
+        """The ids of the proposals that were claimed early and wait to be started."""
         return list(self._claimed)
 
     async def prepare(self, proposal_id: str) -> PreparedRun | None:
         """Check an open proposal, so that its run can be claimed in the transaction that approves it.
 
-        None where the run needs more than that: a lock, a look at old values, a connection, a place among
-        others. Then it is claimed when it is started. `keep_claimed` or `drop` must follow.
+        Returns None where the run needs more than that: a lock, a look at old values, a connection, or its
+        turn in a batch. Such a run is claimed when it is started. If a run is returned, `keep_claimed` or
+        `drop` must follow.
         """
         opened = self.own.take_opened(proposal_id)
         if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MOST_CLAIMED_EARLY:
@@ -101,17 +107,18 @@ class Execution:
             async with asyncio.timeout(_PREPARE_SECONDS):
                 available = await self.registry.available(context_of(opened))
             tool = available.get(opened.tool_name)
-            fits = tool.changes_alone and _shows_no_old_values(opened) and _is_as_shown(tool, opened)
-        except Exception:  # noqa: BLE001 - what is wrong with it is told when it runs
+            needs_no_lock = tool.changes_alone
+            is_checked = _shows_no_old_values(opened) and _is_as_shown(tool, opened)
+        except Exception:  # noqa: BLE001 - the run meets the same error, and tells people
             return None
-        if not fits:
+        if not (needs_no_lock and is_checked):
             return None
         self._prepared.add(proposal_id)
         return PreparedRun(opened, available, tool)
 
-    def keep_claimed(self, prepared: PreparedRun, claimed: Proposal, shows: Job | None) -> None:
-        """Keep a run that was claimed until it is started; ``shows`` redraws its cards if it takes long."""
-        self._claimed[claimed.id] = _ClaimedRun(prepared, claimed, shows)
+    def keep_claimed(self, prepared: PreparedRun, claimed: Proposal, redraw: Job | None) -> None:
+        """Keep a run that was claimed until it is started. ``redraw``: the job for its cards, if any."""
+        self._claimed[claimed.id] = _ClaimedRun(prepared, claimed, redraw)
         self._prepared.discard(claimed.id)
 
     def drop(self, prepared: PreparedRun) -> None:
@@ -121,7 +128,7 @@ class Execution:
     def stop(self, proposal_id: str) -> None:
         """Cancel the tool's work if it runs in this process; the outcome is stored as usual.
 
-        Only once: a tool that ends in order after that is not interrupted again.
+        It is cancelled only once, so that a tool which cleans up is not interrupted in that.
         """
         running = self._running.get(proposal_id)
         if running is not None and not running.cancelling():
@@ -133,10 +140,10 @@ class Execution:
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
         """Run an approved proposal, and return the jobs that follow.
 
-        A caller that loses the claim does nothing. ``wake`` starts the jobs that show progress.
+        Nothing is done where another caller has claimed it. ``wake`` starts the jobs that show progress.
 
-        Checking the old values, claiming and running are one step, which no other change to the same resource
-        can interrupt. Where another one is under way, this one is started again when that ends.
+        A lock on the changed resource is held from the check of its old values until the end of the run.
+        Where another run holds it, this call returns; the end of that run returns a job that starts this one.
         """
         self._started[proposal_id] += 1
         approved = self.own.take_approved(proposal_id)
@@ -149,70 +156,76 @@ class Execution:
             self._started -= Counter([proposal_id])
 
     async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
-        """Run what was claimed together with its approval; its cards are redrawn early if it takes long."""
-        prepared, claimed, shows = run
+        """Run what was claimed together with its approval. A slow run redraws the cards before its end."""
+        prepared, claimed, redraw = run
 
-        async def show() -> None:
-            await asyncio.sleep(_SHOW_SECONDS)
-            if shows is not None and wake is not None:
-                await wake(shows)
+        async def redraw_later() -> None:
+            await asyncio.sleep(_REDRAW_SECONDS)
+            if redraw is not None and wake is not None:
+                await wake(redraw)
 
-        showing = asyncio.create_task(show(), name=f"show:{claimed.id}")
+        redrawing = asyncio.create_task(redraw_later(), name=f"show:{claimed.id}")
         try:
-            with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
-                return await self._run(prepared.available, prepared.tool, claimed, wake, noted)
+            with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as span:
+                return await self._run(prepared.available, prepared.tool, claimed, wake, span)
         finally:
-            showing.cancel()
+            redrawing.cancel()
 
     async def _start(self, proposal_id: str, approved: Proposal | None, wake: Wake | None) -> tuple[Job, ...]:
-        """Run a proposal that is not claimed yet; ``approved`` None reads it."""
+        """Run a proposal that is not claimed yet. ``approved``: the proposal, if it need not be read."""
         proposal = approved or await self.database.read(proposals.get, proposal_id)
-        made: tuple[Job, ...] = ()
-        following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
-            following = self._resource_lock.forget(proposal_id)
-        elif not (name := await self._name_resource(proposal)):
-            made = await self._execute(proposal, "", wake)
-        elif await self._enter(proposal_id, name):
-            try:
-                made = await self._execute(proposal, name, wake)
-            finally:
-                following = await self._resource_lock.leave(proposal_id, name)
-        return (*made, *(Job(Work.EXECUTE, each) for each in following))
+            return _start_again(self._resource_lock.forget(proposal_id))
+        resource = await self._name_resource(proposal)
+        if not resource:
+            return await self._execute(proposal, "", wake)
+        if not await self._lock_or_queue(proposal_id, resource):
+            return ()
+        try:
+            jobs = await self._execute(proposal, resource, wake)
+        finally:
+            next_ids = await self._resource_lock.leave(proposal_id, resource)
+        return (*jobs, *_start_again(next_ids))
 
-    async def _enter(self, proposal_id: str, name: str) -> bool:
-        """Lock the resource and return True, or queue for it.
+    async def _lock_or_queue(self, proposal_id: str, resource: str) -> bool:
+        """Lock the resource and return True, or queue for it and return False.
 
         Proposals ahead in the queue that another process has run lose their place.
         """
-        while not await self._resource_lock.enter(proposal_id, name):
-            ahead = self._resource_lock.ahead(name)
-            if ahead is None:
+        while not await self._resource_lock.enter(proposal_id, resource):
+            ahead_id = self._resource_lock.ahead(resource)
+            if ahead_id is None:
                 return False
-            found = await self.database.read(proposals.get, ahead)
-            if found is not None and found.state is State.APPROVED:
+            ahead = await self.database.read(proposals.get, ahead_id)
+            if ahead is not None and ahead.state is State.APPROVED:
                 return False
-            self._resource_lock.forget(ahead)
+            self._resource_lock.forget(ahead_id)
         return True
 
     async def _name_resource(self, proposal: Proposal) -> str:
-        """Return the name of the resource that the call changes, by default the tool's own name."""
+        """Return the name of the resource that the call changes; empty if it needs no lock.
+
+        Where the tool can't say, it is the tool's own name.
+        """
         try:
             available = await self.registry.available(context_of(proposal))
             tool = available.get(proposal.tool_name)
             if proposal.applies and tool.trying is not None and tool.trying.touches:
                 return tool.trying.touches
             return await await_tool(tool.name, tool.name_touched(proposal.arguments), tool.timeout)  # type: ignore[no-any-return]
-        except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
+        except Exception:  # noqa: BLE001 - a tool's own code; the run meets the same error, and tells people
             return proposal.tool_name
 
-    async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
-        """Check, claim and run the proposal; nothing if another caller has claimed it.
+    async def _execute(self, proposal: Proposal, resource: str, wake: Wake | None) -> tuple[Job, ...]:
+        """Check, claim and run the proposal.
 
-        Nothing either while another process changes the resource ``name``: `Recovery` starts it again later.
+        Nothing is done if another caller has claimed it, or while another process changes the same resource:
+        then `Recovery` starts it again later.
         """
+        # check that it is still what people approved
         try:
-            if why := await ownership.read_connection_fault(self.database, proposal):
+            why = await ownership.read_connection_fault(self.database, proposal)
+            if why:
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
             tool = readings.as_asked(available.get(proposal.tool_name), proposal)
@@ -222,20 +235,21 @@ class Execution:
                     raise ToolError(barred)
             if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
-            if proposal.kind.shows_itself:
-                changed = None
-            else:
+            changed = None
+            if not proposal.kind.shows_itself:
                 changed = await self._find_change(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _cause(error), describe_and_log(error, proposal.tool_name))
         now = self.clock()
-        if changed is not None:
+        if changed is not None:  # people are asked again, with the values of now
             preview, trial = changed
-            again = partial(lifecycle.ask_again, trial=trial)
-            return await self.database.write(again, proposal, preview, now, first=True)
+            ask_again = partial(lifecycle.ask_again, trial=trial)
+            return await self.database.write(ask_again, proposal, preview, now, first=True)
+
+        # claim it, so that no other process runs it, too
         try:
             claimed = await self.database.write(
-                lifecycle.claim, self.policies, proposal, self.process, now, name, first=True
+                lifecycle.claim, self.policies, proposal, self.process, now, resource, first=True
             )
         except Refused as error:
             return await self._fail(proposal, Cause.FORBIDDEN, error.message)
@@ -243,21 +257,19 @@ class Execution:
             return await self._fail(proposal, Cause.DISCONNECTED, error.message)
         if claimed is None:
             return ()
-        with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
-            return await self._run(available, tool, claimed, wake, noted)
+        with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as span:
+            return await self._run(available, tool, claimed, wake, span)
 
     async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
-        """Return the new preview if it differs from what people saw, else None."""
+        """Return the new preview if what the call would change is not as people saw it, else None."""
         if proposal.applies:
-            if await self._trials.unchanged(tool, proposal):
-                return None
+            is_unchanged = await self._trials.unchanged(tool, proposal)
         elif tool.preview is None and _shows_no_old_values(proposal):
-            return None  # the arguments were shown, and the digest says that they are the same
+            is_unchanged = True  # the arguments were shown, and the digest says that they are the same
         else:
-            now, seen = old_values(await preview_of(tool, proposal.arguments)), old_values(proposal.preview)
-            # what a trial showed is not asked for when the call itself runs
-            if now == seen or (proposal.trial and all(old is None or (f, old) in seen for f, old in now)):
-                return None
+            is_unchanged = _has_same_old_values(proposal, await preview_of(tool, proposal.arguments))
+        if is_unchanged:
+            return None
         return await self._trials.make_preview(tool, proposal.arguments, proposal.requester)
 
     async def _run(
@@ -266,8 +278,9 @@ class Execution:
         tool: Tool,
         claimed: Proposal,
         wake: Wake | None,
-        noted: tracing.Noted,
+        span: tracing.Noted,
     ) -> tuple[Job, ...]:
+        """Run a claimed proposal, and store how it ended."""
         secrets = secrets_in(claimed.arguments, tool.parameters)
         is_hidden = await self._hides_answer(claimed)
 
@@ -279,6 +292,7 @@ class Execution:
                 await wake(*jobs)
 
         progress = Progress(self.clock, ON_CARDS, show, secrets)
+        depth = await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0
         context = CallContext(
             claimed.conversation_id,
             str(claimed.requester),
@@ -286,7 +300,7 @@ class Execution:
             claimed.preview,
             progress,
             progress.tail,
-            depth=await self.database.read(agent_calls.find_depth, claimed) if claimed.agent else 0,
+            depth=depth,
             agent=claimed.agent or "",
         )
         with hiding(secrets):
@@ -298,13 +312,13 @@ class Execution:
                 stopped = await self._find_who_stopped(claimed)
                 if stopped is None:
                     raise
-                noted.fail("stopped")
+                span.fail("stopped")
                 return await self._fail(claimed, Cause.STOPPED, stopped)
             except ToolTimedOut as error:
-                noted.fail("timeout")
+                span.fail("timeout")
                 return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-                noted.fail(type(error).__name__)
+                span.fail(type(error).__name__)
                 words = veil(describe_and_log(error, tool.name), secrets)
                 if is_hidden or await self._hides_answer(claimed):
                     return await self._finish(claimed, State.FAILED, **_hide_error(claimed, error, words))
@@ -320,16 +334,16 @@ class Execution:
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _hides_answer(self, claimed: Proposal) -> bool:
-        """Tell if what it answers is for the person alone in whose name it runs; else it costs nothing.
+        """Tell if its answer is only for the owner of the connection that it uses.
 
-        What an agent's call answers is kept apart for the agent and its person, whatever its name.
+        An agent's call is no such case: all its answers are kept apart, for the agent and its person.
         """
         if claimed.agent or claimed.connection is None or not claimed.connection.is_personal:
             return False
         return await self.database.read(readings.hides_answer, claimed)
 
     async def _work(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
-        """Run the tool, apply the trial, or conclude a call without a run. Raises what the tool raises."""
+        """Run the tool, apply its trial, or conclude a call that has no run. Raises what the tool raises."""
         if tool.conclude is not None:
             return tool.conclude(claimed.arguments)
         if claimed.applies:
@@ -337,12 +351,12 @@ class Execution:
         return await run_tool(tool, claimed.arguments, context)
 
     async def _find_who_stopped(self, claimed: Proposal) -> str | None:
-        """Return the person who stopped the run, in words; None where this process is shutting down."""
+        """Return the words that say who stopped the run; None where this process is shutting down."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
-        now_is = await self.database.read(lifecycle.find_stopped_run, claimed)
-        return now_is.error if now_is else None
+        stopped = await self.database.read(lifecycle.find_stopped_run, claimed)
+        return stopped.error if stopped else None
 
     async def _fail(self, proposal: Proposal, cause: Cause, error: str) -> tuple[Job, ...]:
         return await self._finish(proposal, State.FAILED, cause=cause, error=error)
@@ -352,9 +366,9 @@ class Execution:
         pause = _FIRST_PAUSE
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
-            owner = self.own.owner(proposal.requester)
+            owner = self.own.owner(proposal.requester)  # the process for the turn that follows
             try:
-                done = await self.database.write(
+                stored = await self.database.write(
                     partial(lifecycle.finish, owner=owner, policies=policies, **changes),
                     proposal,
                     state,
@@ -364,7 +378,9 @@ class Execution:
             except (SQLAlchemyError, LostRace) as error:
                 log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
             else:
-                jobs = done[1] if done else ()
+                jobs: tuple[Job, ...] = ()
+                if stored:
+                    _, jobs = stored
                 if owner and Job(Work.TURN, proposal.conversation_id) in jobs:
                     self.own.begins(proposal.conversation_id, proposal.requester)
                 return jobs
@@ -372,8 +388,26 @@ class Execution:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
+def _start_again(proposal_ids: Sequence[str]) -> tuple[Job, ...]:
+    return tuple(Job(Work.EXECUTE, proposal_id) for proposal_id in proposal_ids)
+
+
 def _shows_no_old_values(proposal: Proposal) -> bool:
-    return all(each.old_value is None for each in proposal.preview)
+    return all(field.old_value is None for field in proposal.preview)
+
+
+def _has_same_old_values(proposal: Proposal, preview: Sequence[PreviewField]) -> bool:
+    """Tell if a preview made now has the old values that people saw.
+
+    A trial shows more values than the call's own preview. If there was one, each value of now must be among
+    those that it showed.
+    """
+    now, shown = old_values(preview), old_values(proposal.preview)
+    if now == shown:
+        return True
+    if proposal.trial is None:
+        return False
+    return all(value is None or (field, value) in shown for field, value in now)
 
 
 def _is_as_shown(tool: Tool, proposal: Proposal) -> bool:
@@ -387,7 +421,7 @@ def _cause(error: Exception) -> Cause:
 
 
 def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
-    """Return the columns of a run whose answer others don't see, and the answer for its owner."""
+    """Return the columns of a run whose answer others don't see; ``for_owner`` has the answer itself."""
     answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
     if output.files:
         answer += f"\n{len(output.files)} files came with it, which Nod did not keep."

@@ -1,15 +1,16 @@
 """The gate for all tool calls: reads run right away, writes become proposals and run only when approved.
 
-`Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
-that are not stored yet. What people approve is run by ``execute.py``.
+`Gate.consider` judges the calls of one answer of the model. Reads are then run by `Gate.read`; writes come
+back as proposals that are not stored yet. `Gate.open` opens a proposal for a request of a program, and
+`Gate.look` runs such a request if it only reads. What people approve is run by ``execute.py``.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
@@ -68,25 +69,64 @@ _JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unl
 _IS_OPEN = (
     "Exactly this was asked for and is still open, so it gets no second card. You are told how it ends."
 )
-_READS_TOGETHER = 4  # of one conversation
+_READS_TOGETHER = 4  # reads of one conversation that run side by side
 _NOT_AS_PERSON = (
     "At {server} this would run as {person}, who has not allowed that for this token. They are asked to."
 )
 
 
+class ToolUse(NamedTuple):
+    """A tool, and the arguments for one call of it."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call after judgement: a read, an effect with the answer, a proposal, or a result at hand."""
+    """A call after judgement: it has a read, an effect, a proposal or a result, and only one of them."""
 
     call: Call
-    read: tuple[Tool, Mapping[str, Any]] | None = None
-    effect: tuple[Tool, Mapping[str, Any]] | None = None
-    proposal: Proposal | None = None
-    like: Likeness = field(default_factory=Likeness)  # by what the call is like others, for grants
-    batch: str = ""  # what it is shown together with in one table
-    result: CallResult | None = None
-    tries: Tool | None = None  # the tool of a proposal that is tried before people see it
-    undo: float = 0.0  # seconds for which the rules let what was tried be undone
+    read: ToolUse | None = None  # allowed by the rules, and not run yet
+    effect: ToolUse | None = None  # on Nod's own rows, applied when the answer is stored
+    proposal: Proposal | None = None  # to be stored with the answer
+    result: CallResult | None = None  # that says why nothing is run or proposed
+
+    # the other fields belong to a proposal
+    likeness: Likeness = field(default_factory=Likeness)  # to other calls, for grants
+    batch: str = ""  # the name of the table in which it is shown together with others
+    tries: Tool | None = None  # the tool, if the call is tried before people see it
+    undo_seconds: float = 0.0  # for which the rules let what was tried be undone
+
+
+class _Rows(NamedTuple):
+    """The rows by which the calls of an answer are judged."""
+
+    policy: Policy
+    person: Person
+    room: AnswerRoom
+    asked: Mapping[str, str]  # see `find_asked_already`
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The context that all calls of one answer share."""
+
+    rows: _Rows
+    transcript: Transcript
+    text: str
+    all_tools: AvailableTools
+    tools: AvailableTools  # the share of the agent
+    place: Place
+    zone: tzinfo | None  # of the person who asks, where it is known
+
+
+class _ReadQuestion(NamedTuple):
+    """A read in the form in which people are asked for it."""
+
+    tool: Tool
+    verdict: Verdict
+    reason: str
 
 
 async def no_zone(_: Actor, __: Address) -> tzinfo | None:
@@ -96,23 +136,23 @@ async def no_zone(_: Actor, __: Address) -> tzinfo | None:
 
 @dataclass(eq=False)
 class Gate:
-    """The judge of all calls, which also runs reads; rows are its only state."""
+    """The judge of all calls, which also runs reads. What it keeps in memory only saves work."""
 
     registry: Registry
     policies: Policies
     database: Database
     clock: Clock
-    process: str  # the id of this one
+    process: str  # the id of this process
     bounds: Bounds = field(default_factory=Bounds)
-    look_up: LookUp = nowhere  # who is in a group of people
-    zone_of: Callable[[Actor, Address], Awaitable[tzinfo | None]] = no_zone  # a person's own, if one is known
+    look_up: LookUp = nowhere  # finds the members of a group of people
+    zone_of: Callable[[Actor, Address], Awaitable[tzinfo | None]] = no_zone  # finds a person's time zone
 
     def __post_init__(self) -> None:
         self.groups = Groups(self.database, self.policies, self.clock, self.look_up)
-        self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
-        self._misfits: set[tuple[int, str]] = set()  # rules and tool versions that the log has
+        self._stored_schemas: set[tuple[str, str]] = set()  # names and versions of tools
+        self._logged_misfits: set[tuple[int, str]] = set()  # numbers of rules, and versions of tools
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
-        self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.trials = Trials(self.database, self.clock, self.process)
 
     async def consider(
@@ -120,78 +160,87 @@ class Gate:
         available: AvailableTools,
         calls: Sequence[ToolCall],
         transcript: Transcript,
-        said: str,
+        answer_text: str,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> list[JudgedCall]:
-        """Judge every call of one answer, ``said``. What cannot be proposed is answered with the reason.
+        """Judge every call of one answer of the model. One that can't be proposed gets the reason as result.
 
-        ``available`` holds all tools; the caller is limited to its share here. ``show`` is told what is tried
-        first. Raises what the database raises.
+        ``available`` holds all tools; the agent's share of them is worked out here. ``show`` is called with
+        the words for what is tried before people see it. Raises what the database raises.
         """
         if not calls:
             return []
         if any(call.name == asking.ASK for call in calls):
             asking.check_in_a_row(transcript)
+        rows = await self.groups.read(self._read_rows, transcript)
+        conversation = transcript.conversation
+        answer = _Answer(
+            rows,
+            transcript,
+            answer_text,
+            all_tools=available.offered,
+            tools=available_tools(available.offered, transcript),
+            place=Place(str(conversation.origin), conversation.private),
+            zone=await self.time_zone(transcript),
+        )
+        judged_calls = await self._consider_each(answer, calls)
+        if any(judged.tries for judged in judged_calls):
+            trials = [self._try_call(judged, show) for judged in judged_calls]
+            judged_calls = list(await asyncio.gather(*trials))
+        return judged_calls
+
+    def _read_rows(self, session: Session, transcript: Transcript) -> _Rows:
         conversation_id = transcript.conversation.id
+        policy, person = self.policies.load_for(session, transcript.asker)
+        room = proposals.room(session, self.bounds, conversation_id, person.accounts)
+        asked = conversations.find_asked_already(session, conversation_id, self.clock())
+        return _Rows(policy, person, room, asked)
 
-        def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
-            policy, person = self.policies.load_for(session, transcript.asker)
-            room = proposals.room(session, self.bounds, conversation_id, person.accounts)
-            return (
-                policy,
-                person,
-                room,
-                conversations.find_asked_already(session, conversation_id, self.clock()),
-            )
-
-        policy, person, room, asked = await self.groups.read(before)
-        whole = available.offered
-        reach = available_tools(whole, transcript)
-        there = transcript.conversation
-        place = Place(str(there.origin), there.private)
-        zone = await self.time_zone(transcript)
-        case = _Case(reach, whole, transcript, said, policy, person, asked, place, zone)
-        judged: list[JudgedCall] = []
-        left, proposed = room.left, set[ProposalKind]()
+    async def _consider_each(self, answer: _Answer, calls: Sequence[ToolCall]) -> list[JudgedCall]:
+        """Judge the calls in their order, within the number of proposals that may still be opened."""
+        judged_calls: list[JudgedCall] = []
+        room = answer.rows.room
+        room_left = room.left
+        proposed_kinds: set[ProposalKind] = set()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                judged.append(_answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
+                judged_calls.append(_answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
             if call.refused:
-                judged.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
+                judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
-            each = await self._consider(case, call, position, room if left <= 0 else None)
-            if each.proposal is not None and each.proposal.kind in proposed:
-                why = each.proposal.kind.duplicate_text
-                if why:
-                    each = _answer_call(call, each.call.summary, why)
-            if each.proposal is not None:
-                proposed.add(each.proposal.kind)
-                left -= 1
-            judged.append(each)
-        if any(each.tries for each in judged):
-            judged = list(await asyncio.gather(*(self._try_call(each, show) for each in judged)))
-        return judged
+            full_text = room.words if room_left <= 0 else None
+            judged = await self._consider(answer, call, position, full_text)
+            if judged.proposal is not None:
+                kind = judged.proposal.kind
+                if kind in proposed_kinds and kind.duplicate_text:  # one answer may propose only one of it
+                    judged = _answer_call(call, judged.call.summary, kind.duplicate_text)
+                else:
+                    proposed_kinds.add(kind)
+                    room_left -= 1
+            judged_calls.append(judged)
+        return judged_calls
 
     async def _try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
-        """Add the call's preview or trial, unless a grant lets it run without asking."""
+        """Add the result of a trial to a call's proposal, unless a grant lets it run without asking."""
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
-        covered = partial(grants.would_approve, like=judged.like, now=self.clock())
+        covered = partial(grants.would_approve, like=judged.likeness, now=self.clock())
         if await self.database.read(covered, self.policies, proposal):
             return judged
         preview, trial = await self.trials.attempt(
             tool, proposal.arguments, proposal.preview, proposal.requester, show
         )
         proposal = replace(proposal, preview=preview, trial=trial)
-        if trial and trial.applies and judged.undo:
-            if trial.final:
+        if trial and trial.applies and judged.undo_seconds:
+            if trial.final:  # the trial showed why its changes can't be undone
                 proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.final))
             elif tool.undo is None and tool.trying and tool.trying.undo:
-                proposal = replace(proposal, undo_seconds=judged.undo, inverse=None)
+                # only what was tried can be undone; a run for real can't
+                proposal = replace(proposal, undo_seconds=judged.undo_seconds, inverse=None)
         return replace(judged, proposal=proposal)
 
     async def time_zone(self, transcript: Transcript) -> tzinfo | None:
@@ -199,110 +248,110 @@ class Gate:
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
     async def list_offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
-        """Return the tools that the caller may be told of: its share, without forbidden ones.
+        """Return the tools that the model is told of: the agent's share, without forbidden ones.
 
-        A tool that a rule forbids only for some arguments is offered; `consider` refuses the call.
+        A tool that a rule forbids only for some arguments is offered; `consider` refuses such a call.
         """
-        reach = available_tools(available, transcript)
+        tools = available_tools(available, transcript)
         if find_current_plan(transcript.proposals.values()) is None:
-            reach = reach.without({team.STEP_DONE: "You have no approved plan."})
-        if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it
-            return reach
+            tools = tools.without({team.STEP_DONE: "You have no approved plan."})
+        # these rules may be a little old; `consider` reads the newest and refuses what they forbid
+        if not self.policies.held.book.forbids:
+            return tools
         policy, person = await self.database.read(self.policies.load_for, transcript.asker)
         place = Place(str(transcript.conversation.origin), transcript.conversation.private)
         risk, now = Risk(Level.WRITE, ""), self.clock()
-        forbidden = {
-            tool.name: why
-            for tool in reach
-            if (why := policy.forbidding(_describe(tool, risk, place, person, now), always=True))
-        }
-        return reach.without(forbidden)
+        forbidden = {}
+        for tool in tools:
+            any_call = CallFacts(tool.name, risk, place, person, now, identity=tool.identity)
+            why = policy.forbidding(any_call, always=True)
+            if why:
+                forbidden[tool.name] = why
+        return tools.without(forbidden)
 
     async def _consider(
-        self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
+        self, answer: _Answer, call: ToolCall, position: int, full_text: str | None
     ) -> JudgedCall:
-        """Judge one call. ``full``: no further proposal may be opened."""
-        summary, undo = call.name, 0.0
+        """Judge one call. ``full_text``: the refusal of a proposal, where no further one may be opened."""
+        summary = call.name
+        transcript, teammate, policy = answer.transcript, answer.transcript.teammate, answer.rows.policy
         try:
-            tool = case.available.get(call.name).in_context(_context_of(case.transcript))
-            raw = decode_arguments(call.arguments)
-            reason = raw.pop(REASON, "") if not tool.reads else ""
-            arguments = await tool.check_arguments(raw, case.zone)
-            procedure, teammate = find_procedure(tool.kind), case.transcript.teammate
+            tool = answer.tools.get(call.name).in_context(_context_of(transcript))
+            written = decode_arguments(call.arguments)
+            reason = written.pop(REASON, "") if not tool.reads else ""
+            arguments = await tool.check_arguments(written, answer.zone)
+            procedure = find_procedure(tool.kind)
             if procedure.complete:
-                arguments = await procedure.complete(case.whole, teammate, arguments, case.zone)
+                arguments = await procedure.complete(answer.all_tools, teammate, arguments, answer.zone)
             summary = summary_of(tool, arguments)
-            kept = Call(call.id, call.name, call.arguments, summary)
-            who = None if tool.reads else case.asked.get(tool.digest(arguments))
-            if who is not None:
-                words = _JUST_DECLINED.format(who=who) if who else _IS_OPEN
-                return _answer_call(call, summary, f"ERROR: {words}")
+            recorded = Call(call.id, call.name, call.arguments, summary)
+            if not tool.reads:
+                _check_not_asked(answer, tool, arguments)
+
+            # what the rules say of it: an effect or a read is not proposed
             risk = tool.classify(arguments)
-            facts = tool.call(arguments, risk, case.place, case.person, self.clock())
-            if tool.effect and not case.policy.forbidding(facts):
-                return JudgedCall(kept, effect=(tool, arguments))
-            verdict = case.policy.judge(judge_addresses(facts, tool, case.policy, case.transcript))
-            if case.policy.book.conditional:
-                self._note_misfits(case.policy, tool)
+            facts = tool.call(arguments, risk, answer.place, answer.rows.person, self.clock())
+            if tool.effect and not policy.forbidding(facts):
+                return JudgedCall(recorded, effect=ToolUse(tool, arguments))
+            verdict = policy.judge(judge_addresses(facts, tool, policy, transcript))
+            if policy.book.conditional:
+                self._note_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
                 return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
-                asked = _ask_to_read(case, tool, facts)
-                if asked is None:
-                    return JudgedCall(kept, read=(tool, arguments))
-                tool, verdict, reason = asked
+                question = _ask_to_read(answer, tool, facts)
+                if question is None:
+                    return JudgedCall(recorded, read=ToolUse(tool, arguments))
+                tool, verdict, reason = question
+
+            # from here on it becomes a proposal
             verdict = require_owner(verdict, tool.connection)
-            if full is not None:
-                return _answer_call(call, summary, f"ERROR: {full.words}")
+            if full_text is not None:
+                return _answer_call(call, summary, f"ERROR: {full_text}")
             if verdict.risk.writes:
-                await self._check(case.transcript, tool, arguments)
-            if name_deciders := procedure.name_deciders:
+                await self._check_runnable(transcript, tool, arguments)
+            if procedure.name_deciders:
                 deciders = await self.database.read(
-                    name_deciders, case.transcript, arguments, verdict.deciders
+                    procedure.name_deciders, transcript, arguments, verdict.deciders
                 )
                 verdict = replace(verdict, deciders=deciders)
+            undo_seconds = 0.0
             if procedure.show:
-                summary, preview = procedure.show(case.whole, teammate, arguments)
+                summary, preview = procedure.show(answer.all_tools, teammate, arguments)
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
-                undo = verdict.undo.total_seconds() if verdict.undo else 0.0
+                undo_seconds = _undo_seconds_of(verdict)
                 verdict = await undoable(tool, arguments, preview, verdict)
-            like = await tool.likeness(arguments)
+            likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-            own = isinstance(error, BadArguments | UnknownTool | Refused)
-            return _answer_call(
-                call, summary, f"ERROR: {describe_and_log(error, call.name)}", outside=not own
-            )
+            is_own = isinstance(error, BadArguments | UnknownTool | Refused)  # the words are Nod's
+            text = f"ERROR: {describe_and_log(error, call.name)}"
+            return _answer_call(call, summary, text, outside=not is_own)
         await self.keep_schema(tool)
-        drafted = draft(
-            tool,
-            arguments,
-            preview,
-            verdict,
-            case.transcript.asker,
-            clean_reason(str(reason), case.said, case.transcript.heard),
-            self.clock(),
-            title=summary,
+        reason = clean_reason(str(reason), answer.text, transcript.heard)
+        proposal = draft(
+            tool, arguments, preview, verdict, transcript.asker, reason, self.clock(), title=summary
         )
-        asks = drafted.state is State.PROPOSED and not case.policy.book.paused
+        proposal = replace(
+            proposal,
+            conversation_id=transcript.conversation.id,
+            call_id=call.id,
+            position=position,
+            teammate=teammate.name if teammate else "",
+            schedule=transcript.schedule,
+        )
+        will_ask = proposal.state is State.PROPOSED and not policy.book.paused
         return JudgedCall(
-            kept,
-            like=like,
-            tries=tool if tool.trying and asks else None,
-            undo=undo,
+            recorded,
+            proposal=proposal,
+            likeness=likeness,
             batch=(tool.batch or tool.name) if tool.kind.is_batched else "",
-            proposal=replace(
-                drafted,
-                conversation_id=case.transcript.conversation.id,
-                call_id=call.id,
-                position=position,
-                teammate=teammate.name if teammate else "",
-                schedule=case.transcript.schedule,
-            ),
+            tries=tool if tool.trying and will_ask else None,
+            undo_seconds=undo_seconds,
         )
 
-    async def _check(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
+    async def _check_runnable(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Raise Refused or ToolError for a call that would fail even when approved."""
         if not tool.kind.runs_locked:
             check_unlocked(transcript.teammate, tool)
@@ -312,7 +361,10 @@ class Gate:
     async def open(self, request: Request) -> Opened:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
 
-        Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
+        A request that was made before, by its key, returns the earlier proposal.
+
+        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError where it cannot be
+        previewed.
         """
         tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
@@ -320,57 +372,61 @@ class Gate:
         if tool.undoes:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_tool_error(tool.name):
-            # a question is opened unanswered: what people fill in is validated
-            empty = tool.kind.is_form
-            if empty:
-                arguments = dict(request.arguments)
-            else:
-                arguments = await tool.check_arguments(dict(request.arguments))
-        before = await self.database.read(
+            arguments = dict(request.arguments)
+            if not tool.kind.is_form:  # a form is opened empty: what people fill in is checked then
+                arguments = await tool.check_arguments(arguments)
+        earlier = await self.database.read(
             arrive.find_opened_before, request, tool.digest(arguments), self.clock()
         )
-        if before:
-            return await _same(before, tool, arguments)
+        if earlier:
+            await _check_same_call(earlier.proposal, tool, arguments)
+            return earlier
         if await self.database.read(self._has_enough, request.actor):
             raise TooMuch(
                 f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
                 "Try again once some are decided."
             )
-        verdict = await self._judge(tool, arguments, request)
-        undo = verdict.undo.total_seconds() if verdict.undo else 0.0
+        verdict = await self._judge_request(tool, arguments, request)
+        undo_seconds = _undo_seconds_of(verdict)
         with as_tool_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             verdict = await undoable(tool, arguments, preview, verdict)
-            like = await tool.likeness(arguments)
+            likeness = await tool.likeness(arguments)
         await self.keep_schema(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
-        drafted = draft(
+        proposal = draft(
             tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
-        drafted = replace(drafted, agent=request.agent)
-        if tool.trying and drafted.state is State.PROPOSED and not await self.is_paused():
+        proposal = replace(proposal, agent=request.agent)
+        if tool.trying and proposal.state is State.PROPOSED and not await self.is_paused():
             judged = JudgedCall(
-                Call("", tool.name, "{}", title), like=like, tries=tool, undo=undo, proposal=drafted
+                Call("", tool.name, "{}", title),
+                proposal=proposal,
+                likeness=likeness,
+                tries=tool,
+                undo_seconds=undo_seconds,
             )
-            drafted = (await self._try_call(judged)).proposal or drafted
+            tried = await self._try_call(judged)
+            proposal = tried.proposal or proposal
         opened = await self.database.write(
             arrive.open_request,
             self.policies,
             request,
-            drafted,
-            like,
+            proposal,
+            likeness,
             self.process,
-            drafted.created_at,
+            proposal.created_at,
         )
-        if opened.again:
-            return await _same(opened, tool, arguments)
+        if opened.again:  # the same request was opened by someone else since it was looked for
+            await _check_same_call(opened.proposal, tool, arguments)
         return opened
 
     async def is_paused(self) -> bool:
         """Tell if everything is paused."""
-        return bool((await self.database.read(self.policies.load)).book.paused)
+        policy = await self.database.read(self.policies.load)
+        return bool(policy.book.paused)
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
         accounts = people.person_of(session, actor).accounts
@@ -380,11 +436,12 @@ class Gate:
     def _note_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, which rules fit it no longer."""
         for number, why in policy.book.misfits({tool.name: tool.form}).items():
-            if (number, tool.version) not in self._misfits:
-                self._misfits.add((number, tool.version))
+            if (number, tool.version) not in self._logged_misfits:
+                self._logged_misfits.add((number, tool.version))
                 log.warning("a rule does not fit its tool", rule=number, why=why)
 
-    async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
+    async def _judge_request(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
+        """Return the verdict of the rules on a request. Raises Refused if they forbid it."""
         connection = tool.connection
         if tool.is_personal and request.agent is None:
             raise Refused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
@@ -398,14 +455,16 @@ class Gate:
             verdict = policy.judge(judge_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
-        return require_owner(verdict, connection) if verdict.risk.writes else verdict
+        if verdict.risk.writes:
+            return require_owner(verdict, connection)
+        return verdict
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
-        """Run a read that the rules allow without approval, or return None if it needs approval.
+        """Run a requested read that the rules allow without approval, or return None if it needs approval.
 
         Raises Refused if it can't be proposed either.
         """
-        verdict = await self._judge(tool, arguments, request)
+        verdict = await self._judge_request(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
             return None
         context = context_of_request(request)
@@ -418,9 +477,9 @@ class Gate:
 
     async def keep_schema(self, tool: Tool) -> None:
         """Store a tool's schema before its first proposal, once for each version."""
-        if (tool.name, tool.version) not in self._kept:
+        if (tool.name, tool.version) not in self._stored_schemas:
             await self.database.write(proposals.store_schema, tool.name, tool.version, tool.form)
-            self._kept.add((tool.name, tool.version))
+            self._stored_schemas.add((tool.name, tool.version))
 
     async def read(
         self,
@@ -430,102 +489,107 @@ class Gate:
         asker: Actor | None = None,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> CallResult:
-        """Run a call that changes nothing, and return its result or its error for the model.
+        """Run a read of the model, and return its result or its error.
 
-        ``asker`` is the caller, where that is not who began the conversation. ``show`` is told the progress.
+        ``asker`` is the person for whom it is made, by default the one who began the conversation.
+        ``show`` is called with the words of its progress.
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
         secrets = secrets_in(arguments, tool.parameters)
         if show is not None:
             context = replace(context, progress=Progress(self.clock, IN_TURNS, show, secrets))
-        room = self._reading.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
+        slots = self._read_slots.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
         with hiding(secrets):
             try:
-                async with room:
+                async with slots:
                     output = await run_tool(tool, arguments, context)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
                 return CallResult(f"ERROR: {describe_and_log(error, tool.name)}", ok=False)
             for file in output.files:
                 await self.database.write(outputs_store.store_output, conversation.id, file, self.clock())
-            return CallResult(
-                await self._fitting(File(f"{tool.name}.txt", output.text), conversation), ok=True
-            )
+            text = await self._cut_result(File(f"{tool.name}.txt", output.text), conversation)
+            return CallResult(text, ok=True)
 
-    async def _fitting(self, file: File, conversation: Conversation) -> str:
-        """Cut a text to the limit of one result, with a handle for reading the rest."""
-        if "output_read" in (await self.registry.available()).tools:
+    async def _cut_result(self, file: File, conversation: Conversation) -> str:
+        """Cut a text to the limit of one result; with a handle, if there is a tool that reads the rest."""
+        available = await self.registry.available()
+        if "output_read" in available.tools:
             return await outputs.cut(self.database, conversation.id, file, self.clock)
         return bound_text(file.text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """The context shared by all calls of one answer."""
-
-    available: AvailableTools
-    whole: AvailableTools
-    transcript: Transcript
-    said: str
-    policy: Policy
-    person: Person
-    asked: Mapping[str, str]  # by digest: who declined it since a person last asked; empty: it is open
-    place: Place
-    zone: tzinfo | None  # of the person who asks, where it is known
+def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise Refused if exactly this call is open, or was declined since a person last asked for something."""
+    declined_by = answer.rows.asked.get(tool.digest(arguments))
+    if declined_by is None:
+        return
+    if declined_by:
+        raise Refused(_JUST_DECLINED.format(who=declined_by))
+    raise Refused(_IS_OPEN)
 
 
-def _ask_to_read(case: _Case, tool: Tool, facts: CallFacts) -> tuple[Tool, Verdict, str] | None:
-    """Return a read as people are asked about it, and why they are; None where it may run.
+def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
+    """Return the question whether a read may run, or None if it needs no one's consent.
 
-    Raises Refused where they said no, or are being asked.
+    Raises Refused where people said no, or are being asked.
     """
-    why = find_missing_consent(tool, case.transcript, case.person.accounts)
+    why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
         return None
-    if case.asked.get(tool.digest(facts.arguments)) is not None:
+    if answer.rows.asked.get(tool.digest(facts.arguments)) is not None:
         raise Refused(_IS_OPEN)
-    verdict = case.policy.judge(replace(facts, kind=kinds.READING))
+    verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
         raise Refused(verdict.rule)
-    return replace(tool, kind=kinds.READING), verdict, why
-
-
-def _describe(tool: Tool, risk: Risk, place: Place, person: Person, at: datetime) -> CallFacts:
-    """Return the facts on any call of a tool there."""
-    return CallFacts(tool.name, risk, place, person, at, identity=tool.identity)
+    return _ReadQuestion(replace(tool, kind=kinds.READING), verdict, why)
 
 
 def judge_addresses(
     call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
 ) -> CallFacts:
-    """Return the call as a write if it would send an unknown address to another server."""
+    """Return a read as a write if it would send an address that no one gave it to another server.
+
+    Such an address may carry out what was read before. Without a ``transcript`` no address is known.
+    """
+    if call.risk.writes or not tool.open_world:
+        return call
     # a default is the tool's own: no one could have put into it what was read
     given = without_defaults(call.arguments, defaults_of(tool.form))
-    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.find_addresses(given))
+    addresses = tuple(outward.find_addresses(given))
     if not addresses:
         return call
-    known = (
-        outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
-        if transcript is not None
-        else ()
-    )
-    return replace(call, risk=outward.judge_addresses(call.risk, addresses, known, policy.book.hosts(call)))
+    known: Collection[str] = ()
+    if transcript is not None:
+        known = outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
+    risk = outward.judge_addresses(call.risk, addresses, known, policy.book.hosts(call))
+    return replace(call, risk=risk)
 
 
-async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
-    """Return the proposal opened before under this key. Raises KeyTaken if it is for another call.
+def _undo_seconds_of(verdict: Verdict) -> float:
+    if verdict.undo is None:
+        return 0.0
+    return verdict.undo.total_seconds()
+
+
+async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise KeyTaken if the proposal opened before under a request's key is for another call.
 
     Edits by people do not count as a difference.
     """
-    p = opened.proposal
-    same = p.edited_by is not None or p.digest == digest(tool.name, p.tool_version, arguments, p.connection)
-    if p.tool_name != tool.name or not (same or await tool.is_same_call(p.arguments, arguments)):
+    if earlier.tool_name != tool.name:
         raise KeyTaken
-    return opened
+    if earlier.edited_by is not None:
+        return
+    if earlier.digest == digest(tool.name, earlier.tool_version, arguments, earlier.connection):
+        return
+    if not await tool.is_same_call(earlier.arguments, arguments):
+        raise KeyTaken
 
 
 def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
-    kept = Call(call.id, call.name, call.arguments, summary)
-    return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))
+    """Return a call that gets ``text`` as its result. ``outside``: a tool may have written it."""
+    recorded = Call(call.id, call.name, call.arguments, summary)
+    return JudgedCall(recorded, result=CallResult(text, ok=False, outside=outside))
 
 
 def apply_effects(
@@ -533,16 +597,20 @@ def apply_effects(
     turn: Turn,
     available: AvailableTools,
     message_id: int,
-    judged: Sequence[JudgedCall],
+    judged_calls: Sequence[JudgedCall],
     results: dict[str, CallResult],
     now: datetime,
 ) -> list[Job]:
     """Apply the calls that change only Nod's own rows, in their order, and store their results."""
     transcript = turn.transcript
-    reach = frozenset(t.name for t in available if t.group != team.GROUP)
+    tool_names = frozenset(tool.name for tool in available if tool.group != team.GROUP)
     jobs: list[Job] = []
-    for call, (tool, arguments) in ((c.call, c.effect) for c in judged if c.effect):
-        moment = Moment(transcript.conversation, transcript.asker, f"{message_id}:{call.id}", reach, now)
+    for judged in judged_calls:
+        if judged.effect is None:
+            continue
+        call = judged.call
+        tool, arguments = judged.effect
+        moment = Moment(transcript.conversation, transcript.asker, f"{message_id}:{call.id}", tool_names, now)
         try:
             if tool.effect is None:
                 raise ToolError(f"{tool.name} has no effect.")
@@ -557,12 +625,11 @@ def apply_effects(
 
 
 def context_of_request(request: Request) -> CallContext:
-    """Return the context of a request's tool: an agent's runs under its person's connections."""
-    whose = str(request.actor) if request.agent else ""
+    """Return the context of a request's tool. An agent's tools use the connections of its person."""
     return CallContext(
         request.into or "",
         str(request.actor),
-        connected_as=whose,
+        connected_as=str(request.actor) if request.agent else "",
         depth=request.depth,
         agent=request.agent or "",
     )

@@ -1,4 +1,7 @@
-"""Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
+"""Grants as rows. A grant lets later calls like one that was approved run without asking.
+
+It is stored in the transaction of a decision, and matched in the transaction of a proposal.
+"""
 
 import json
 from collections.abc import Iterator
@@ -56,11 +59,11 @@ _COUNT_USE = (
 
 @dataclass(frozen=True, slots=True)
 class GrantTerms:
-    """The terms on which calls are allowed: which calls, also in words, whose and where, and for how long."""
+    """The terms on which calls are allowed."""
 
-    scope: Scope
-    words: str
-    audience: GrantAudience
+    scope: Scope  # which calls
+    words: str  # the scope, for people
+    audience: GrantAudience  # whose calls, and where
     duration: GrantDuration
 
 
@@ -76,10 +79,14 @@ def give_grant(
     scope, audience = terms.scope, terms.audience
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
-    if proposal.agent:  # it covers what that agent asks for, and nothing else
+    if proposal.agent:  # it covers the calls of that agent, and nothing else
         origin, audience = Address(AGENTS, proposal.agent), GrantAudience.HERE
     chat = chat_of(origin)
-    place = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(audience)
+    place: Address | None = None
+    if audience is GrantAudience.HERE:
+        place = origin
+    elif audience is GrantAudience.CHAT:
+        place = chat
     if proposal.agent:
         whose = describe_agent(proposal.agent, proposal.requester)
     else:
@@ -128,18 +135,13 @@ def find_hindrance(session: Session, policies: Policies, proposal: Proposal) -> 
     if proposal.schedule:
         return "What can't be undone asks each time that a schedule runs."
     book = policies.load(session).book
-    if not book.list_about(Subject.GRANTS) or not book.grants_reach_destructive(
-        rights.call_of(session, proposal)
-    ):
-        return "What can't be undone asks each time, unless an admin allows grants for it."
-    return None
+    if book.list_about(Subject.GRANTS) and book.grants_reach_destructive(rights.call_of(session, proposal)):
+        return None
+    return "What can't be undone asks each time, unless an admin allows grants for it."
 
 
 def is_grantable(session: Session, policies: Policies, proposal: Proposal) -> bool:
-    """Tell if a grant can be given from the card of this proposal.
-
-    Only open proposals are checked against the rules.
-    """
+    """Tell if a grant can be given from the card of this proposal."""
     return proposal.state is State.PROPOSED and find_hindrance(session, policies, proposal) is None
 
 
@@ -163,9 +165,9 @@ def list_audiences(
 def approve_by_grant(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Proposal:
-    """Return a proposal approved by the narrowest grant that covers it, or as it is without one.
+    """Return the proposal, approved by the narrowest grant that covers it if there is one.
 
-    Counts the use of the grant. The proposal is not stored here.
+    The use of the grant is counted. The proposal is not stored here.
     """
     for grant in _list_usable(session, policies, proposal, like, now):
         if not count_changed(session.connection().execute(_COUNT_USE, {"grant_id": grant.id})):
@@ -180,7 +182,7 @@ def approve_by_grant(
 def would_approve(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> bool:
-    """Return whether `approve_by_grant` would approve it now."""
+    """Tell if `approve_by_grant` would approve it now."""
     return next(_list_usable(session, policies, proposal, like, now), None) is not None
 
 
@@ -315,7 +317,7 @@ def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
 def _make_common_call(
     session: Session, grant: Grant, rule: Rule, requesters: frozenset[str], now: datetime
 ) -> CallFacts | None:
-    """Return a call that is within a grant and that a rule is about; None if no call is both."""
+    """Return a call that a grant covers and that a rule is about; None if no call is both."""
     origin = proposals.get(session, grant.proposal_id)
     if origin is None or not rule.concerns(grant.scope.tool_name):
         return None
@@ -331,7 +333,10 @@ def _make_common_call(
 
 
 def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
-    """Return which of two places is within the other; None if neither is. A grant without one is for all."""
+    """Return the one of two places that is within the other; None if neither is.
+
+    A grant without a place counts everywhere.
+    """
     if grant_place is None or covers(grant_place, rule_place):
         return rule_place
     if covers(rule_place, grant_place):
@@ -356,7 +361,7 @@ def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime)
 
 
 def end_with_raise(session: Session, proposal_id: str, by: By, now: datetime) -> int:
-    """End the grants that were given on a card which needs one more approval since: one vote gave them."""
+    """End the grants that one vote gave on the card of a proposal, which needs one more approval now."""
     return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
 
 
@@ -372,7 +377,7 @@ def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime)
 
 
 def move_to_chat(session: Session, old: Address, new: Address, by: By, now: datetime) -> None:
-    """Have the live grants for a chat, or for what is in it, count at its new address."""
+    """Move the live grants for a chat, and for the threads in it, to the chat's new address."""
     place = col(GrantRow.place)
     is_within = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
     for row in session.exec(select(GrantRow).where(_is_live(now), is_within).order_by(col(GrantRow.id))):
@@ -387,8 +392,8 @@ def move_to_chat(session: Session, old: Address, new: Address, by: By, now: date
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
     """End a tool's PREFIX grants that an earlier release stored in another form; returns how many.
 
-    ``form`` is the first word that this release stores in `match`. Such a grant covers no call any longer,
-    but would still be listed.
+    Such a grant covers no call any longer, but would still be listed. ``form``: the first word of ``match``
+    in the form of this release.
     """
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
@@ -397,7 +402,7 @@ def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> 
 
 
 def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
-    """End grants and record who did; rows are locked, so that two who do it together record it once."""
+    """End grants and record who did. The rows are locked, so that of two processes one records it."""
     ended = session.exec(select(GrantRow).where(condition).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
         before = admin_changes.grant_state(row)

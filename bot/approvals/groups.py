@@ -1,7 +1,7 @@
-"""Members of the user groups that rules name, asked of their platforms before a decision needs them.
+"""Members of the user groups that rules name. They are asked of the platforms before a decision needs them.
 
-What a platform said counts for half a minute (`Policies.know_group`). Where it can't be asked, no one decides
-by being in the group.
+An answer counts for half a minute (`Policies.know_group`). While a platform can't be asked, no one decides by
+being in the group.
 """
 
 import asyncio
@@ -23,13 +23,14 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PATIENCE = 2.0  # seconds that a platform has to answer
-_PAUSE = timedelta(seconds=5)  # before a group is asked for again that could not be asked for
-_AT_ONCE = 10
+_PAUSE = timedelta(seconds=5)  # after a failure, before the same group is asked for again
+_GROUPS_AT_A_TIME = 10
 
 LookUp = Callable[[str, Collection[str]], Awaitable[UserGroup]]
-"""Asks a platform who is in a group, without those of some accounts who are from outside by now.
+"""A function that asks a platform who is in a group, given the group and the linked accounts.
 
-Raises ChannelError.
+Those of the linked accounts that are no longer members of the platform's team are left out. Raises
+ChannelError.
 """
 
 T = TypeVar("T")
@@ -37,45 +38,48 @@ Ts = TypeVarTuple("Ts")
 
 
 async def nowhere(group: str, _: Collection[str]) -> UserGroup:
-    """Look it up where no platform is connected."""
+    """Raise ChannelError: the look-up where no platform is connected."""
     raise ChannelError(f"Only the running Nod can ask for {group}.")
 
 
 @dataclass(eq=False)
 class Groups:
-    """Asks for groups, each once however many want to know."""
+    """The service that asks for groups; several who want the same one at the same time share the answer."""
 
     database: Database
     policies: Policies
     clock: Clock
     look_up: LookUp
+    # all by the group, such as slack:T1/S2
     _asking: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
-    _faults: dict[str, tuple[str, datetime]] = field(default_factory=dict, init=False)
-    _called: dict[str, str] = field(default_factory=dict, init=False)
+    _faults: dict[str, tuple[str, datetime]] = field(default_factory=dict, init=False)  # reasons and times
+    _stored_names: dict[str, str] = field(default_factory=dict, init=False)
 
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
-        """Read like `Database.read`, and again if that needed groups that were not known yet."""
-        found = await self.database.read(function, *args)
+        """Read like `Database.read`, and once more if the reading needed groups that were not known yet."""
+        result = await self.database.read(function, *args)
         if await self.ask_missing():
             return await self.database.read(function, *args)
-        return found
+        return result
 
     async def ask_missing(self) -> bool:
-        """Ask for what is needed and not known; whether more is known now."""
+        """Ask for the groups that were needed and not known. Return True if one of them is known now."""
         unknown = self.policies.unknown_groups()
         return len(await self.ask(unknown)) < len(unknown)
 
     async def ask(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Ask for these groups; gives why, for each that can't be asked for right now."""
-        each = list(names)
-        told = []
-        for some in range(0, len(each), _AT_ONCE):
-            told += await asyncio.gather(*map(self._ask, each[some : some + _AT_ONCE]))
-        return {name: why for name, why in zip(each, told, strict=True) if why}
+        """Ask for these groups. Return the reason for each that can't be asked for right now."""
+        groups = list(names)
+        reasons: list[str] = []
+        for start in range(0, len(groups), _GROUPS_AT_A_TIME):
+            some = groups[start : start + _GROUPS_AT_A_TIME]
+            reasons += await asyncio.gather(*map(self._ask, some))
+        return {group: why for group, why in zip(groups, reasons, strict=True) if why}
 
     async def _ask(self, name: str) -> str:
-        why, at = self._faults.get(name, ("", self.clock()))
-        if why and abs(self.clock() - at) < _PAUSE:
+        """Ask for a group, unless that is under way. Return why it can't be asked for, or an empty text."""
+        why, failed_at = self._faults.get(name, ("", self.clock()))
+        if why and abs(self.clock() - failed_at) < _PAUSE:
             return why
         asking = self._asking.get(name)
         if asking is None:
@@ -85,8 +89,9 @@ class Groups:
 
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
-        # a linked account may press from elsewhere, where no one knows what it is on this platform by now
-        linked = [each.account for each in await self.database.read(people.list_linked)]
+        # a person may press from a linked account elsewhere, so the platform is asked if they still belong
+        # here
+        linked = [row.account for row in await self.database.read(people.list_linked)]
         try:
             async with asyncio.timeout(_PATIENCE):
                 group = await self.look_up(name, linked)
@@ -99,7 +104,7 @@ class Groups:
             self._faults[name] = why, self.clock()
             return why
         self.policies.know_group(name, group)
-        if self._called.get(name) != group.name:
+        if self._stored_names.get(name) != group.name:
             await self.database.write(people.learn, {name: group.name})
-            self._called[name] = group.name
+            self._stored_names[name] = group.name
         return ""

@@ -1,6 +1,7 @@
-"""Transitions that no person makes: expire, claim, finish, settle, abandon. One transaction each.
+"""Transitions of proposals that no person makes: expiry, the claim of a run, its end, and a lost run.
 
-People's decisions are in ``bot/approvals/decide.py``. A pause of everything ends by `step`.
+Each function is called within one transaction. People's decisions are in ``bot/approvals/decide.py``. A pause
+of everything ends by repeated calls of `step`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,15 +49,15 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.state import keep_task_state, load_task_state
 
-_UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
-_ANSWERED = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
-_MAX_ANSWER_CHARS = 3000  # a platform's message holds that many
-_BATCH = 200
-_MEMORY = "resume"
+_UNDONE_NOTE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
+_ANSWER_TEXT = "{server} answered to “{what}”, which others in the conversation don't see:\n\n{answer}"
+_MAX_ANSWER_CHARS = 3000  # fits into one message on each platform, with the words around it
+_RESUMED_AT_A_TIME = 200  # proposals in one transaction
+_RESUME_STATE = "resume"  # the name under which the progress of a resume is stored
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """Return the job that redraws a proposal's cards, and that of its group's buttons."""
+    """Return the job that redraws a proposal's cards, with the buttons of its group."""
     if transitions.has_cards_behind(session, p):
         return Job(Work.REDRAW, str(p.message_id))
     return CHANGED
@@ -75,17 +76,21 @@ def move_or_lose(
 def end(
     session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
 ) -> tuple[Proposal, tuple[Job, ...]]:
-    """Bring an open proposal to an end without running it."""
+    """End an open proposal without running it. ``who``: the person who decided that, if one did.
+
+    Returns the proposal as it is now, and the jobs that follow. Raises LostRace.
+    """
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
     p = move_or_lose(session, p, by, now, state, **changes)
-    return p, (redraw(session, p), *_of_undoing(session, p, now), *settle_answer(session, p, now))
+    jobs = (redraw(session, p), *_update_original(session, p, now), *settle_answer(session, p, now))
+    return p, jobs
 
 
 def expire_due(
     session: Session, policies: Policies, now: datetime, limit: int
 ) -> list[tuple[Proposal, tuple[Job, ...]]]:
-    """Expire what no one decided in time, at most ``limit`` at a time; nothing while timers are stopped."""
+    """Expire proposals that no one decided in time, at most ``limit``; none while everything is paused."""
     if policies.load(session).book.paused:
         return []
     return [expire(session, p, now) for p in proposals.list_due(session, now, limit)]
@@ -102,7 +107,9 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
     if p is None or p.state is not State.PROPOSED:
         return ()
     by = By.nod(Act.UNDELIVERABLE, why)
-    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
+    changes = {"cause": Cause.UNDELIVERABLE, "error": why}
+    _, jobs = end(session, p, by, now, State.CANCELLED, None, **changes)
+    return jobs
 
 
 def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
@@ -111,13 +118,16 @@ def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
     by = By.nod(Act.UNASKED, "the call that asked has ended")
-    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
+    _, jobs = end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)
+    return jobs
 
 
 def cancel_left_questions(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
-    """End every question whose process is gone, and the call that asked with it."""
-    left = transitions.questions_left(session, process)
-    return tuple(job for ident in left for job in cancel_question(session, ident, now))
+    """Cancel every question whose process is gone, and with it the call that asked."""
+    jobs: list[Job] = []
+    for proposal_id in transitions.questions_left(session, process):
+        jobs += cancel_question(session, proposal_id, now)
+    return tuple(jobs)
 
 
 def ask_again(
@@ -153,44 +163,51 @@ def ask_again(
 def annotate(
     session: Session, proposal_id: str, round_: int, line: Annotation, now: datetime
 ) -> tuple[Job, ...]:
-    """Add a line to the card of an open proposal, after that was posted. It changes nothing that is pressed.
+    """Add a line to the card of an open proposal after the card was posted, and return the jobs.
 
-    ``round_``: of the contents that it is about. Nothing is added where these changed or were decided, and
-    nothing under a name that said something late already, or once there are too many.
+    The line is no part of what people approve. ``round_``: of the contents that it is about. Nothing is added
+    where these changed or were decided. Each author adds at most one such late line, and a card takes at most
+    `MAX_LINES` of them.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED or p.round != round_:
         return ()
-    late = [each for each in p.annotations if each.is_late]
+    late = [annotation for annotation in p.annotations if annotation.is_late]
+    late_names = {annotation.name for annotation in late}
     added = bound_annotations([line], late=True)
-    known = {each.name for each in late}
-    if not added or added[0].name in known or len(late) == MAX_LINES:
+    if not added or added[0].name in late_names or len(late) == MAX_LINES:
         return ()
     by = By.nod(Act.ANNOTATE, redact_text(added[0].words))
-    return (redraw(session, move_or_lose(session, p, by, now, annotations=(*p.annotations, *added))),)
+    p = move_or_lose(session, p, by, now, annotations=(*p.annotations, *added))
+    return (redraw(session, p),)
 
 
 def claim(
     session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
 ) -> Proposal | None:
-    """Move ``approved → executing`` for exactly one caller; all others, and all while paused, get None.
+    """Move a proposal from APPROVED to EXECUTING for exactly one caller; all others get None.
 
-    Also None while another process changes the resource ``thing``, whose lock may have been lost with a
-    connection. Raises Refused where a rule forbids the call by now, Disconnected where the account in whose
-    name it runs is not the one that people saw. The claim holds only for the version of
-    the rulebook that was checked, so that the check costs nothing while no rule forbids anything.
+    Also None while everything is paused, while a feature holds it, and while another process changes the
+    resource ``thing``, whose lock may have been lost with a connection. Raises Refused where a rule forbids
+    the call by now, Disconnected where the account in whose name it runs is not the one that people saw.
+
+    The rules in memory are checked first, which costs nothing. They may be a little old, so the update also
+    requires that their version is the stored one. If it isn't, the stored rules are read and checked.
     """
     policy = policies.held
-    if policy.book.forbids:  # or did: the rule may be gone
+    if policy.book.forbids:  # that rule may be gone by now
         policy = policies.load(session)
-    claimed = _claim(session, policy, p, process, now, thing)
-    if claimed is None and (newest := policies.load(session)).book.version != policy.book.version:
-        claimed = _claim(session, newest, p, process, now, thing)
-    return claimed
+    claimed = _claim_under(session, policy, p, process, now, thing)
+    if claimed is not None:
+        return claimed
+    newest = policies.load(session)
+    if newest.book.version == policy.book.version:
+        return None
+    return _claim_under(session, newest, p, process, now, thing)
 
 
-def _claim(
+def _claim_under(
     session: Session, policy: Policy, p: Proposal, process: str, now: datetime, thing: str
 ) -> Proposal | None:
     if policy.book.forbids:
@@ -198,8 +215,9 @@ def _claim(
         why = policy.forbidding(call)
         if why:
             raise Refused(f"This is now forbidden: {why}.")
-    if why := ownership.find_connection_fault(session, p):
-        raise Disconnected(why)
+    fault = ownership.find_connection_fault(session, p)
+    if fault:
+        raise Disconnected(fault)
     if _is_held(session, policy.book, p, now):
         return None
     by, version = By.nod(Act.EXECUTE), policy.book.version
@@ -207,20 +225,25 @@ def _claim(
 
 
 def _is_held(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
-    """Return whether a feature keeps an approved proposal waiting. `Recovery` starts it again later."""
+    """Tell if a feature keeps an approved proposal waiting. `Recovery` starts it again later."""
     latest = (p.decided_at or p.updated_at) + MAX_HOLD
-    held = (hold_claim(session, book, p) for hold_claim in hooks_of(session).hold_claim)
-    return any(until is not None and now < min(until, latest) for until in held)
+    for hold_claim in hooks_of(session).hold_claim:
+        until = hold_claim(session, book, p)
+        if until is not None and now < min(until, latest):
+            return True
+    return False
 
 
 def raise_bar(
     session: Session, policies: Policies, proposal_id: str, round_: int, why: str, now: datetime
 ) -> tuple[Proposal | None, tuple[Job, ...]]:
-    """Have a proposal need one more approval than it does; None where it is decided, claimed or another one.
+    """Require one more approval of a proposal. Returns the proposal as it is now, and the jobs.
 
-    Where no one could give it, admins may decide as well. Where that is not enough either, nothing changes:
-    the proposal comes back as it was. Votes that were given stand; grants that were given with one of them
-    end. ``round_``: of the contents.
+    Where no one could give that approval, admins may decide as well. Where that is not enough either, the
+    proposal is returned unchanged. Votes stand; grants that were given along with one of them end.
+
+    ``round_``: of the contents that were judged. The proposal is None if they changed since, or if it is
+    already running or has ended.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -243,8 +266,11 @@ def raise_bar(
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
     """Return the run of a claim if someone pressed Stop for it, else None."""
     p = proposals.get(session, claimed.id)
-    stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
-    return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
+    if p is None or p.state is not State.EXECUTING or p.cause is not Cause.STOPPED:
+        return None
+    if p.version != claimed.version + 1:  # it is another run of the proposal
+        return None
+    return p
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
@@ -263,62 +289,82 @@ def finish(
     *,
     files: Sequence[File] = (),
     owner: str = "",
-    kept: Mapping[str, Any] | None = None,
+    inverse_arguments: Mapping[str, Any] | None = None,
     policies: Policies | None = None,
     for_owner: str = "",
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
-    """Store the outcome (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
+    """Store the outcome of a run: SUCCEEDED, or FAILED with its cause.
 
-    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``kept``: the arguments
-    of the call that undoes it. ``policies`` tell if a failure stops the rest of its batch; None: it doesn't.
-    ``for_owner``: what the server answered, for the person alone in whose name it ran.
+    Returns the proposal as it is now and the jobs that follow, or None if the claim was lost.
+
+    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``inverse_arguments``: of
+    the call that undoes it. ``policies``: given for a failed row of a batch, to tell if a rule then stops the
+    rest of the batch. ``for_owner``: what the server answered, for the person alone in whose name it ran.
     """
     changes = {"cause": None, "error": None, **changes}
     if claimed.agent and claimed.kind.runs:
         changes = agent_calls.seal_outcome(session, claimed, state, changes, files)
         files = ()
-    if kept is not None and claimed.undo_seconds:
+    if inverse_arguments is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
-    if p is None and (stopped := find_stopped_run(session, claimed)) is not None:
-        p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
-        return None
-    if kept is not None:
-        proposals.keep_inverse(session, p, kept, now)
-    if for_owner and p.connection is not None:
-        what, answer = as_written(one_line(p.description)), as_written(for_people(for_owner))
-        told = _ANSWERED.format(
-            server=p.connection.server, what=what, answer=bound_text(answer, _MAX_ANSWER_CHARS)
-        )
-        notices.tell_privately(session, Actor.parse(p.connection.owner), told, now)
-    posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
-    undid = _of_undoing(session, p, now)
-    rest = _stop_rest(session, policies, p, now) if policies else ()
-    return p, (redraw(session, p), *undid, *rest, *settle_answer(session, p, now, owner), *posts)
+        stopped = find_stopped_run(session, claimed)
+        if stopped is None:
+            return None
+        p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
+        if p is None:
+            return None
+    if inverse_arguments is not None:
+        proposals.keep_inverse(session, p, inverse_arguments, now)
+    if for_owner:
+        _tell_owner(session, p, for_owner, now)
+    posts_files = outputs.keep_result(session, p, files, now)
+
+    undo_jobs = _update_original(session, p, now)
+    stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
+    jobs = [redraw(session, p), *undo_jobs, *stop_jobs, *settle_answer(session, p, now, owner)]
+    if posts_files:
+        jobs.append(Job(Work.DELIVER, p.conversation_id))
+    return p, tuple(jobs)
 
 
-def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
+def _tell_owner(session: Session, p: Proposal, answer: str, now: datetime) -> None:
+    """Tell the person in whose name a proposal ran what the server answered."""
+    if p.connection is None:
+        return
+    what = as_written(one_line(p.description))
+    bounded = bound_text(as_written(for_people(answer)), _MAX_ANSWER_CHARS)
+    text = _ANSWER_TEXT.format(server=p.connection.server, what=what, answer=bounded)
+    notices.tell_privately(session, Actor.parse(p.connection.owner), text, now)
+
+
+def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
     """Withdraw the waiting rows of a batch in which one failed, where a rule asks for that."""
     book = policies.load(session).book
     if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
         return ()
     why = "a row of its batch failed"
-    rest = [p for p in proposals.of_batch(session, failed.batch) if p.state is State.APPROVED]
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
-    each = (end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes) for p in rest)
-    return tuple(job for _, jobs in each for job in jobs)
+    waiting = [p for p in proposals.of_batch(session, failed.batch) if p.state is State.APPROVED]
+    jobs: list[Job] = []
+    for p in waiting:
+        _, end_jobs = end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
+        jobs += end_jobs
+    return tuple(jobs)
 
 
-def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Update the original when the undo proposal ``p`` has ended, and return the jobs.
+def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """Update the change that ``p`` undoes, if it undoes one, when ``p`` has ended. Returns the jobs.
 
     The original is undone, or may be undone for another full period. Nothing changes where the effect of
     ``p`` is unknown.
     """
-    original = proposals.get(session, p.undoes) if p.undoes else None
-    if original is None or original.undone_by != p.id or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+    if not p.undoes or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
+        return ()
+    original = proposals.get(session, p.undoes)
+    if original is None or original.undone_by != p.id:
         return ()
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
@@ -327,21 +373,23 @@ def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]
         return (redraw(session, original),)
     by = By.nod(Act.UNDONE, f"by proposal {p.id}")
     original = move_or_lose(session, original, by, now, undone=p.decided_by, undo_until=None)
-    told = _UNDONE.format(
+    note = _UNDONE_NOTE.format(
         who=one_line(p.decided_by or "someone"),
         what=one_line(original.description),
         how=one_line(p.description),
     )
     for conversation_id in dict.fromkeys((p.conversation_id, teams.home(session, original))):
-        messages.add_note(session, conversation_id, told, now)
+        messages.add_note(session, conversation_id, note, now)
     return (redraw(session, original),)
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
-    """Continue the conversation once every call of an answer has ended. Other requests simply end.
+    """Continue the conversation once every call of the answer that made ``p`` has ended.
 
-    If it continued since, the model has already answered past these calls, or is answering in a turn
-    that read them as they were: a note tells it how they ended.
+    Returns the jobs. A proposal that no call of a model led to continues nothing.
+
+    If the conversation has continued since, the model has already answered past these calls, or is answering
+    in a turn that read them as they were. Then a note tells it how they ended.
     """
     if not p.called:
         return ()
@@ -353,8 +401,8 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
         return more
     resumed = turns.want_turn(session, p.conversation_id, now, owner)
     if not resumed or progress.has_continued:
-        group = proposals.of_message(session, p.message_id)
-        lines = "\n".join(f"- {one_line(each.description)}: {_indent(for_model(each))}" for each in group)
+        calls = proposals.of_message(session, p.message_id)
+        lines = "\n".join(f"- {one_line(call.description)}: {_indent(for_model(call))}" for call in calls)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id), *more)
 
@@ -367,7 +415,8 @@ def _indent(text: str) -> str:
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
     """Fail a run that no live process continues: how it ended is unknown.
 
-    ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
+    ``rerun``: the tool declared itself idempotent, so it runs again with the same key. Otherwise people
+    decide what to do.
     """
     error = "It started, but its end was never recorded."
     by = By.nod(Act.ABANDONED, error)
@@ -382,35 +431,36 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
 
 
 def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
-    """Delete the lines of a conversation and its team, or return the number of open proposals."""
-    every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
-    waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
-    if not waiting:
-        conversations.forget_conversations(session, every, now)
-        for forget_conversations in hooks_of(session).forget_conversations:
-            forget_conversations(session, every, now)
-        outputs.delete_all(session, every)
-        proposals.delete_inverses(session, every)
-    return waiting
+    """Delete the lines of a conversation and its teammates', unless a proposal of theirs is open.
+
+    Returns the number of open proposals: 0 if the lines were deleted.
+    """
+    ids = [conversation_id, *(teammate.id for teammate in teams.of_lead(session, conversation_id))]
+    open_count = sum(len(proposals.open_in(session, one_id)) for one_id in ids)
+    if open_count:
+        return open_count
+    conversations.forget_conversations(session, ids, now)
+    for forget_conversations in hooks_of(session).forget_conversations:
+        forget_conversations(session, ids, now)
+    outputs.delete_all(session, ids)
+    proposals.delete_inverses(session, ids)
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeStep:
-    """The result of one step of resuming.
-
-    ``over``: work continues, after a pause of ``paused``.
-    """
+    """The result of one step of resuming."""
 
     jobs: tuple[Job, ...] = ()
-    over: bool = False
-    paused: timedelta = timedelta()
+    over: bool = False  # True after the last step: work continues
+    paused: timedelta = timedelta()  # the length of the pause that is over
 
 
-def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
-    """Do the next part of a resume; None when nothing is paused.
+def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT_A_TIME) -> ResumeStep | None:
+    """Do the next step of a resume; None when nothing is paused.
 
-    What waits gets back the time that its timer was stopped, so many proposals at a time that no transaction
-    is long. The pause lasts until the last deadline is extended. How far it came is a row, so that the next
+    Open proposals get back the time that their timers were stopped, at most ``limit`` of them in a step, so
+    that no transaction is long. The pause ends with the last step. The progress is stored, so that another
     resume continues one that was cut off.
     """
     conversation_lock.everywhere(session)
@@ -418,37 +468,45 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     if since is None:
         return None
     by = people.by(session, Act.RESUME, actor)
-    done = load_task_state(session, _MEMORY)
-    if not done or done["since"] != since.isoformat():
-        done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
-    at = datetime.fromisoformat(done["at"])
-    batch = proposals.waiting_after(session, done["after"], limit)
+    progress = load_task_state(session, _RESUME_STATE)
+    if not progress or progress["since"] != since.isoformat():  # else it is of another, earlier pause
+        progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
+    began_at = datetime.fromisoformat(progress["at"])
+    batch = proposals.waiting_after(session, progress["after"], limit)
     if batch:
-        keep_task_state(session, _MEMORY, {**done, "after": batch[-1].id})
+        keep_task_state(session, _RESUME_STATE, {**progress, "after": batch[-1].id})
         for p in batch:
-            stopped_for = _measure_stop(p, since, at)
+            stopped_for = _measure_stop(p, since, began_at)
             if stopped_for:
-                transitions.move(session, p, by, now, **_later(p, stopped_for))
+                transitions.move(session, p, by, now, **_delay_timers(p, stopped_for))
         return ResumeStep()
-    if at < now:  # that resume was interrupted: the time since counts as one more pause
-        keep_task_state(session, _MEMORY, {})
-        rules.pause_since(session, by, at, now)
+    keep_task_state(session, _RESUME_STATE, {})
+    if began_at < now:
+        # timers were extended up to the first step; the time since counts as one more pause
+        rules.pause_since(session, by, began_at, now)
         return ResumeStep()
-    keep_task_state(session, _MEMORY, {})
     paused = rules.resume(session, by, now)
-    behind = posted_cards.show_again(session)  # until now they say that Nod is paused
-    return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
+    message_ids = posted_cards.show_again(session)  # until now these cards say that Nod is paused
+    jobs = tuple(Job(Work.REDRAW, str(message_id)) for message_id in message_ids)
+    return ResumeStep(jobs, over=True, paused=paused)
 
 
 def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
-    """Return the time that the proposal's timer was stopped, which may have begun during the pause."""
-    return max(at - max(since, p.expires_at - p.ttl), timedelta())
+    """Return how long the proposal's timer was stopped between the pause and ``at``.
+
+    The timer may have begun during the pause, or after ``at``.
+    """
+    timer_began = p.expires_at - p.ttl
+    return max(at - max(since, timer_began), timedelta())
 
 
-def _later(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
-    names = ("expires_at", "warn_at", "remind_at", "notify_at", "escalate_at")
-    due = {name: getattr(p, name) for name in names}
-    later: dict[str, Any] = {name: when + stopped_for for name, when in due.items() if when is not None}
+def _delay_timers(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
+    """Return the columns of a proposal's timers, each later by ``stopped_for``."""
+    delayed: dict[str, Any] = {}
+    for name in ("expires_at", "warn_at", "remind_at", "notify_at", "escalate_at"):
+        due = getattr(p, name)
+        if due is not None:
+            delayed[name] = due + stopped_for
     if p.steps:
-        later["steps"] = delay_steps(p.steps, stopped_for)
-    return later
+        delayed["steps"] = delay_steps(p.steps, stopped_for)
+    return delayed

@@ -1,7 +1,8 @@
-"""The owner's yes: a call in a person's name waits for their own press, next to what the rules ask for.
+"""The approval of owners: a call that runs in a person's name needs their own press.
 
-No role, quorum, rule or grant of others replaces it. How reads under a person's account are asked about is in
-``bot/approvals/readings.py``.
+A call runs in a person's name if its tool uses a connection to their account; they are its owner. What the
+rules ask for is needed as well, and no role, rule or grant of others replaces the owner's press. How reads
+under a person's account are asked about is in ``bot/approvals/readings.py``.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from bot.store import people
 from bot.store.connections import find_again, is_owner
 from bot.store.database import Database
 
-_YES = (CONSENT, Verb.APPROVE)
+_YES_VERBS = (CONSENT, Verb.APPROVE)
 _GONE = "{whose} account at {server} is no longer connected."
 _CHANGED = "{whose} account at {server} is another one since this was asked."
 _EXPIRED = "{server} no longer accepts the connection of {whose} account."
@@ -26,7 +27,7 @@ _AGAIN = " Connect the same account again, then retry."
 
 
 def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
-    """Return the verdict on a write in a person's name: where the rules let it run, its owner is asked."""
+    """Return the verdict on a write, so that its owner is asked where the rules would let it run."""
     if connection is None or not connection.is_personal or verdict.judgement is not Judgement.RUN:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
@@ -35,9 +36,9 @@ def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
 
 
 def lacks_owner(session: Session, p: Proposal) -> bool:
-    """Tell if it would run in the name of a person who has not said yes to it.
+    """Tell if it would run in the name of a person who has not approved it.
 
-    Votes are those of the current round: a change of the contents deletes the earlier ones.
+    Only votes of the current round are there: a change of the contents deletes the earlier ones.
     """
     if p.connection is None or not p.connection.is_personal:
         return False
@@ -45,41 +46,45 @@ def lacks_owner(session: Session, p: Proposal) -> bool:
 
 
 def name_owner(p: Proposal) -> str:
-    """Return the name of the person as whom it runs."""
+    """Return the name of the person in whose name it runs."""
     return p.connection.owner_label if p.connection else ""
 
 
 def find_owner(session: Session, p: Proposal) -> Person | None:
-    """Return the person as whom it runs; None where it runs as no person."""
+    """Return the person in whose name it runs; None if it runs in no one's."""
     if p.connection is None or not p.connection.is_personal:
         return None
     return people.person_of(session, Actor.parse(p.connection.owner, p.connection.owner_name))
 
 
 def find_connection_fault(session: Session, p: Proposal) -> str:
-    """Return why it can't run in the name that people saw, in words; empty where it can."""
+    """Return why it can't run with the connection that people saw, in words; empty where it can."""
     if p.connection is None:
         return ""
-    now = find_again(session, p.connection)
-    if now is None:
-        why = _GONE
-    elif now.key != p.connection.key:
-        why = _CHANGED
-    elif now.is_resting:
-        return _PAUSED_TEXT.format(server=now.server)
-    elif now.is_expired:
-        why = _EXPIRED
+    current = find_again(session, p.connection)
+    if current is None:
+        template = _GONE
+    elif current.key != p.connection.key:
+        template = _CHANGED
+    elif current.is_resting:
+        return _PAUSED_TEXT.format(server=current.server)
+    elif current.is_expired:
+        template = _EXPIRED
     else:
         return ""
     whose = f"{p.connection.owner_label}'s"
-    return why.format(whose=whose, server=p.connection.server) + _AGAIN
+    return template.format(whose=whose, server=p.connection.server) + _AGAIN
 
 
 async def read_connection_fault(database: Database, p: Proposal) -> str:
-    """Return what `find_connection_fault` does; without a connection it costs nothing."""
-    return await database.read(find_connection_fault, p) if p.connection else ""
+    """Return what `find_connection_fault` does, without a read of rows where there is no connection."""
+    if p.connection is None:
+        return ""
+    return await database.read(find_connection_fault, p)
 
 
 def _is_yes_of_owner(session: Session, p: Proposal, vote: Vote) -> bool:
     """Tell if a vote is the owner's own, and not a stand-in's."""
-    return vote.verb in _YES and vote.absent is None and is_owner(p, people.person_of(session, vote.actor))
+    return (
+        vote.verb in _YES_VERBS and vote.absent is None and is_owner(p, people.person_of(session, vote.actor))
+    )

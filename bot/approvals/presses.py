@@ -1,7 +1,9 @@
-"""The service that takes presses: it prepares each one outside of a transaction, then decides it in one.
+"""The service that takes presses of buttons on proposals.
 
-An edit is validated and previewed, the scope of a grant is computed, a press that came too late asks again
-with current values. Channels come here through the inbox, the command line directly.
+It prepares each press outside of a transaction, since a tool's own code may take long: an edit is validated
+and previewed, the scope of a grant is computed, the undo of a change is drafted. Then it decides the press
+in one transaction (``bot/approvals/decide.py``). Channels come here through the inbox, the command line
+directly.
 """
 
 import asyncio
@@ -10,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -38,95 +40,115 @@ from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
-_AT_A_TIME = 10  # rows in one transaction
-_LOOKED_BACK, _LOOKED_AT = timedelta(days=30), 50  # calls, to say how far a grant would have reached
+_ROWS_AT_A_TIME = 10  # presses in one transaction
+_COUNTED_PERIOD = timedelta(days=30)  # in which recent calls are counted that a grant would have covered
+_MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
+
+
+class _StoredInverse(NamedTuple):
+    """A change, and the call that undoes it."""
+
+    proposal: Proposal
+    inverse: Inverse
+    arguments: Mapping[str, Any]
 
 
 @dataclass(eq=False)
 class Presses:
-    """The service that takes one press after another; rows are its only state."""
+    """The service that takes presses; rows are its only state."""
 
     database: Database
     gate: Gate
     clock: Clock
     execution: Execution | None = None  # None: other processes run what is approved
-    takes_work: Callable[[], bool] = lambda: False  # whether this process runs now what is approved
+    takes_work: Callable[[], bool] = lambda: False  # tells if this process runs now what is approved
 
     async def take(self, press: Press | Choice) -> Decided:
         """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
 
-        Membership in groups is looked up first, where it matters. A press on several proposals is decided
-        some at a time, so that no one else waits for all of them.
+        A person who is refused may belong to a group whose members are not known yet. These are asked for
+        then, and the press is taken again.
         """
         decided = await self._take(press)
         if decided.reply.answer is Answer.REFUSED and await self.gate.groups.ask_missing():
             decided = await self._take(press)
-        for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
-            if each.state in _DECIDED and each.decided_at is not None:
-                waited = (each.decided_at - each.created_at).total_seconds()
-                tracing.trace_decision(each.id, each.tool_name, each.state, waited)
-        said = decided.reply.text
-        if not find_written(said):
+        if decided.reply.answer is Answer.ACCEPTED:
+            _trace_decisions(decided.reply.proposals)
+        text = decided.reply.text
+        if not find_written(text):
             return decided
-        text = await self.database.read(people.put_names_in, said)
-        return replace(decided, reply=replace(decided.reply, text=text))
+        with_names = await self.database.read(people.put_names_in, text)
+        return replace(decided, reply=replace(decided.reply, text=with_names))
 
     async def _take(self, press: Press | Choice) -> Decided:
+        """Prepare and decide a press. What a tool or another press prevents becomes the reply."""
         try:
             if isinstance(press, Choice) or press.verb in decide.TOGETHER:
                 return await self._take_rows(press)
-            prepared = await self._prepare(press)
-            run = None
-            may_claim = press.verb is Verb.APPROVE and press.arguments is None and self.takes_work()
-            if self.execution and may_claim:
-                run = await self.execution.prepare(press.proposal_id)
-            if self.execution and run:
-                deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
-                decided = await asyncio.shield(deciding)  # no claim is lost with a caller that is gone
-            else:
-                decided = await self._decide(press, prepared)
-            if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
-                decided = await self._ask_again(press, decided)
+            return await self._take_one(press)
         except BadArguments as error:
             return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
         except ToolError as error:
             return Decided(Reply(Answer.INVALID, error.message))
         except LostRace as error:
             return Decided(Reply(Answer.STALE, error.message))
+
+    async def _take_one(self, press: Press) -> Decided:
+        prepared = await self._prepare(press)
+        run = None
+        is_plain_approval = press.verb is Verb.APPROVE and press.arguments is None
+        if self.execution and is_plain_approval and self.takes_work():
+            run = await self.execution.prepare(press.proposal_id)
+        if self.execution and run:
+            deciding = asyncio.create_task(self._decide_and_claim(press, run, self.execution))
+            decided = await asyncio.shield(deciding)  # no claim is lost with a caller that is gone
+        else:
+            decided = await self._decide(press, prepared)
+        if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
+            return await self._ask_again(press, decided)
         return decided
 
     async def _take_rows(self, pressed: Press | Choice) -> Decided:
+        """Decide a press on several proposals, some at a time, so that no one else waits for all of them."""
         rows = await self.database.read(decide.rows_of, pressed)
         if isinstance(rows, Reply):
             return Decided(rows)
         if not isinstance(pressed, Choice) and pressed.verb is Verb.UNDO_ALL:
             return await self._undo_rows(rows)
-        each: list[Decided] = []
-        for at in range(0, len(rows.presses), _AT_A_TIME):
-            some = rows.presses[at : at + _AT_A_TIME]
+        decisions: list[Decided] = []
+        for start in range(0, len(rows.presses), _ROWS_AT_A_TIME):
+            decisions += await self._decide_rows(rows.presses[start : start + _ROWS_AT_A_TIME])
+        return decide.count_outcomes(rows, decisions)
+
+    async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
+        """Decide presses in one transaction, or each in its own if one of them loses a race."""
+        policies = self.gate.policies
+        try:
+            return await self.database.write(decide.decide_rows, presses, policies, self.clock(), first=True)
+        except LostRace:
+            pass
+        decisions = []
+        for press in presses:
             try:
-                each += await self._decide_rows(some)
-            except LostRace:  # of one of them; the others are decided all the same
-                for press in some:
-                    try:
-                        each += await self._decide_rows([press])
-                    except LostRace as error:
-                        each.append(Decided(Reply(Answer.STALE, error.message)))
-        return decide.count_outcomes(rows, each)
+                decisions.append(await self._decide(press, Prepared()))
+            except LostRace as error:
+                decisions.append(Decided(Reply(Answer.STALE, error.message)))
+        return decisions
 
     async def _undo_rows(self, rows: decide.Rows) -> Decided:
         """Undo several proposals in order; the undo proposals form one batch."""
-        each: list[Decided] = []
+        decisions: list[Decided] = []
         first: Proposal | None = None
         for position, press in enumerate(rows.presses):
             try:
-                ready = replace(await self._prepare(press), together=UndoneTogether(first, position))
-                each.append(await self._decide(press, ready))
+                prepared = replace(await self._prepare(press), together=UndoneTogether(first, position))
+                decided = await self._decide(press, prepared)
             except (ToolError, LostRace) as error:
-                each.append(Decided(Reply(Answer.INVALID, error.message)))
-            first = first or decide.inverse_of(each[-1])
-        return decide.count_outcomes(rows, each)
+                decided = Decided(Reply(Answer.INVALID, error.message))
+            decisions.append(decided)
+            first = first or decide.inverse_of(decided)
+        return decide.count_outcomes(rows, decisions)
 
     async def _decide(self, press: Press, prepared: Prepared) -> Decided:
         return await self.database.write(
@@ -134,7 +156,7 @@ class Presses:
         )
 
     async def _decide_and_claim(self, press: Press, run: PreparedRun, execution: Execution) -> Decided:
-        """Decide a press, and claim the run of what it approves in the same transaction."""
+        """Decide a press, and claim the prepared run in the same transaction if the press approves it."""
         decide_and_claim = partial(_decide_and_claim, execution.process, self.takes_work)
         try:
             decided, claimed = await self.database.write(
@@ -146,15 +168,12 @@ class Presses:
         if claimed is None:
             execution.drop(run)
             return decided
-        shows = next((job for job in decided.jobs if job.work is Work.REDRAW and job != CHANGED), None)
-        execution.keep_claimed(run, claimed, shows)
-        jobs = tuple(CHANGED if job == shows else job for job in decided.jobs)
+        # the cards are redrawn when the run has ended, or by the run itself if that takes long
+        redraws = [job for job in decided.jobs if job.work is Work.REDRAW and job != CHANGED]
+        redraw = redraws[0] if redraws else None
+        execution.keep_claimed(run, claimed, redraw)
+        jobs = tuple(CHANGED if job == redraw else job for job in decided.jobs)
         return replace(decided, jobs=jobs)
-
-    async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
-        return await self.database.write(
-            decide.decide_rows, presses, self.gate.policies, self.clock(), first=True
-        )
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -163,16 +182,16 @@ class Presses:
 
         Empty when no grant may be given.
         """
-        proposal = await self.gate.groups.read(self._grantable, proposal_id, actor, address)
+        proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
             return []
+        rungs = []
         try:
-            scopes = await self._scopes(proposal)
-            return [
-                (scope.rung, await self._count_covered(proposal, scope, words)) for scope, words in scopes
-            ]
+            for scope, words in await self._list_scopes(proposal):
+                rungs.append((scope.rung, await self._count_covered(proposal, scope, words)))
         except ToolError:
             return []
+        return rungs
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -183,99 +202,105 @@ class Presses:
         """
 
         def read(session: Session) -> list[tuple[GrantAudience, str]]:
-            p = self._grantable(session, proposal_id, actor, address)
+            p = self._find_grantable(session, proposal_id, actor, address)
             if p is None:
                 return []
-            found = grants.list_audiences(session, self.gate.policies, p, people.person_of(session, actor))
+            person = people.person_of(session, actor)
+            audiences = grants.list_audiences(session, self.gate.policies, p, person)
             requester, schedule = p.requester.label, p.schedule or ""
-            return [(audience, audience.words(requester, schedule=schedule)) for audience in found]
+            return [(audience, audience.words(requester, schedule=schedule)) for audience in audiences]
 
         return await self.gate.groups.read(read)
 
-    def _grantable(
+    def _find_grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
     ) -> Proposal | None:
-        proposal = self._open(session, proposal_id, actor, Verb.SIMILAR, address)
+        proposal = self._find_open(session, proposal_id, actor, Verb.SIMILAR, address)
         if proposal and grants.is_grantable(session, self.gate.policies, proposal):
             return proposal
         return None
 
-    def _open(
+    def _find_open(
         self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
     ) -> Proposal | None:
         """Return the proposal if it is open and this person may press: no one else causes work of a tool."""
-        found = proposals.get(session, proposal_id)
-        if found is None or found.state is not State.PROPOSED:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        refused = rights.find_objection(session, self.gate.policies, found, actor, verb, at)
-        return None if refused else found
+        if rights.find_objection(session, self.gate.policies, proposal, actor, verb, at):
+            return None
+        return proposal
 
     async def _prepare(self, press: Press) -> Prepared:
         """Compute the input of a press. Raises ToolError where its call can't be proposed."""
         if press.verb is Verb.UNDO:
-            return Prepared(undoing=await self._undoing(press))
+            return Prepared(undoing=await self._draft_undo(press))
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
             return Prepared()
-        proposal = await self.database.read(self._pressable, press)
+        proposal = await self.database.read(self._find_pressable, press)
         if proposal is None:
-            return Prepared()
+            return Prepared()  # the decision refuses it, with the reason
         if press.verb is Verb.APPROVE_STEPS:
-            return Prepared(scopes=await self._steps(proposal))
+            return Prepared(scopes=await self._list_step_scopes(proposal))
         if press.verb is Verb.SIMILAR:
-            every = await self._scopes(proposal)
-            return Prepared(scopes=[each for each in every if each[0].rung is press.rung])
+            scopes = await self._list_scopes(proposal)
+            return Prepared(scopes=[(scope, words) for scope, words in scopes if scope.rung is press.rung])
         return Prepared(await self._edit_contents(proposal, press.arguments or {}))
 
-    def _pressable(self, session: Session, press: Press) -> Proposal | None:
-        found = self._open(session, press.proposal_id, press.actor, press.verb, press.address)
-        if found and press.round in (None, found.round):
-            return found
+    def _find_pressable(self, session: Session, press: Press) -> Proposal | None:
+        proposal = self._find_open(session, press.proposal_id, press.actor, press.verb, press.address)
+        if proposal and press.round in (None, proposal.round):
+            return proposal
         return None
 
-    async def _undoing(self, press: Press) -> Undoing | None:
+    async def _draft_undo(self, press: Press) -> Undoing | None:
         """Draft the inverse call of a proposal, or return None where nothing can be undone.
 
         The person who pressed becomes the requester. Raises ToolError where the tool has changed since.
         """
-
-        def read(session: Session) -> tuple[Proposal, Inverse, Mapping[str, Any]] | None:
-            p = proposals.get(session, press.proposal_id)
-            if p is None or p.inverse is None or p.undo_until is None or p.undone_by is not None:
-                return None
-            objection = rights.find_objection(
-                session, self.gate.policies, p, press.actor, press.verb, press.address
-            )
-            arguments = None if objection else proposals.inverse_of(session, p.id)
-            if arguments is None:
-                return None
-            return (p, p.inverse, arguments)
-
-        found = await self.database.read(read)
-        if found is None:
+        stored = await self.database.read(self._find_inverse, press)
+        if stored is None:
             return None
-        p, inverse, arguments = found
+        proposal, inverse, arguments = stored
         with as_tool_error(inverse.tool_name):
-            tool = (await self._list_tools(p, press.actor)).get(inverse.tool_name)
+            available = await self._list_tools(proposal, press.actor)
+            tool = available.get(inverse.tool_name)
             if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
             as_left = hash_left_values(preview) == inverse.left
-            verdict = await self._judge(tool, arguments, p, press.actor, undoes=as_left)
+            verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=as_left)
             verdict = await undoable(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
         await self.gate.keep_schema(tool)
-        asked = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
+        verdict = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
         reason = press.reason or ""
-        drafted = draft(tool, arguments, preview, asked, press.actor, reason, self.clock(), title=title)
-        return Undoing(drafted, as_left)
+        undo = draft(tool, arguments, preview, verdict, press.actor, reason, self.clock(), title=title)
+        return Undoing(undo, as_left)
+
+    def _find_inverse(self, session: Session, press: Press) -> _StoredInverse | None:
+        """Return the inverse of a change that this person may undo now, or None."""
+        proposal = proposals.get(session, press.proposal_id)
+        if proposal is None or proposal.inverse is None:
+            return None
+        if proposal.undo_until is None or proposal.undone_by is not None:
+            return None
+        if rights.find_objection(
+            session, self.gate.policies, proposal, press.actor, press.verb, press.address
+        ):
+            return None
+        arguments = proposals.inverse_of(session, proposal.id)
+        if arguments is None:
+            return None
+        return _StoredInverse(proposal, proposal.inverse, arguments)
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
-        """Ask again for an expired proposal, prepared with current values."""
-        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
-        if not late:
+        """Ask again for a proposal that had expired when it was pressed, with its current values."""
+        expired = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
+        if not expired:
             return decided
         try:
-            prepared = Prepared(current=await self._current(late[0]))
+            prepared = Prepared(current=await self._refresh_contents(expired[0]))
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
@@ -290,36 +315,44 @@ class Presses:
         if proposal.kind.no_edit_text:
             raise ToolError(proposal.kind.no_edit_text)
         with as_tool_error(proposal.tool_name):
-            tool = (await self._list_tools(proposal)).get(proposal.tool_name)
-            seen = redact_arguments(proposal.arguments, tool.parameters)
-            arguments = await tool.check_arguments(unhidden(given, proposal.arguments, seen))
-            unchanged = tool.digest(proposal.arguments) == proposal.digest
-            if unchanged and await tool.is_same_call(proposal.arguments, arguments):
+            tool = await self._find_tool(proposal)
+            shown = redact_arguments(proposal.arguments, tool.parameters)
+            arguments = await tool.check_arguments(unhidden(given, proposal.arguments, shown))
+            is_same_tool = tool.digest(proposal.arguments) == proposal.digest
+            if is_same_tool and await tool.is_same_call(proposal.arguments, arguments):
                 arguments = dict(proposal.arguments)
             await self.gate.keep_schema(tool)
-            contents = await self._contents(tool, arguments, proposal)
+            contents = await self._make_contents(tool, arguments, proposal)
             return replace(contents, description=await title_of(tool, arguments))
 
+    async def _find_tool(self, proposal: Proposal) -> Tool:
+        available = await self._list_tools(proposal)
+        return available.get(proposal.tool_name)
+
     async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
-        if why := await ownership.read_connection_fault(self.database, proposal):
+        """Return the tools where a proposal was made. Raises ToolError if its connection has a fault."""
+        why = await ownership.read_connection_fault(self.database, proposal)
+        if why:
             raise ToolError(why)
         context = context_of(replace(proposal, requester=requester or proposal.requester))
         return await self.gate.registry.available(context)
 
-    async def _current(self, proposal: Proposal) -> Contents:
+    async def _refresh_contents(self, proposal: Proposal) -> Contents:
         """Return the contents that an expired proposal would show today.
 
         Raises ToolError where it can't be proposed again.
         """
         with as_tool_error(proposal.tool_name):
-            tool = (await self._list_tools(proposal)).get(proposal.tool_name)
+            tool = await self._find_tool(proposal)
             if tool.digest(proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
-            if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
-                raise ToolError(why)
-            return await self._contents(tool, proposal.arguments, proposal)
+            if proposal.teammate:
+                why = await self.database.read(teams.past, proposal)
+                if why:
+                    raise ToolError(why)
+            return await self._make_contents(tool, proposal.arguments, proposal)
 
-    async def _contents(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Contents:
+    async def _make_contents(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Contents:
         """Return the contents of the proposal with these arguments, previewed now."""
         verdict = await self._judge(tool, arguments, proposal)
         preview, trial = await self._preview_and_try(tool, arguments, proposal)
@@ -354,11 +387,11 @@ class Presses:
         *,
         undoes: bool = False,
     ) -> Verdict:
-        """Return the verdict on a proposal's new contents.
+        """Return the verdict on a proposal's new contents. Raises ToolError if a rule forbids them.
 
-        A call that would now run without asking still asks. ``requester``: who asks, where that is not the
-        proposal's requester. ``undoes``: the call puts back what was approved, and loses nothing unless the
-        tool says so.
+        ``requester``: the person who asks, where that is not the proposal's requester. ``undoes``: the call
+        puts back what was there before, so the rules may treat it as harmless. One that the tool itself calls
+        destructive gets no such treatment.
         """
         asker = requester or proposal.requester
         policy, person = await self.database.read(self.gate.policies.load_for, asker)
@@ -370,47 +403,56 @@ class Presses:
             raise ToolError(verdict.rule)
         return ownership.require_owner(verdict, tool.connection)
 
-    async def _scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
+    async def _list_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes that a grant for calls like this one may have, with their texts.
 
         Raises ToolError when the tool is gone.
         """
-        tool = (await self._list_tools(proposal)).get(proposal.tool_name)
+        tool = await self._find_tool(proposal)
         with as_tool_error(proposal.tool_name):
-            like = await tool.likeness(proposal.arguments)
+            likeness = await tool.likeness(proposal.arguments)
         if proposal.risk.level is Level.DESTRUCTIVE:
-            like = like._replace(begins=NO_BEGINNING)
-        shown = redact(like.key, tool.parameters) if like.key else None
-        return ladder(tool.name, tool.version, proposal.arguments, like, shown)
+            likeness = likeness._replace(begins=NO_BEGINNING)  # never by the beginning of a command alone
+        shown = redact(likeness.key, tool.parameters) if likeness.key else None
+        return ladder(tool.name, tool.version, proposal.arguments, likeness, shown)
 
     async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
         """Return the text of a scope, with the number of recent calls that it would have covered."""
         if scope.rung is not GrantScope.PREFIX:
             return words
-        tool = (await self._list_tools(proposal)).get(proposal.tool_name)
-        since = self.clock() - _LOOKED_BACK
-        last = await self.database.read(proposals.last_of, tool.name, tool.version, since, _LOOKED_AT)
+        tool = await self._find_tool(proposal)
+        since = self.clock() - _COUNTED_PERIOD
+        recent = await self.database.read(
+            proposals.last_of, tool.name, tool.version, since, _MAX_COUNTED_CALLS
+        )
         covered = 0
-        for arguments in last:
+        for arguments in recent:
             with contextlib.suppress(ToolError):
-                like = await tool.likeness(arguments)
-                covered += scope.covers(tool.name, tool.version, arguments, like)
-        return f"{words} ({covered} of the last {len(last)} in 30 days)"
+                likeness = await tool.likeness(arguments)
+                if scope.covers(tool.name, tool.version, arguments, likeness):
+                    covered += 1
+        return f"{words} ({covered} of the last {len(recent)} in 30 days)"
 
-    async def _steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
+    async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes granted by approving a plan with its steps: its tools that aren't read-only."""
         if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
-        available = (await self.gate.registry.available()).offered
-        named = (available.tools.get(name) for name in Plan.of(proposal.arguments).tools)
-        return [
-            (
-                Scope(tool.name, tool.version, GrantScope.TOOL, ""),
-                f"{tool.name} with any arguments, by {proposal.teammate}",
-            )
-            for tool in named
-            if tool is not None and not tool.reads
-        ]
+        available = await self.gate.registry.available()
+        offered = available.offered.tools
+        scopes = []
+        for name in Plan.of(proposal.arguments).tools:
+            tool = offered.get(name)
+            if tool is not None and not tool.reads:
+                words = f"{tool.name} with any arguments, by {proposal.teammate}"
+                scopes.append((Scope(tool.name, tool.version, GrantScope.TOOL, ""), words))
+        return scopes
+
+
+def _trace_decisions(decided: Sequence[Proposal]) -> None:
+    for proposal in decided:
+        if proposal.state in _DECIDED and proposal.decided_at is not None:
+            waited = (proposal.decided_at - proposal.created_at).total_seconds()
+            tracing.trace_decision(proposal.id, proposal.tool_name, proposal.state, waited)
 
 
 def _decide_and_claim(
@@ -424,8 +466,8 @@ def _decide_and_claim(
 ) -> tuple[Decided, Proposal | None]:
     """Decide a press; where that approves the proposal as it was opened, claim its run for this process.
 
-    The claim is None where it was not approved, or runs later: while everything is paused, or by the next
-    process where this one ends.
+    Returns the claimed proposal, or None in its place if it was not approved or is run later: when the pause
+    ends, or by the next process if this one ends.
     """
     decided = decide.decide(session, press, policies, now)
     if Job(Work.EXECUTE, opened.id) not in decided.jobs:
@@ -435,5 +477,5 @@ def _decide_and_claim(
         return decided, None
     try:
         return decided, lifecycle.claim(session, policies, approved, process, now)
-    except Refused:  # which the run tells, as it does of any other
+    except Refused:  # the run finds that out again, and tells people
         return decided, None

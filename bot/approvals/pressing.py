@@ -1,6 +1,6 @@
-"""The values that pass between the steps of a press.
+"""The values that pass between the steps of a press: its prepared input, its context, and its outcome.
 
-Its prepared input, its context in the transaction, and its outcome. `presses.py` begins with them.
+`presses.py` prepares the input, `decide.py` makes the context inside of the transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,12 @@ from bot.store.audit.log import By
 from bot.store.rules import Policies
 
 Scopes = Sequence[tuple[Scope, str]]
-"""The scopes that a grant could cover, each with its words."""
+"""Scopes of grants, each with the words that describe it to people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The call of a proposal and what people see of it, prepared before a press's transaction.
-
-    ``schema`` tells which arguments are secret.
-    """
+    """The call of a proposal and what people see of it, prepared before a press's transaction."""
 
     arguments: Mapping[str, Any]
     tool_version: str
@@ -41,43 +38,35 @@ class Contents:
     description: str
     preview: tuple[PreviewField, ...]
     verdict: Verdict
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any]  # of the arguments; it tells which of them are secret
     trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """The drafted inverse of a change, not yet in a conversation. ``as_left``: nothing changed since."""
+    """The drafted call that undoes a change."""
 
-    draft: Proposal
-    as_left: bool
+    draft: Proposal  # not yet in a conversation
+    as_left: bool  # True if nothing has changed since the change was made
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneTogether:
-    """The position of an undo among several made by one press.
+    """The place of an undo among several made by one press."""
 
-    ``first``: the first undo proposal, whose batch the others join; None for the first itself.
-    """
-
-    first: Proposal | None
+    first: Proposal | None  # the first undo proposal, whose batch the others join; None for itself
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The input of a press that is computed before its transaction, since it may need the network.
+    """The input of a press that is computed before its transaction, since it may need the network."""
 
-    ``contents``: those of an edit. ``current``: those of an expired proposal as they would be now, with which
-    it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: the proposal
-    that Undo opens; with ``together`` it is a row of one batch with the other undos.
-    """
-
-    contents: Contents | None = None
-    current: Contents | None = None
-    scopes: Scopes | None = None
-    undoing: Undoing | None = None
-    together: UndoneTogether | None = None
+    contents: Contents | None = None  # of an edited proposal
+    current: Contents | None = None  # of an expired proposal as it would be today, to ask again
+    scopes: Scopes | None = None  # of the grants to give; None where none are chosen
+    undoing: Undoing | None = None  # for a press on Undo
+    together: UndoneTogether | None = None  # for one of several undos, which form one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +88,15 @@ class PressContext:
     paused: bool
     prepared: Prepared
     absences: tuple[Absence, ...] = ()
-    absent: Actor | None = None  # in whose place it is made
+    absent: Actor | None = None  # the absent person in whose place a stand-in pressed
 
     @property
     def by(self) -> By:
-        """The author for the audit log."""
+        """The author for the audit log. The reason says in whose place a stand-in pressed."""
         reason = self.press.reason
         if self.absent:
-            reason = ": ".join(filter(None, (f"for {self.absent.label} ({self.absent})", reason)))
+            in_place_of = f"for {self.absent.label} ({self.absent})"
+            reason = f"{in_place_of}: {reason}" if reason else in_place_of
         return By.press(self.press.verb, self.press.actor, self.person, reason)
 
     @property
@@ -140,11 +130,12 @@ class PressContext:
 
     def has_voted(self, session: Session, p: Proposal) -> bool:
         """Tell if the person has a counted vote; an absent person and their stand-in share one."""
-        mine = {self.person.id}
-        for each in self.absences:
-            pair = {people.person_of(session, who).id for who in (each.who, each.stand_in)}
-            mine |= pair if self.person.id in pair else set()
-        return any(mine & voice for voice in people.voices(session, p))
+        sharing = {self.person.id}
+        for absence in self.absences:
+            pair = {people.person_of(session, actor).id for actor in (absence.who, absence.stand_in)}
+            if self.person.id in pair:
+                sharing |= pair
+        return any(sharing & voter_ids for voter_ids in people.voices(session, p))
 
 
 def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:

@@ -1,14 +1,14 @@
-"""A person asks the agent about an open proposal. Nothing is decided.
+"""Questions of people to the agent about an open proposal. They decide nothing.
 
-The agent answers in its conversation, and below the card that was pressed where that stands elsewhere.
+The agent answers in its conversation. If the card that was pressed is somewhere else, the answer is also
+posted below that card.
 
-What the person wrote is hostile text: it reaches the model as one quoted line in a note of Nod's own, next to
-the exact change, without secrets.
+The question may try to give the model orders. So it reaches the model as one quoted line in a note of Nod's
+own, next to the exact change, without secrets.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -27,9 +27,9 @@ from bot.store import conversations, messages, posted_cards, proposals, question
 _ENOUGH = (
     f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
 )
-_LONGEST = 1000  # characters of a question
-_CHANGE = 8000  # characters of what the model is told again
-_NOTE = """\
+_MAX_QUESTION_CHARS = 1000
+_MAX_CHANGE_CHARS = 8000
+_NOTE_TEXT = """\
 [Nod] Question from {who} about a proposal that is open and stays as it is: {title}
 {change}
 > {question}
@@ -42,71 +42,91 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     if not p.called:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
         return refuse(Answer.INVALID, p, text)
-    wrong = _wrong(question)
-    if wrong:
-        return refuse(Answer.INVALID, p, wrong, {"reason": wrong})
+    fault = _find_fault(question)
+    if fault:
+        return refuse(Answer.INVALID, p, fault, {"reason": fault})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH)
     p = context.move(session, p)
-    home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)
+    home_id = teams.home(session, p)
+    who, title = one_line(context.who), one_line(p.description)
+
+    # a notice for people, and a note for the model
+    notice = f"Question from {who} about: {title}\n\n> {question}"
+    last_heard = messages.last_heard(session, home_id)
+    messages.add_notice(session, home_id, notice, last_heard, context.now, delivered=False)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
-    said = f"Question from {who} about: {title}\n\n> {question}"
-    heard = messages.last_heard(session, home)
-    messages.add_notice(session, home, said, heard, context.now, delivered=False)
-    told = _NOTE.format(who=who, title=title, change=_change(p, schema), question=question)
-    note = messages.add_note(session, home, told, context.now)
-    turns.want_turn(session, home, context.now)
+    change = _format_change(p, schema)
+    note = _NOTE_TEXT.format(who=who, title=title, change=change, question=question)
+    note_id = messages.add_note(session, home_id, note, context.now)
+    turns.want_turn(session, home_id, context.now)
+
+    # the question, by which its answer is posted
+    place = _choose_place(session, context.press, p, home_id)
     asker = context.press.actor
-    asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, context.now.isoformat())
-    place, ref, where = _find_other_place(session, context.press, p, home)
-    questions.store_question(session, replace(asked, place=place, ref=ref), context.now)
-    text = f"Asked. The agent answers {where}. Nothing was decided."
-    return Decided(
-        Reply(Answer.ACCEPTED, text, (p,)),
-        (redraw(session, p), Job(Work.DELIVER, home), Job(Work.TURN, home)),
+    stored = AskedQuestion(
+        p.id,
+        home_id,
+        note_id,
+        str(asker),
+        asker.label,
+        question,
+        context.now.isoformat(),
+        place=place.address,
+        ref=place.ref,
     )
+    questions.store_question(session, stored, context.now)
+    text = f"Asked. The agent answers {place.words}. Nothing was decided."
+    jobs = (redraw(session, p), Job(Work.DELIVER, home_id), Job(Work.TURN, home_id))
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
-def _find_other_place(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
-    """Return a second place for the answer: its address, the card there, and a text for people.
+class _AnswerPlace(NamedTuple):
+    """The place of an answer: the conversation, and perhaps a second one."""
 
-    Address and card are empty where the conversation itself is the only place.
-    """
-    found = conversations.get_conversation(session, home)
-    origin = found.origin if found else None
+    words: str  # for the person who asks
+    address: str = ""  # of the second place; empty without one
+    ref: str = ""  # of the card there, below which the answer is posted
+
+
+def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> _AnswerPlace:
+    home = conversations.get_conversation(session, home_id)
+    origin = home.origin if home else None
     if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
-        return "", "", "here"
+        return _AnswerPlace("here")
     if press.address is None:
-        return "", "", "in its conversation"
+        return _AnswerPlace("in its conversation")
     cards = posted_cards.of_proposal(session, p.card_id)
-    here = next((each for each in cards if each.ref == press.ref), None)
-    here = here or next((each for each in cards if each.address == press.address), None)
-    if here is None:
-        return str(Address(press.actor.channel, press.actor.key)), "", "in its conversation, and you are told"
-    if here.address == origin:
-        return "", "", "here"
-    return str(here.address), here.ref, "below this card"
+    pressed = [card for card in cards if card.ref == press.ref]
+    pressed += [card for card in cards if card.address == press.address]
+    if not pressed:
+        asker = Address(press.actor.channel, press.actor.key)
+        return _AnswerPlace("in its conversation, and you are told", str(asker))
+    card = pressed[0]
+    if card.address == origin:
+        return _AnswerPlace("here")
+    return _AnswerPlace("below this card", str(card.address), card.ref)
 
 
-def _wrong(question: str) -> str:
+def _find_fault(question: str) -> str:
     if not question:
         return "Write your question."
-    most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
-    if len(question) > _LONGEST:
-        return most
+    if len(question) > _MAX_QUESTION_CHARS:
+        return f"That is {len(question):,} characters. A question has at most {_MAX_QUESTION_CHARS:,}."
     return ""
 
 
-def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
+def _format_change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
     """Return the exact change, each line indented so that none looks like Nod's own."""
     arguments = canonical(redact_arguments(p.arguments, schema))
-    fields = (f"{f.field}: {_format_change(f)}" for f in p.preview)
-    said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))
-    exact = bound_text(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
-    return "\n".join(f"    {line}" for line in exact.splitlines())
+    fields = "\n".join(f"{field.field}: {_format_field(field)}" for field in p.preview)
+    fields = redact_text(fields, secrets_in(p.arguments, schema))
+    text = f"Tool: {p.tool_name}\nArguments: {arguments}\n{fields}".strip()
+    lines = bound_text(text, _MAX_CHANGE_CHARS).splitlines()
+    return "\n".join(f"    {line}" for line in lines)
 
 
-def _format_change(field: PreviewField) -> str:
+def _format_field(field: PreviewField) -> str:
     new = f"({REMOVED})" if field.new_value is None else field.new_value
     if field.old_value is None:
         return new

@@ -19,11 +19,11 @@ from bot.store.rules import Policies
 _NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
 _GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
 _NOT_BY_STAND_IN = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
-"""Presses that no stand-in makes: they need a role of one's own, or to have asked."""
+"""Presses that no stand-in makes: they are for admins, and for the person who asked."""
 _ALLOWED_TO_OWNER = frozenset(
     {Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL}
 )
-"""The presses of the person as whom a call runs, also where others decide it."""
+"""The presses that the owner of a call may always make, also where others decide it."""
 _ONE_BY_ONE_TEXT = "A stand-in decides one at a time. Approve this on its own. It stays open."
 
 
@@ -35,12 +35,13 @@ def find_objection(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> str | None:
-    """Return why this account's Person may not press that, in words; None when they may.
+    """Return why the person with this account may not press that, in words; None when they may.
 
-    ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
+    ``at`` is where the pressed card is posted: a rule may let everyone in a chat decide.
     """
     policy, person = policies.load_for(session, actor)
-    return judge_press(session, policy, proposal, person, actor, verb, at)[0]
+    objection, _ = judge_press(session, policy, proposal, person, actor, verb, at)
+    return objection
 
 
 def judge_press(
@@ -52,11 +53,14 @@ def judge_press(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> tuple[str | None, Actor | None]:
-    """Return why a person may not press, and the absent colleague for whom they may.
+    """Return two values: the objection to a press in words, and the absent person for whom it is made.
 
-    The reason is None where the press is allowed. The colleague is None where their own right is enough. The
-    person in whose name a call runs may always approve or decline it; ``votes.py`` decides whether that vote
-    is enough. An agent withdraws what it asked for, and decides nothing.
+    - ``None, None``: the person may press by their own right.
+    - ``None, colleague``: the person may press as the stand-in of a colleague.
+    - ``objection, None``: the person may not press.
+
+    The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides whether
+    that vote is enough. An agent may withdraw what it asked for, and nothing else.
     """
     if actor.channel == AGENTS:
         if verb is Verb.CANCEL and proposal.agent == actor.key:
@@ -76,14 +80,16 @@ def judge_press_by_role(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> tuple[str | None, Actor | None]:
-    """Return what `judge_press` does, by the rules and roles alone."""
+    """Return what `judge_press` does, by rules and roles alone: the owner of a call has no right by that."""
     if actor == proposal.requester:
         requester = person
     else:
         requester = people.person_of(session, proposal.requester)
     why = _find_own_objection(policy, proposal, person, requester, verb, at)
-    if why is None or not policy.absences or person == requester or person.outside:
-        return why, None  # what someone asked for they decide in no one's place
+    if why is None or not policy.absences:
+        return why, None
+    if person == requester or person.outside:  # no one decides their own request in someone's place
+        return why, None
     if verb in _NOT_BY_STAND_IN or proposal.own:
         return why, None
     approves = verb in _NEEDS_APPROVER
@@ -101,7 +107,7 @@ def judge_press_by_role(
 def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
     """Return the proposal with only the votes of people who may still decide it.
 
-    Membership in a group was checked as they voted, and is not asked again.
+    Membership in a group was checked when they voted, and is not asked for again.
     """
     if not p.votes:
         return p
@@ -112,7 +118,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
         voter = people.person_of(session, vote.absent or vote.actor)
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
-            return True  # the lead agent's word on a plan
+            return True  # the lead agent's review of a plan, or the owner's yes
         objection = policy.objection(p, voter, requester, chat, approves=approves)
         return objection is None or policy.may_be_in_group(p, voter)
 
@@ -147,13 +153,12 @@ def _find_own_objection(
         if Role.ADMIN in policy.roles_for(person, proposal):
             return None
         return "Only an admin can do that. It stays open."
-    return policy.objection(
-        proposal, person, requester, str(at) if at else None, approves=verb in _NEEDS_APPROVER
-    )
+    chat = str(at) if at else None
+    return policy.objection(proposal, person, requester, chat, approves=verb in _NEEDS_APPROVER)
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
-    """Return the facts on a proposed call for the rules, at the time of the proposal."""
+    """Return the facts by which the rules judge a proposed call, at the time of the proposal."""
     place = conversations.place_of(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
@@ -208,13 +213,15 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
 
 
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
-    """Return the search space for what a person may see or decide; each find is still to be checked."""
+    """Return where to search for the proposals that a person may see or decide.
+
+    The search finds too many: each proposal is to be checked with `visible`.
+    """
     policy, person = policies.load_for(session, actor)
-    stood_in_for = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
-    persons = [person, *(people.person_of(session, who) for who in stood_in_for)]
-    named = (each.accounts | policy.groups_of(each) for each in persons)
-    return Reach(
-        person.accounts,
-        everything=any(policy.roles_of(each) for each in persons),
-        named=frozenset[str]().union(*named),
-    )
+    absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]
+    persons = [person, *(people.person_of(session, who) for who in absent)]
+    named: frozenset[str] = frozenset()
+    for one in persons:
+        named |= one.accounts | policy.groups_of(one)
+    has_role = any(policy.roles_of(one) for one in persons)
+    return Reach(person.accounts, everything=has_role, named=named)

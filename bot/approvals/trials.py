@@ -1,8 +1,9 @@
 """Trials: a call is run without lasting effect before people decide; an approval applies its changes.
 
-What a trial would change becomes the proposal's preview. It is no run: `Trials.attempt` is called only where
-people will be asked, nothing is told to the model, and only `Trials.apply` changes anything, for a claimed
-proposal.
+What a trial would change becomes the proposal's preview. A trial is no run: `Trials.attempt` is called only
+where people will be asked, and the model is told nothing of it. Only `Trials.apply` changes anything, for a
+claimed proposal. It applies the token of the trial: what the tool needs to make exactly the changes that were
+shown.
 """
 
 import asyncio
@@ -30,10 +31,10 @@ from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
 
 log = logger(__name__)
 
-_SECONDS = 150.0  # that a trial may take in all
-_PAUSE = 0.5  # seconds between looks whether this person's other trials have ended
-_PRINTED = 2000  # characters of the end of what it printed
-_LONGEST_TOKEN = 32_000_000  # characters
+_TRIAL_SECONDS = 150.0
+_QUEUE_SECONDS = 0.5  # between two looks for a free place
+_MAX_OUTPUT_CHARS = 2000  # of the end of what a trial printed
+_MAX_TOKEN_CHARS = 32_000_000
 
 Shown = tuple[tuple[PreviewField, ...], Trial | None]
 """What people are shown of a call: its preview, and its trial, if there is one."""
@@ -41,14 +42,14 @@ Shown = tuple[tuple[PreviewField, ...], Trial | None]
 
 @dataclass(eq=False)
 class Trials:
-    """Tries calls and applies what was tried; rows are the only state. ``process``: the id of this one."""
+    """The service that tries calls and applies what was tried; rows are its only state."""
 
     database: Database
     clock: Clock
-    process: str
+    process: str  # the id of this process
 
     async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
-        """Return the preview of a call that people are asked about, tried where its tool can be."""
+        """Return the preview of a call that people are asked about, with a trial if its tool has one."""
         preview = await preview_of(tool, arguments)
         if tool.trying is None:
             return preview, None
@@ -62,18 +63,22 @@ class Trials:
         asker: Actor,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> Shown:
-        """Try a call: its ``preview`` with what it would change. Recorded, and bounded by `trials.begin`."""
+        """Try a call, and return its preview with what it would change. The trial is recorded.
+
+        ``show`` is called with the words for it when it begins. A person who has too many trials under way
+        waits for a place among them.
+        """
         if tool.trying is None:
             raise ValueError(f"{tool.name} cannot be tried")
-        what = redact_text(summary_of(tool, arguments))
-        told = {"call": what, "digest": tool.digest(arguments)}
+        summary = redact_text(summary_of(tool, arguments))
+        record = {"call": summary, "digest": tool.digest(arguments)}
         try:
-            key = await self._begin(asker, tool.name, told)
+            key = await self._begin(asker, tool.name, record)
         except TooMuch as error:
             return preview, Trial(tried=False, why=error.message)
         if show is not None:
-            await show(f"Trying first: {what}")
-        how: dict[str, Any] = {"ended": "it was stopped"}
+            await show(f"Trying first: {summary}")
+        outcome: dict[str, Any] = {"ended": "it was stopped"}  # unless it comes to its end below
         token = None
         try:
             with hiding(secrets_in(arguments, tool.parameters)):
@@ -81,7 +86,7 @@ class Trials:
                     fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
                     fields, trial = (), Trial(tried=False, why=describe_and_log(error, tool.name))
-            how = {
+            outcome = {
                 "ended": _describe_end(trial),
                 "cage": trial.cage,
                 "files": len(trial.files),
@@ -89,69 +94,80 @@ class Trials:
             }
         finally:
             end = partial(trials.end, token=token)
-            await asyncio.shield(self.database.write(end, key, asker, tool.name, how, self.clock()))
-        return (*(preview if tool.preview or not trial.tried else ()), *fields), trial
+            await asyncio.shield(self.database.write(end, key, asker, tool.name, outcome, self.clock()))
+        if trial.tried and not tool.preview:
+            preview = ()  # it has only the arguments; the trial shows what they do
+        return (*preview, *fields), trial
 
-    async def _begin(self, asker: Actor, tool_name: str, told: Mapping[str, Any]) -> str:
+    async def _begin(self, asker: Actor, tool_name: str, record: Mapping[str, Any]) -> str:
         """Queue for a place among this person's trials in all processes. Raises TooMuch."""
-        write, begin = self.database.write, trials.begin_trial
-        while (key := await write(begin, asker, tool_name, told, self.process, self.clock())) is None:  # noqa: ASYNC110 - rows
-            await asyncio.sleep(_PAUSE)
-        return key
+        while True:
+            key = await self.database.write(
+                trials.begin_trial, asker, tool_name, record, self.process, self.clock()
+            )
+            if key is not None:
+                return key
+            await asyncio.sleep(_QUEUE_SECONDS)
 
     async def _try_tool(
         self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
     ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
-        found: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _SECONDS)
-        token = await asyncio.to_thread(json.dumps, found.token)
-        refused = found.refused
-        if len(token) > _LONGEST_TOKEN:
+        """Return the fields for people, the trial, and its token; None where it can't be applied."""
+        output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
+        content = await asyncio.to_thread(json.dumps, output.token)
+        refused = output.refused
+        if len(content) > _MAX_TOKEN_CHARS:
             refused = refused or "It would change too much to be kept."
+        token = None if refused else content
         trial = Trial(
             why=refused,
-            cage=found.cage,
-            exit=found.exit,
-            output=storable(found.output[-_PRINTED:]),
-            files=found.files,
-            token="" if refused else await asyncio.to_thread(hash_text, token),
-            final=one_line(found.final),
+            cage=output.cage,
+            exit=output.exit,
+            output=storable(output.output[-_MAX_OUTPUT_CHARS:]),
+            files=output.files,
+            token=await asyncio.to_thread(hash_text, token) if token is not None else "",
+            final=one_line(output.final),
         )
-        if found.exit is None:
-            fields = []
-        else:
-            fields = [PreviewField("when tried", None, _describe_end(trial))]
-        fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
-        return (*fields, *make_storable(found.changes)), trial, None if refused else token
+        fields = []
+        if output.exit is not None:
+            fields.append(PreviewField("when tried", None, _describe_end(trial)))
+        if trial.output.strip():
+            fields.append(PreviewField("printed", None, trial.output))
+        return (*fields, *make_storable(output.changes)), trial, token
 
-    async def token(self, proposal: Proposal) -> Any:
-        """Return the content that an approval applies. Raises ToolError where it is not stored any longer."""
-        hashed = proposal.trial.token if proposal.trial else ""
-        content = await self.database.read(trials.token, hashed)
+    async def _load_token(self, proposal: Proposal) -> Any:
+        """Return what the tool needs to apply a trial. Raises ToolError where it is not stored any longer."""
+        token_hash = proposal.trial.token if proposal.trial else ""
+        content = await self.database.read(trials.token, token_hash)
         if content is None:
             raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
         return await asyncio.to_thread(json.loads, content)
 
     async def unchanged(self, tool: Tool, proposal: Proposal) -> bool:
-        """Return whether what was tried is still what an approval would do, with nothing changed since."""
+        """Tell if an approval would still do what the trial showed, because nothing has changed since.
+
+        A tool that can't tell is tried again.
+        """
         trying, arguments = tool.trying, proposal.arguments
         if trying is None:
             return False
         if trying.unchanged is not None:
             try:
-                token = await self.token(proposal)
+                token = await self._load_token(proposal)
             except ToolError:
                 return False
             work = trying.unchanged(arguments, token)
             return bool(await await_tool(tool.name, work, tool.timeout))
         preview = await preview_of(tool, arguments)
-        again, trial = await self.attempt(tool, arguments, preview, proposal.requester)
-        return trial is not None and trial.applies and again == proposal.preview
+        preview, trial = await self.attempt(tool, arguments, preview, proposal.requester)
+        return trial is not None and trial.applies and preview == proposal.preview
 
     async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
         """Do exactly what the trial of a claimed proposal showed. Raises ToolError where nothing was done."""
         if tool.trying is None:
             raise ToolError("This tool's calls can no longer be tried first. Nothing was changed.")
-        work = tool.trying.apply(claimed.arguments, await self.token(claimed), context)
+        token = await self._load_token(claimed)
+        work = tool.trying.apply(claimed.arguments, token, context)
         done: ToolOutput = await await_tool(tool.name, work, tool.timeout)
         return done
 
@@ -161,15 +177,19 @@ class Trials:
         Returns the state and the other columns to store, or None where no one knows.
         """
         tool = available.tools.get(lost.tool_name)
-        tool = tool.in_context(context_of(lost)) if tool else None
-        trying = tool.trying if tool and lost.applies else None
-        if tool is None or (trying.settle if trying else tool.settle) is None:
+        if tool is None:
             return None
+        tool = tool.in_context(context_of(lost))
         try:
-            if trying and trying.settle:
-                work = trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
+            if lost.applies and tool.trying:
+                if tool.trying.settle is None:
+                    return None
+                token = await self._load_token(lost)
+                work = tool.trying.settle(lost.arguments, token, lost.idempotency_key)
             elif tool.settle:
                 work = tool.settle(lost.arguments, lost.idempotency_key)
+            else:
+                return None
             done: ToolOutput | None = await await_tool(tool.name, work, tool.timeout)
         except ToolError as error:
             return State.FAILED, {"error": error.message}
@@ -182,7 +202,7 @@ class Trials:
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:
-    """Return the columns to store of a tool's output."""
+    """Return the columns to store for a tool's output."""
     return {
         "result": output.text,
         "told": output.told,
@@ -200,5 +220,11 @@ def _describe_end(trial: Trial) -> str:
     code = "done" if trial.exit is None else f"ended with code {trial.exit}"
     if not trial.applies or trial.exit is None:
         return code
-    files = f"{len(trial.files) or 'no'} {'file' if len(trial.files) < 2 else 'files'}"  # noqa: PLR2004
+    match len(trial.files):
+        case 0:
+            files = "no file"
+        case 1:
+            files = "1 file"
+        case count:
+            files = f"{count} files"
     return f"{code}, {files} would change"

@@ -1,7 +1,7 @@
-"""Undo: a press on a change that was made proposes the call that reverts it.
+"""Undo: a press on a change that was made opens a proposal for the call that reverts it, its inverse.
 
-That one passes the rules, the claim and the record as any other. The press approves it, too, where the change
-still is as it was left and nothing is lost by it; else people are asked by a card of its own.
+The inverse passes the rules, the claim and the record as any other call. The press also approves it if
+nothing has changed since and nothing is lost by it. Otherwise people are asked by a card of its own.
 """
 
 from dataclasses import replace
@@ -25,33 +25,25 @@ _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Open the inverse of what was done, approved by this press where that is enough; once."""
+    """Open the inverse of a change, once; approved by this press where that is enough."""
+    if p.undone:
+        return refuse(Answer.ALREADY, p, f"Already undone by {p.undone}.")
     if p.undone_by is not None:
-        if p.undone:
-            done = f"Already undone by {p.undone}."
-        else:
-            done = "Undo was pressed already. See its own card."
-        return refuse(Answer.ALREADY, p, done)
-    if p.inverse is None or not p.inverse.tool_name:
-        return refuse(
-            Answer.INVALID, p, f"This can't be undone. {p.inverse.reason if p.inverse else ''}".strip()
-        )
+        return refuse(Answer.ALREADY, p, "Undo was pressed already. See its own card.")
+    if p.inverse is None:
+        return refuse(Answer.INVALID, p, "This can't be undone.")
+    if not p.inverse.tool_name:
+        return refuse(Answer.INVALID, p, f"This can't be undone. {p.inverse.reason}".strip())
     if p.undo_until is None or p.undo_until <= context.now:
         return refuse(Answer.STALE, p, "The time to undo this is over.")
     undoing = context.prepared.undoing
     if undoing is None:
         return refuse(Answer.STALE, p, _GONE)
     inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
-    why = _asks(session, context, undoing, inverse)
-    if not why:
-        vote = context.vote(Verb.APPROVE)
-        inverse = replace(
-            inverse,
-            state=State.APPROVED,
-            quorum=1,  # of those who may decide it, one is enough
-            votes=(vote,),
-            **context.decided,
-        )
+    why_ask = _find_reason_to_ask(session, context, undoing, inverse)
+    if not why_ask:  # one person who may decide it is enough
+        votes = (context.vote(Verb.APPROVE),)
+        inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
     together = context.prepared.together
     first = together.first if together else None
     if first:
@@ -64,10 +56,9 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     (inverse,) = transitions.insert_all(session, [inverse], context.by)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
-    if why:
-        return Decided(
-            Reply(Answer.ACCEPTED, f"{why} It waits on a card of its own.", (p, inverse)), tuple(jobs)
-        )
+    if why_ask:
+        text = f"{why_ask} It waits on a card of its own."
+        return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), tuple(jobs))
     text = f"Undoing it: {inverse.description}."
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
@@ -75,20 +66,25 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Make ``p`` the undo of its original again. Return an objection in words, or an empty text, and jobs."""
+    """Make ``p``, which is asked for or tried again, the undo of its original again.
+
+    Returns an objection in words and the jobs. The objection is empty where ``p`` is no undo.
+    """
     original = proposals.get(session, p.undoes) if p.undoes else None
-    if original is None or (original.undone_by == p.id and not original.undone):
+    if original is None:
         return "", ()
     if original.undone:
         return f"It was undone by {original.undone} since.", ()
+    if original.undone_by == p.id:
+        return "", ()
     if original.undone_by:
         return "Undo was pressed again since. See its own card.", ()
     original = context.move(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
     return "", (redraw(session, original),)
 
 
-def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:
-    """Return why the inverse is asked for, in words; empty where this press is enough."""
+def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:
+    """Return why people are asked about the inverse, in words; empty where this press is enough."""
     if inverse.risk.level is Level.DESTRUCTIVE:
         return "Undoing this can't be undone."
     if ownership.find_owner(session, inverse) and not is_owner(inverse, context.person):
@@ -101,24 +97,27 @@ def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Pr
 
 
 def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) -> bool:
-    """Tell if the rules name others than who pressed, whose own yes is then not enough."""
+    """Tell if the rules let only others decide the inverse."""
     policy, press = context.policies.load(session), context.press
-    person, at = context.person, press.address
-    return rights.judge_press_by_role(session, policy, inverse, person, press.actor, at=at)[0] is not None
+    objection, _ = rights.judge_press_by_role(
+        session, policy, inverse, context.person, press.actor, at=press.address
+    )
+    return objection is not None
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
-    """Add the line above the inverse's card, in the conversation of what it undoes, and return its id."""
-    found = conversations.get_conversation(session, p.conversation_id)
-    if found is None:
+    """Add the line above the inverse's card, in the conversation of the change, and return the line's id."""
+    conversation = conversations.get_conversation(session, p.conversation_id)
+    if conversation is None:
         raise LostRace
-    actor, text = context.press.actor, f"Undo pressed by {context.who}: {p.description}"
     if context.prepared.together:
         text = f"Undo pressed by {context.who} for all of a batch."
-    request = Request(actor, inverse.tool_name, {}, found.address, text, into=found.id)
-    line = arrive.add_request(
-        session, request, Call("", inverse.tool_name, "{}", inverse.description), context.now
-    )
+    else:
+        text = f"Undo pressed by {context.who}: {p.description}"
+    actor = context.press.actor
+    request = Request(actor, inverse.tool_name, {}, conversation.address, text, into=conversation.id)
+    call = Call("", inverse.tool_name, "{}", inverse.description)
+    line = arrive.add_request(session, request, call, context.now)
     if line is None:
         raise LostRace
     return line.message_id

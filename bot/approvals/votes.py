@@ -1,6 +1,6 @@
-"""Votes on proposals, and their consequences for a change, a teammate's plan and a server's question.
+"""Votes on proposals and their consequences: approving, declining, editing and asking for changes.
 
-The checks of a press before it counts are in ``bot/approvals/decide.py``.
+``bot/approvals/decide.py`` has checked the press before it comes here.
 """
 
 from dataclasses import replace
@@ -29,46 +29,53 @@ from bot.store.connections import is_owner
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Apply the edit of a press, if any, and vote for the proposal; with enough votes it runs."""
     press = context.press
+
+    # an edit, which may bring the proposal under another rule or change what its trial showed
     if context.prepared.contents is not None:
         p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
             return accept(session, p, "Edited, not approved. Look at what it does now, then decide.")
         policy, person = context.policies.load(session), context.person
         refusal, absent = rights.judge_press(session, policy, p, person, press.actor, at=press.address)
-        if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
+        if refusal:
             return accept(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
-    if p.kind.no_approval_text:
-        return refuse(Answer.INVALID, p, p.kind.no_approval_text)
-    if p.kind.is_form and (missing := _find_unanswered(session, p)):
-        return refuse(
-            Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
-        )
-    for_real = (press.verb is Verb.FOR_REAL) if p.trial is not None and p.trial.tried else None
+
+    # the vote, if the proposal can be approved as it is
+    unready = _refuse_unready(session, p)
+    if unready:
+        return unready
+    for_real: bool | None = None  # without a trial there is no such choice
+    if p.trial is not None and p.trial.tried:
+        for_real = press.verb is Verb.FOR_REAL
     p = rights.with_standing_votes(session, context.policies, p)
-    if why := _mistaken(p, press.verb, for_real=for_real):
+    why = _find_trial_objection(p, press.verb, for_real=for_real)
+    if why:
         return refuse(Answer.INVALID, p, why)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     decides = _may_decide(session, context, p)
     votes = (*p.votes, context.vote(Verb.APPROVE if decides else CONSENT))
-    if waiting := _find_missing_yes(session, p, replace(p, votes=votes), decides=decides):
+
+    # others whose approval is needed, too
+    waiting_text = _find_missing_yes(session, p, replace(p, votes=votes), decides=decides)
+    if waiting_text:
         p = context.move(session, p, votes=votes, for_real=for_real)
-        return accept(session, p, waiting)
+        return accept(session, p, waiting_text)
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
-        asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
+        # the lead's turn is written before the plan, in the order that its own review takes
+        review_jobs = plans.ask_lead(session, p, context.now)
         p = context.move(session, p, votes=votes)
-        return accept(
-            session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
-        )
+        text = "Your approval counts. The lead agent must approve the plan as well."
+        return accept(session, p, text, *review_jobs)
+
+    # the approval, and the grants for the calls that an approved plan lists
     decided = context.decided
     if plans.was_reviewed(p):
         decided["decided_by"] += f" and {plans.LEAD.name}"
     p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
-    for call in Plan.of(p.arguments).calls if p.kind.has_steps else ():
-        scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
-        words = f"{call.tool} once, exactly as the plan shows it"
-        _allow_here(session, context, p, scope, words)
+    if p.kind.has_steps:
+        _allow_listed_calls(session, context, p)
     text = p.kind.approved_text
     if context.paused:
         effect = "runs" if p.kind.runs else "takes effect"
@@ -76,15 +83,30 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 
+def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
+    """Return the refusal of any approval of the proposal as it is now; None if it can be approved."""
+    if p.kind.no_approval_text:
+        return refuse(Answer.INVALID, p, p.kind.no_approval_text)
+    if p.kind.is_form:
+        missing = _find_unanswered(session, p)
+        if missing:
+            text = f"It can't be sent yet. Fill in first: {', '.join(missing)}."
+            return refuse(Answer.INVALID, p, text, missing)
+    return None
+
+
 def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decides: bool) -> str:
     """Return what a proposal with a new vote still waits for, in words; empty where it is enough.
 
-    ``before`` is the proposal without it. ``decides``: the vote counts by the rules.
+    ``before`` is the proposal without the vote. ``decides``: the vote counts towards the quorum.
     """
-    approvals = decides + len(people.voices(session, before, Verb.APPROVE))
+    approvals = len(people.voices(session, before, Verb.APPROVE))
+    if decides:
+        approvals += 1
     if approvals < p.quorum:
-        others = "Your yes counts. It waits for the approval of others as well."
-        return f"Your vote counts: {approvals} of {p.quorum}." if decides else others
+        if decides:
+            return f"Your vote counts: {approvals} of {p.quorum}."
+        return "Your yes counts. It waits for the approval of others as well."
     if ownership.lacks_owner(session, p):
         owner = ownership.name_owner(p)
         return f"Your approval counts. It runs as {owner}, so {owner} must approve it, too."
@@ -92,18 +114,23 @@ def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decide
 
 
 def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
-    """Tell if the vote counts by the rules: not only as the yes of the person as whom it runs."""
+    """Tell if the person's vote counts towards the quorum.
+
+    The owner of a connection must agree to what runs in their name, but that alone lets them decide nothing:
+    their vote counts only if the rules would let them decide without it.
+    """
     if not is_owner(p, context.person):
         return True
     policy, press = context.policies.load(session), context.press
-    return (
-        rights.judge_press_by_role(session, policy, p, context.person, press.actor, at=press.address)[0]
-        is None
-    )
+    refusal, _ = rights.judge_press_by_role(session, policy, p, context.person, press.actor, at=press.address)
+    return refusal is None
 
 
-def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
-    """Return why a vote can't apply the proposal's trial, or an empty text."""
+def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
+    """Return why a vote does not fit the proposal's trial; empty where it does.
+
+    ``for_real``: the vote is for running the call instead of applying the trial's result.
+    """
     if p.trial is None or not p.trial.tried:
         if verb is Verb.FOR_REAL:
             return "It was not tried first. Approving it runs it."
@@ -135,7 +162,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Decline a suggestion for good, which the vote records."""
+    """Decline a suggestion permanently: the vote is recorded as one for never."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
@@ -153,7 +180,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     """Approve, and give the grant of the chosen scope; both or neither."""
     duration, audience = context.press.lasting, context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
-        audience = GrantAudience.SCHEDULE  # the narrowest there is for it
+        audience = GrantAudience.SCHEDULE  # each of its runs is a conversation of its own
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
     why = grants.find_hindrance(session, context.policies, p) or _find_other_owner(p, context)
@@ -185,7 +212,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
 
 
 def _find_other_owner(p: Proposal, context: PressContext) -> str:
-    """Return why someone else can't allow what runs in a person's name; empty where it runs in no one's."""
+    """Return why this person can't allow calls in someone else's name; empty where they are in no one's."""
     if p.connection is None or not p.connection.is_personal or is_owner(p, context.person):
         return ""
     owner = ownership.name_owner(p)
@@ -222,6 +249,13 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
     return replace(voted, reply=replace(voted.reply, text=text))
 
 
+def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal) -> None:
+    for call in Plan.of(plan.arguments).calls:
+        scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
+        words = f"{call.tool} once, exactly as the plan shows it"
+        _allow_here(session, context, plan, scope, words)
+
+
 def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
     terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
     grants.give_grant(session, p, context.press.actor, context.person, terms, context.now)
@@ -246,11 +280,11 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)
-    clocks: tuple[str, ...] = ()
-    if p.kind.is_final:  # a script waits no longer
-        clocks = ("ttl", "expires_at", "warn_at", "remind_at")
-    before = {**_find_defaults(contents), **p.arguments}  # an earlier release stored none
-    what = differences(before, contents.arguments, contents.schema)
+    if p.kind.is_final:  # a script waits no longer than it said, so its clock is not started again
+        for name in ("ttl", "expires_at", "warn_at", "remind_at"):
+            new_terms.pop(name, None)
+    before = {**_find_defaults(contents), **p.arguments}  # an earlier release stored no defaults
+    edit_words = differences(before, contents.arguments, contents.schema)
     return context.move(
         session,
         p,
@@ -262,11 +296,11 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
         preview=contents.preview,
         trial=contents.trial,
         for_real=None,
-        **{name: value for name, value in new_terms.items() if name not in clocks},
+        **new_terms,
         round=p.round + 1,
         votes=(),
         edited_by=context.who,
-        edits=(*p.edits, Edited(p.round + 1, context.who, what)),
+        edits=(*p.edits, Edited(p.round + 1, context.who, edit_words)),
         changed=False,
     )
 

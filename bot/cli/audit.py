@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.approvals.commands.values import account
+from bot.approvals.commands.values import parse_account
 from bot.cli.command import command, with_shared_options
 from bot.cli.progress import show_progress
 from bot.cli.shared import (
@@ -102,7 +102,7 @@ def export_log(
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with open_readonly(load_settings()) as database:
         if who:
-            account(who)
+            parse_account(who)
         if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)

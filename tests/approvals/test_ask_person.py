@@ -150,7 +150,7 @@ async def test_who_presses_right_after_writing_has_answered_and_nothing_fails(no
     (p,) = await nod.asked(ask(choices=["red", "blue"]))
     nod.valve.shut = True
     await nod.say("Wait, I press it.")
-    left = asking.overtaken(await nod.transcript())
+    left = asking.list_overtaken(await nod.transcript())
     await nod.press(Verb.SECOND, p)
     assert await nod.database.write(asking.withdraw, left, nod.clock) == ()
     nod.valve.shut = False

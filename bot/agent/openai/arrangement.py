@@ -1,10 +1,9 @@
 """Arrangement of a history in the one order that all model servers accept. Pure.
 
-Nod's rows give a history as it happened: people write while a call waits, one after the other, and a model
-stops in the middle. Some servers and many chat templates refuse that: a person's words after a tool's, two
-messages of one role in a row, the system's in the middle, an answer without words, the ids of another maker.
-Here the same is said in an order that none of them refuses, and nothing of it is left out. Sources: the
-checkers of the tests' model server.
+A history as it happened may have what some servers and many chat templates refuse: a person's words after a
+tool's result, two messages of one role in a row, a system message in the middle, an answer without words, or
+ids of calls from another maker. `arrange` says the same in an order that none of them refuses, and leaves
+nothing out. The tests' model server (``tests/fakes``) has a checker for each of these, with its source.
 """
 
 import hashlib
@@ -17,9 +16,9 @@ from typing import Any
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 
-_LETTERS = string.digits + string.ascii_letters
+_ID_LETTERS = string.digits + string.ascii_letters
 _ID_CHARS = 9  # as Mistral's servers and templates want it
-_BRIDGE = "Understood."
+_BRIDGE_TEXT = "Understood."  # the model's, between a tool's result and a person's message
 _BEGUN = f"{NOTE} The beginning of this conversation is left out."
 _CONTINUE = f"{NOTE} Continue."
 _EMPTY = f"{NOTE} (A message without words.)"
@@ -41,7 +40,7 @@ class UserTexts:
         """The text of each part; where there are several, all lines but the first are indented."""
         if len(self.parts) == 1:
             return [self.parts[0].spoken]
-        return [_indent(each.spoken) for each in self.parts]
+        return [_indent(part.spoken) for part in self.parts]
 
     @property
     def spoken(self) -> str:
@@ -49,7 +48,7 @@ class UserTexts:
 
     @property
     def has_pictures(self) -> bool:
-        return any(each.pictures for each in self.parts)
+        return any(part.pictures for part in self.parts)
 
 
 Arranged = SystemText | UserTexts | AssistantText | ToolResult
@@ -62,65 +61,69 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
     is followed by its own result, for servers that know of one call at a time. Ids of calls become short
     ones, the same each time.
     """
-    system = "\n\n".join(
-        each.text for each in transcript if isinstance(each, SystemText) and each.text.strip()
-    )
-    arranged: list[Arranged] = [SystemText(system)] if system else []
-    head = len(arranged)
-    spoken = [each for each in transcript if not isinstance(each, SystemText)]
-    for entry in _with_short_ids(_with_results(spoken, one_by_one=one_by_one)):
-        before = arranged[-1] if len(arranged) > head else None
+    system_texts = [entry.text for entry in transcript if isinstance(entry, SystemText)]
+    system = "\n\n".join(text for text in system_texts if text.strip())
+    others = [entry for entry in transcript if not isinstance(entry, SystemText)]
+    arranged: list[Arranged] = []
+    for entry in _with_short_ids(_with_results(others, one_by_one=one_by_one)):
+        before = arranged[-1] if arranged else None
         match entry:
             case UserText():
-                said = _fill_empty_text(entry)
+                message = _fill_empty_text(entry)
                 if isinstance(before, UserTexts):
-                    arranged[-1] = UserTexts((*before.parts, said))
+                    arranged[-1] = UserTexts((*before.parts, message))
                     continue
                 if isinstance(before, ToolResult):
-                    arranged.append(AssistantText(_BRIDGE))
-                arranged.append(UserTexts((said,)))
+                    arranged.append(AssistantText(_BRIDGE_TEXT))
+                arranged.append(UserTexts((message,)))
             case AssistantText(text, calls):
                 if before is None:
                     arranged.append(UserTexts((UserText(_BEGUN),)))
-                if isinstance(before, AssistantText):  # without calls: else results follow it
-                    both = "\n\n".join(each for each in (before.text, text) if each.strip())
-                    arranged[-1] = AssistantText(both, calls)
+                if isinstance(before, AssistantText):  # it has no calls: their results would follow it
+                    joined = "\n\n".join(filter(str.strip, (before.text, text)))
+                    arranged[-1] = AssistantText(joined, calls)
                 elif calls or text.strip():
                     arranged.append(entry)
             case ToolResult():
                 arranged.append(entry if entry.text.strip() else replace(entry, text=_NO_OUTPUT))
-    if len(arranged) == head or isinstance(arranged[-1], AssistantText):
+    if not arranged or isinstance(arranged[-1], AssistantText):
         arranged.append(UserTexts((UserText(_CONTINUE),)))
+    if system:
+        return [SystemText(system), *arranged]
     return arranged
 
 
 def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the history for a model that has no such role: what it is told begins people's first message."""
-    told = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
+    """Return the history for a model without that role: the system prompt begins people's first message."""
+    system = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
     others: list[Entry] = [entry for entry in transcript if not isinstance(entry, SystemText)]
+    if not system:
+        return others
     match others:
-        case [UserText() as first, *rest] if told:
-            return [replace(first, text=f"{told}\n\n{first.spoken}", name="", when=""), *rest]
+        case [UserText() as first, *rest]:
+            return [replace(first, text=f"{system}\n\n{first.spoken}", name="", when=""), *rest]
         case _:
-            if told:
-                return [UserText(told), *others]
-            return others
+            return [UserText(system), *others]
 
 
 def without_reasoning(call: ToolCall) -> ToolCall:
-    """Return a call without what its server sent along with it and may no longer know."""
+    """Return a call without what its server sent along with it, such as the reasoning before it."""
     if call.extra:
         return replace(call, extra={})
     return call
 
 
 def short_id(ident: str, again: int = 0) -> str:
-    """Make nine letters and digits of a call's id, always the same; ``again``: how often it came before."""
-    number = int.from_bytes(hashlib.sha256(f"{again} {ident}".encode("utf-8", "replace")).digest()[:16])
+    """Make nine letters and digits of a call's id, always the same.
+
+    ``again``: how often the id came before in the history, so that a repeated one becomes another.
+    """
+    digest = hashlib.sha256(f"{again} {ident}".encode("utf-8", "replace")).digest()
+    number = int.from_bytes(digest[:16])
     letters = []
     for _ in range(_ID_CHARS):
-        number, at = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[at])
+        number, position = divmod(number, len(_ID_LETTERS))
+        letters.append(_ID_LETTERS[position])
     return "".join(letters)
 
 
@@ -129,27 +132,27 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
 
     A call without a result gets one that says so. A result without its call is dropped.
     """
-    at = 0
-    while at < len(entries):
-        entry = entries[at]
-        at += 1
+    for position, entry in enumerate(entries):
         if isinstance(entry, ToolResult):
-            continue  # of a call that is gone
+            continue  # it was yielded after its answer, or its call is gone
         if not isinstance(entry, AssistantText) or not entry.calls:
             yield entry
             continue
-        found: dict[str, ToolResult] = {}
-        while at < len(entries) and isinstance(result := entries[at], ToolResult):
-            found.setdefault(result.call_id, result)
-            at += 1
-        results = [found.get(call.id) or ToolResult(call.id, _NO_RESULT) for call in entry.calls]
+        result_of: dict[str, ToolResult] = {}
+        for following in entries[position + 1 :]:
+            if not isinstance(following, ToolResult):
+                break
+            result_of.setdefault(following.call_id, following)
+        results = [result_of.get(call.id) or ToolResult(call.id, _NO_RESULT) for call in entry.calls]
         if not one_by_one:
             yield entry
             yield from results
             continue
-        for place, (call, result) in enumerate(zip(entry.calls, results, strict=True)):
-            yield AssistantText("" if place else entry.text, (call,))
+        text = entry.text
+        for call, result in zip(entry.calls, results, strict=True):
+            yield AssistantText(text, (call,))
             yield result
+            text = ""  # only the first has the answer's words
 
 
 def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -162,16 +165,16 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
     for entry in entries:
         match entry:
             case AssistantText(_, calls) if calls:
-                fresh = []
+                new_ids = []
                 for call in calls:
-                    fresh.append(short_id(call.id, used[call.id]))
+                    new_ids.append(short_id(call.id, used[call.id]))
                     used[call.id] += 1
-                awaited.extend(fresh)
-                ids = {call.id: ident for call, ident in zip(calls, fresh, strict=True)}
-                renamed = (
-                    replace(call, id=ident, extra=_with_ids(call.extra, ids))
-                    for call, ident in zip(calls, fresh, strict=True)
-                )
+                awaited.extend(new_ids)
+                pairs = list(zip(calls, new_ids, strict=True))
+                new_id_of = {call.id: new_id for call, new_id in pairs}
+                renamed = [
+                    replace(call, id=new_id, extra=_with_ids(call.extra, new_id_of)) for call, new_id in pairs
+                ]
                 yield replace(entry, calls=tuple(renamed))
             case ToolResult():
                 yield replace(entry, call_id=awaited.popleft())
@@ -184,7 +187,7 @@ def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
     if isinstance(extra, str):
         return ids.get(extra, extra)
     if isinstance(extra, list):
-        return [_with_ids(each, ids) for each in extra]
+        return [_with_ids(item, ids) for item in extra]
     if isinstance(extra, Mapping):
         return {key: _with_ids(value, ids) for key, value in extra.items()}
     return extra
@@ -199,4 +202,5 @@ def _fill_empty_text(entry: UserText) -> UserText:
 def _indent(text: str) -> str:
     """Indent all lines but the first, so that none passes for the beginning of another part."""
     first, *others = text.splitlines() or [""]
-    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])
+    indented = [f"    {line}" if line.strip() else "" for line in others]
+    return "\n".join([first, *indented])

@@ -14,10 +14,10 @@ from bot.domain.named_models import NamedModel
 from bot.domain.times import format_span
 from bot.errors import ModelCut, ModelError, ModelTooLong
 
-_DAY = 86_400.0  # seconds
-_MINUTES = 120.0  # seconds from which on people read minutes
-_SERVER_ERRORS = 500  # where HTTP's server errors begin
-_PASSING = (408, 409, 429)
+_MAX_WAIT_SECONDS = 86_400.0  # a day
+_MIN_SECONDS_IN_MINUTES = 120.0  # a longer time is told in minutes
+_MIN_SERVER_ERROR = 500
+_PASSING_STATUSES = (408, 409, 429)  # timeout, conflict, too many requests
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
 _FIELDS = {
     r"parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
@@ -55,7 +55,7 @@ def find_refusal(error: openai.OpenAIError, secret: str = "") -> Refusal:
 
 
 def worth_retrying(error: openai.OpenAIError) -> bool:
-    """Return whether the same request may be answered a little later."""
+    """Tell if the same request may be answered a little later."""
     if not isinstance(error, openai.APIStatusError):
         return isinstance(error, openai.APIConnectionError)
     cause = find_refusal(error).cause
@@ -63,7 +63,7 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
         return False
     if cause is not RefusalCause.TRANSIENT:
         return cause is RefusalCause.BAD_CALL
-    return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
+    return error.status_code in _PASSING_STATUSES or error.status_code >= _MIN_SERVER_ERROR
 
 
 def away(error: openai.OpenAIError) -> bool:
@@ -72,19 +72,19 @@ def away(error: openai.OpenAIError) -> bool:
 
 
 def silent(error: openai.OpenAIError) -> bool:
-    """Return whether the server took the request, or the connection, and then let the time pass.
+    """Tell if the server took the request, or the connection, and then let the time pass.
 
-    The library calls a refused or a closed connection a timeout, too (``AIOHTTP_EXC_MAP`` in its
-    ``_vendor/httpx_aiohttp/transport.py``); what the error comes from tells.
+    The library's own timeout doesn't tell: it stands for a refused or a closed connection, too
+    (``AIOHTTP_EXC_MAP`` in its ``_vendor/httpx_aiohttp/transport.py``). Its causes do.
     """
     return _comes_from(error, TimeoutError)
 
 
 def _comes_from(error: BaseException, *kinds: type[BaseException]) -> bool:
-    return any(isinstance(each, kinds) for each in _causes(error))
+    return any(isinstance(cause, kinds) for cause in _list_causes(error))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__
@@ -100,13 +100,13 @@ def retry_after(error: openai.OpenAIError) -> float | None:
     headers = error.response.headers
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return min(max(0.0, float(headers.get(name, "")) / unit), _DAY)
+            return min(max(0.0, float(headers.get(name, "")) / unit), _MAX_WAIT_SECONDS)
         except ValueError:
             continue
     when = _read_date(headers.get("retry-after", ""))
     if when is not None:
         now = _read_date(headers.get("date", "")) or datetime.now(UTC)
-        return min(max(0.0, (when - now).total_seconds()), _DAY)
+        return min(max(0.0, (when - now).total_seconds()), _MAX_WAIT_SECONDS)
     return _read_wait(words_of(error))
 
 
@@ -125,18 +125,22 @@ def _read_wait(words: str) -> float | None:
     """Find the wait that an error's words name."""
     field = _RETRY_FIELD.search(words)
     if field:
-        return min(float(field[1]), _DAY)
-    told = _RETRY_WORDS.search(words)
-    if told is None:
+        return min(float(field[1]), _MAX_WAIT_SECONDS)
+    span = _RETRY_WORDS.search(words)
+    if span is None:
         return None
-    parts = _SPAN_PART.findall(told[1])
-    return min(sum(float(count) * _seconds_of(unit) for count, unit in parts), _DAY)
+    seconds = 0.0
+    for count, unit in _SPAN_PART.findall(span[1]):
+        seconds += float(count) * _seconds_of(unit)
+    return min(seconds, _MAX_WAIT_SECONDS)
 
 
 def _seconds_of(unit: str) -> float:
-    """Return the seconds of a unit by its beginning: milliseconds, minutes and seconds have many names."""
+    """Return the seconds of a unit, such as "ms", "m", "min" or "minutes"."""
     unit = unit.lower()
-    return _UNIT_SECONDS["ms" if unit == "ms" or unit.startswith("milli") else unit[0]]
+    if unit == "ms" or unit.startswith("milli"):
+        return _UNIT_SECONDS["ms"]
+    return _UNIT_SECONDS[unit[0]]
 
 
 def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
@@ -153,9 +157,9 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
             return ModelError("The model's server can't be reached.")
         case openai.APIStatusError():
             refusal = find_refusal(error, named.secret)
-            told = _too_long(refusal) or ModelError(_tell_status(error, refusal, named))
-            told.may_be_long = refusal.may_be_long
-            return told
+            explained = _explain_too_long(refusal) or ModelError(_describe_status(error, refusal, named))
+            explained.may_be_long = refusal.may_be_long
+            return explained
         case _:
             return ModelError(STRANGE)
 
@@ -163,12 +167,13 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
 def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     """Put an error into words that came with status 200, in a stream or instead of one.
 
-    One that may pass is a cut, and so is one in the middle of an answer.
+    One that may pass, and one of which the cause is not known, counts as a cut answer. ``spoke``: a part of
+    the answer came before it.
     """
     cause = refusal.cause
-    told = _too_long(refusal)
-    if told:
-        return told
+    too_long = _explain_too_long(refusal)
+    if too_long:
+        return too_long
     if cause in (RefusalCause.TRANSIENT, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
         cut.passing, cut.has_reason = cause is RefusalCause.TRANSIENT, True
@@ -184,42 +189,39 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
 
 
 def explain_words(refusal: Refusal) -> ModelError:
-    """Put an answer into words that is only a text, and says nothing that is known."""
+    """Put an answer into words that is only a text without a known meaning."""
     return ModelError(f"{_STRANGE}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
 
-def _too_long(refusal: Refusal) -> ModelTooLong | None:
+def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:
     if refusal.cause is not RefusalCause.TOO_LONG:
         return None
     return ModelTooLong(f"{ModelTooLong.__doc__}{_says(refusal)}")
 
 
-def _tell_status(error: openai.APIStatusError, refusal: Refusal, named: NamedModel) -> str:
-    status, model = error.status_code, named.model
-    match refusal.cause:
-        case RefusalCause.MONEY:
-            return _unpaid(refusal)
-        case RefusalCause.NO_TOOLS:
-            said = _says(refusal)
-            return (
-                f"The model's server has no tool calls for {model}. Set {_tools_setting(named)} for it.{said}"
-            )
+def _describe_status(error: openai.APIStatusError, refusal: Refusal, named: NamedModel) -> str:
+    """Describe an answer with an error's status: what happened, what to do, and the server's words."""
+    status, quote = error.status_code, _says(refusal)
+    if refusal.cause is RefusalCause.MONEY:
+        return _unpaid(refusal)
+    if refusal.cause is RefusalCause.NO_TOOLS:
+        remedy = f"Set {_tools_setting(named)} for it."
+        return f"The model's server has no tool calls for {named.model}. {remedy}{quote}"
     if status == 429:  # noqa: PLR2004 - HTTP's own
         wait = retry_after(error)
-        return (
-            f"The model's server is busy{'' if wait is None else f' for {_seconds(wait)}'}.{_says(refusal)}"
-        )
-    if status >= _SERVER_ERRORS:
-        return f"The model's server is in trouble (HTTP {status}).{_says(refusal)}"
-    fitting = _remedy_of(status, refusal, named)
-    if fitting:
-        return f"{fitting}{_says(refusal)}"
-    said = refusal.message or "no reason given"
-    return f"The model's server refused the request (HTTP {status}): {said}{_switch(refusal)}"
+        period = "" if wait is None else f" for {_seconds(wait)}"
+        return f"The model's server is busy{period}.{quote}"
+    if status >= _MIN_SERVER_ERROR:
+        return f"The model's server is in trouble (HTTP {status}).{quote}"
+    remedy = _find_remedy(status, refusal, named)
+    if remedy:
+        return f"{remedy}{quote}"
+    reason = refusal.message or "no reason given"
+    return f"The model's server refused the request (HTTP {status}): {reason}{_switch(refusal)}"
 
 
-def _remedy_of(status: int, refusal: Refusal, named: NamedModel) -> str:
-    """Say what to do where the status and the server's words agree on it; "" elsewhere."""
+def _find_remedy(status: int, refusal: Refusal, named: NamedModel) -> str:
+    """Return what to do where the status and the server's words agree on the cause; "" elsewhere."""
     if status == 401:  # noqa: PLR2004 - HTTP's own
         return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
@@ -254,7 +256,7 @@ def _says(refusal: Refusal) -> str:
 
 
 def _switch(refusal: Refusal) -> str:
-    """Return the setting that leaves out what the server does not take."""
+    """Return the sentence on the setting that leaves out the field which the server does not take."""
     for field, setting in _FIELDS.items():
         if re.search(field, refusal.message):
             end = "" if refusal.message.endswith((".", "…")) else "."
@@ -263,7 +265,7 @@ def _switch(refusal: Refusal) -> str:
 
 
 def _seconds(count: float) -> str:
-    if count >= _MINUTES:
+    if count >= _MIN_SECONDS_IN_MINUTES:
         return format_span(timedelta(seconds=count))
     whole = max(1, round(count))
     if whole == 1:

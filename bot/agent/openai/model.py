@@ -1,10 +1,12 @@
 """A model behind any OpenAI-compatible server, over streamed Chat Completions or the Responses API.
 
-The library opens the request (retries, Retry-After, errors); the stream is then read here as plain JSON,
-because building its typed chunks costs more than all other work of a turn, and because only the raw stream
-tells an answer that ended from one that was cut. In ``chat.py`` and ``responses.py`` requests are made, in
-``answers/`` all that servers answer is read, in ``errors.py`` errors are put into words. Servers that do
-not stream answer with one JSON object, which is read as the one event it is.
+The library opens a request. The stream is then read here as plain JSON, for two reasons: building the
+library's typed chunks costs more than all other work of a turn, and only the raw stream tells an answer that
+ended from one that was cut. A server that does not stream answers with one JSON object, which is read as a
+stream of one event.
+
+Requests are made in ``requests.py``, ``chat.py`` and ``responses.py``. Answers are read in ``answers/``.
+Errors are put into words in ``errors.py``.
 """
 
 import asyncio
@@ -51,7 +53,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_CUT = (
+_CUT_ERRORS = (
     httpx2.HTTPError,
     httpx2.StreamError,
     aiohttp.ClientError,
@@ -59,38 +61,39 @@ _CUT = (
     ValueError,  # half an event: not JSON, not UTF-8
     RecursionError,
 )
-_ODD = (AttributeError, LookupError, TypeError)  # JSON, but of another shape than an answer's
+_SHAPE_ERRORS = (AttributeError, LookupError, TypeError)  # JSON, but of another shape than an answer's
 _CONNECT_SECONDS = 5.0
 _LINGER_SECONDS = 0.1  # for a server that keeps the stream open after its end
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: half a minute of an outage
-_LONGEST_WAIT = 45.0  # seconds in all that a server may ask for; beyond that people are told
-_TRIES_BEFORE_ANOTHER = 2
+_MAX_WAIT = 45.0  # seconds in all that a server may ask for; beyond that people are told
+_TRIES_BEFORE_STAND_IN = 2
 _NOTABLE_WAIT = 2.0  # seconds from which on people are told what is waited for
 _BUSY = "The model's server is busy. I'm trying again."
 _SILENT_TRIES = 2  # a server that accepts and never answers has taken a full timeout each time
 _AGAIN = "Send “continue” to try again."
 _TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
-_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
+_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
 _DONE = ("[DONE]", '"[DONE]"')
 _STREAMS = (b"data", b"event", b"id", b"retry", b":")  # what a stream of events begins with
 _OBJECTS = (b"{", b"[")
+_BOM = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
 _BAD_CALL_TRIES = 3
 _MAX_LESSONS = 24  # times that one request is sent again with less of it
 _MAX_SEARCHES = 4  # for a tool that a server refuses without a word on which
 
 
 class _Interface(NamedTuple):
-    """One of the two interfaces of a server. ``field``: the field that marks an answer without a stream."""
+    """One of the two interfaces of a server."""
 
     path: str
     body: BodyOf
     answer: Callable[[str], StreamedAnswer]
-    field: str
+    field: str  # that marks an answer which is not a stream
 
 
 class _Opened(NamedTuple):
-    """An answer that has begun, and the request that it is to."""
+    """A stream that has begun to answer a request."""
 
     stream: openai.AsyncStream[ChatCompletionChunk]
     request: WrittenRequest
@@ -103,10 +106,10 @@ _INTERFACES = {
 
 
 class OpenAIModel:
-    """Implements `Model` for a named model. Its ``timeout`` is per read: a stream may take longer.
+    """The implementation of `Model` for a server. The model's ``timeout`` is for each read of a stream.
 
-    An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them; where
-    another model may answer instead, two.
+    An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them. Where
+    another model may answer instead, that is at most two.
     """
 
     def __init__(
@@ -119,12 +122,17 @@ class OpenAIModel:
         speechless: float = 300,
         longest: float = 900,
     ) -> None:
-        """``speechless``: seconds without a visible word; ``longest``: seconds of one answer in all."""
+        """Take the settings of the model.
+
+        ``speechless``: the most seconds without a visible word. ``longest``: those of one answer in all.
+        """
         self.name = named.name
         self._named, self._interface = named, _INTERFACES[named.api]
         self._writer = RequestWriter(named, self._interface.body)
         self._key = named.secret.strip() or "none"
-        self._waits = _WAITS[: min(max_retries, _TRIES_BEFORE_ANOTHER) if named.fallback else max_retries]
+        if named.fallback:
+            max_retries = min(max_retries, _TRIES_BEFORE_STAND_IN)
+        self._waits = _WAITS[:max_retries]
         self._pause = pause
         self._clock = clock
         self._speechless = speechless
@@ -145,7 +153,7 @@ class OpenAIModel:
         """Yield text and thoughts as they come, then one `Finished`. Raises ModelError and ModelCut."""
         answer = self._interface.answer(self.name)
         try:
-            async for part in self._parts(answer, transcript, tools):
+            async for part in self._stream_parts(answer, transcript, tools):
                 yield part
         except ModelError as error:
             log.warning("the model's server gave no answer", model=self.name, why=error.message)
@@ -153,21 +161,21 @@ class OpenAIModel:
                 error.window = await self._window_size()
             raise
 
-    async def _parts(
+    async def _stream_parts(
         self, answer: StreamedAnswer, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Part]:
         loop = asyncio.get_running_loop()
-        async for found in self._open(transcript, tools):
-            if isinstance(found, _Opened):
-                opened, offers = found.stream, found.request.offers
+        async for opening in self._open(transcript, tools):
+            if isinstance(opening, _Opened):
+                stream, offers = opening.stream, opening.request.offers
             else:
-                yield found
+                yield opening
         check = self._watch(answer)
-        async with opened:
+        async with stream:
             try:
                 async with (
-                    aclosing(_events(opened.response, self._interface.field, check)) as events,
-                    asyncio.timeout(None) as end,
+                    aclosing(_read_events(stream.response, self._interface.field, check)) as events,
+                    asyncio.timeout(None) as timeout,
                 ):
                     async for event in events:
                         check()
@@ -175,14 +183,14 @@ class OpenAIModel:
                             yield part
                         if answer.is_full:
                             break
-                        if answer.ended:  # read to the end: only such a connection is used again
-                            end.reschedule(loop.time() + _LINGER_SECONDS)
+                        if answer.ended:  # what follows is read, too: only such a connection is used again
+                            timeout.reschedule(loop.time() + _LINGER_SECONDS)
             except EventTooLongError:
                 raise ModelError(_TOO_LONG) from None
-            except _CUT:
+            except _CUT_ERRORS:
                 if not answer.complete:
                     raise ModelCut from None
-            except _ODD as error:
+            except _SHAPE_ERRORS as error:
                 log.error("the model's server answered in another shape", exc_info=error)
                 raise ModelError(STRANGE) from None
         if not answer.complete:
@@ -190,19 +198,20 @@ class OpenAIModel:
         for part in answer.rest():
             yield part
         finished = answer.finished()
-        calls = name_calls(finished.calls, {each.name for each in offers.all})
+        calls = name_calls(finished.calls, {offer.name for offer in offers.all})
         yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
     def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
-        """Read an event of an answer; nothing of those that follow its end.
+        """Read an event of an answer, unless it follows the end. Raises ModelError for an error.
 
-        Raises ModelError for an error.
+        A stray text, outside of events, is read as an error if no word came before it.
         """
         data = event.data.strip()
         if data in _DONE:
             answer.end()
             return ()
-        if not data or (answer.spoke if event.is_stray else answer.ended):
+        is_ignored = answer.spoke if event.is_stray else answer.ended
+        if not data or is_ignored:
             return ()
         try:
             if event.name == "error" or not data.startswith(("{", "[", '"')):
@@ -217,32 +226,40 @@ class OpenAIModel:
     async def _open(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Busy | LeftOut | _Opened]:
-        """Send the request until it is answered: that comes last. What a server refuses of it is left out."""
-        began, tries, paused, lessons, searches = self._clock(), 0, 0.0, 0, 0
+        """Send the request until it is answered. Yields what happens on the way, and last the answer.
+
+        What a server refuses of the request is left out of the next one. After a failure that may pass, the
+        same is sent again.
+        """
+        began = self._clock()
+        tries = 0  # of the request in its present form
+        paused = 0.0  # seconds
+        lessons = 0  # times that something was left out
+        searches = 0
         request = self._writer.write(transcript, tools)
         while True:
             tries += 1
             try:
                 yield _Opened(await self._post(self._body(request)), request)
             except openai.OpenAIError as error:
-                if self._learns_from(error):
+                if self._drops_system_role(error):
                     request = self._writer.write(transcript, tools)
                     continue
-                learnt = self._writer.learn(error, request) if lessons < _MAX_LESSONS else None
-                if learnt is None and searches < _MAX_SEARCHES and self._writer.is_unclear(error, request):
+                left_out = self._writer.learn(error, request) if lessons < _MAX_LESSONS else None
+                if left_out is None and searches < _MAX_SEARCHES and self._writer.is_unclear(error, request):
                     searches += 1
-                    learnt = await self._search(transcript, request, error)
-                if learnt is not None:
-                    lessons, tries = lessons + 1, tries - 1
+                    left_out = await self._search(transcript, request, error)
+                if left_out is not None:
+                    lessons += 1
+                    tries -= 1
                     request = self._writer.write(transcript, tools)
-                    yield learnt
+                    yield left_out
                     continue
-                wait = self._patience(error, tries, paused)
+                wait = self._choose_wait(error, tries, paused)
                 if wait is None:
-                    waited = self._clock() - began
-                    refusal = explain(error, self._named, waited)
-                    refusal.passing, refusal.away = worth_retrying(error), away(error)
-                    raise refusal from None
+                    explained = explain(error, self._named, self._clock() - began)
+                    explained.passing, explained.away = worth_retrying(error), away(error)
+                    raise explained from None
             else:
                 return
             if wait >= _NOTABLE_WAIT:
@@ -250,39 +267,43 @@ class OpenAIModel:
             paused += wait
             await self._pause(wait)
 
-    def _learns_from(self, error: openai.OpenAIError) -> bool:
-        """Adapt later requests to what the server lacks. Return True if the request is worth repeating."""
-        if self._writer.takes_system and find_refusal(error).cause is RefusalCause.NO_SYSTEM_ROLE:
-            log.info(
-                "the model has no system role, so people's first message begins with it", model=self.name
-            )
-            self._writer.takes_system = False
-            return True
-        return False
+    def _drops_system_role(self, error: openai.OpenAIError) -> bool:
+        """Write later requests without the system role if the server refused it. Returns True then."""
+        if not self._writer.takes_system or find_refusal(error).cause is not RefusalCause.NO_SYSTEM_ROLE:
+            return False
+        log.info("the model has no system role, so people's first message begins with it", model=self.name)
+        self._writer.takes_system = False
+        return True
 
     async def _search(
         self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
     ) -> LeftOut | None:
         """Find the one tool without which the server takes the request; None where that is not sure.
 
-        Each look asks with half of what is left, and gives up the answer as soon as it begins.
+        It is a binary search: each request offers half of the suspects, and its answer is given up as soon
+        as it begins. To be sure, some request must have been taken, and the last suspect alone refused.
         """
-        suspects, taken_once = [each.spec for each in request.offers.all], False
+        suspects = [offer.spec for offer in request.offers.all]
+        was_taken_once = False
         while len(suspects) > 1:
             half = suspects[: len(suspects) // 2]
-            taken = await self._takes(transcript, half)
-            if taken is None:
+            is_taken = await self._takes(transcript, half)
+            if is_taken is None:
                 return None
-            taken_once = taken_once or taken
-            suspects = suspects[len(half) :] if taken else half
-        taken_once = taken_once or await self._takes(transcript, ()) is True
-        if not taken_once or await self._takes(transcript, suspects) is not False:
+            if is_taken:
+                was_taken_once = True
+                suspects = suspects[len(half) :]
+            else:
+                suspects = half
+        if not was_taken_once and await self._takes(transcript, ()) is not True:
+            return None
+        if await self._takes(transcript, suspects) is not False:
             return None
         name = self._writer.write(transcript, suspects).offers.all[0].name
         return self._writer.leave_out([name], request, error)
 
     async def _takes(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
-        """Return whether the server takes a request with these tools; None where it does not say."""
+        """Tell if the server takes a request with these tools; None where it does not say."""
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
@@ -295,15 +316,11 @@ class OpenAIModel:
         return True
 
     def _body(self, request: WrittenRequest) -> Json:
-        """Return a request with what the settings say of this model."""
-        parallel = request.offers.all and self._named.parallel_tool_calls
-        return {
-            "model": self._named.model,
-            "stream": True,
-            **request.body,
-            **({"parallel_tool_calls": True} if parallel else {}),
-            **self._named.options,
-        }
+        """Return a request with the fields that the settings add for this model."""
+        body = {"model": self._named.model, "stream": True, **request.body}
+        if request.offers.all and self._named.parallel_tool_calls:
+            body["parallel_tool_calls"] = True
+        return {**body, **self._named.options}
 
     async def _post(self, body: Json) -> openai.AsyncStream[ChatCompletionChunk]:
         try:
@@ -316,9 +333,9 @@ class OpenAIModel:
                 stream=True,
                 stream_cls=openai.AsyncStream[ChatCompletionChunk],
             )
-        except aiohttp.ClientError:  # the library passes on what speaks no HTTP
+        except aiohttp.ClientError:  # the server speaks no HTTP, which the library does not turn into its own
             raise ModelError(STRANGE) from None
-        except UnicodeEncodeError:
+        except UnicodeEncodeError:  # of a lone surrogate in the history, or a letter in the key
             if not self._key.isascii():
                 raise ModelError(
                     f"The API key holds letters no key can have. Please check {self._named.key}."
@@ -347,47 +364,54 @@ class OpenAIModel:
             try:
                 async with asyncio.timeout(_WINDOW_SECONDS):
                     listed = await self._client.get("/models", cast_to=dict[str, Any])
-                    self._window = _window(listed, self._named.model)
+                    self._window = _find_window(listed, self._named.model)
             except (openai.OpenAIError, aiohttp.ClientError, TimeoutError, ValueError):
                 return None
         return self._window
 
-    def _patience(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
-        """Return the seconds to wait before the next try; None when people should be told instead."""
-        tired = silent(error) and tries >= _SILENT_TRIES
-        tired = tired or (tries >= _BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL)
-        if tired or tries > len(self._waits) or not worth_retrying(error):
+    def _choose_wait(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
+        """Return the seconds to wait before the next try; None when people should be told instead.
+
+        ``paused``: the seconds that were waited before.
+        """
+        if tries > len(self._waits) or not worth_retrying(error):
             return None
-        asked = retry_after(error)
-        wait = self._waits[tries - 1] if asked is None else asked
-        if paused + wait <= _LONGEST_WAIT:
-            return wait
-        return None
+        if tries >= _SILENT_TRIES and silent(error):
+            return None
+        if tries >= _BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL:
+            return None
+        wait = retry_after(error)
+        if wait is None:
+            wait = self._waits[tries - 1]
+        if paused + wait > _MAX_WAIT:
+            return None
+        return wait
 
     async def close(self) -> None:
         await self._client.close()
 
 
-async def _events(
+async def _read_events(
     response: httpx2.Response, field: str, check: Callable[[], None]
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of an answer, whether it came as a stream, as one JSON object, or as one to a line.
 
-    What it is labelled as says little, so its first bytes tell. Raises ModelError for a web page, and for an
-    object that is neither an answer, which has a ``field``, nor an error.
+    The content type says little, so the first bytes tell. Raises ModelError for a web page, and for an object
+    that is neither an answer, which has a ``field``, nor an error.
     """
     chunks = _check_chunks(response, check)
     begun = b""
     async for chunk in chunks:
         begun += chunk
-        if begun.removeprefix(b"\xef\xbb\xbf").strip():
+        if begun.removeprefix(_BOM).strip():
             break
-    first = begun.removeprefix(b"\xef\xbb\xbf").lstrip()
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if first.startswith(b"<") or (kind == "text/html" and not first.startswith((*_STREAMS, *_OBJECTS))):
+    first = begun.removeprefix(_BOM).lstrip()
+    content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_page = content_type == "text/html" and not first.startswith((*_STREAMS, *_OBJECTS))
+    if first.startswith(b"<") or is_page:
         raise ModelError(PAGE)
     if first.startswith(_OBJECTS):
-        for event in _objects(await _whole(begun, chunks), field):
+        for event in _split_objects(await _read_all(begun, chunks), field):
             yield event
     else:
         async with aclosing(split_events(_chain_chunks(begun, chunks))) as events:
@@ -401,7 +425,7 @@ async def _chain_chunks(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> As
         yield chunk
 
 
-async def _whole(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
+async def _read_all(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
     content = bytearray(begun)
     async for chunk in chunks:
         content += chunk
@@ -410,8 +434,11 @@ async def _whole(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
     return content.decode("utf-8-sig").strip()
 
 
-def _objects(content: str, field: str) -> Iterator[Event]:
-    """Yield one object, or one to a line. Each is read strictly where it is all that came."""
+def _split_objects(content: str, field: str) -> Iterator[Event]:
+    """Yield one JSON object as an event, or several on lines of their own.
+
+    A single one must be an answer or an error.
+    """
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):
@@ -434,13 +461,16 @@ async def _check_chunks(response: httpx2.Response, check: Callable[[], None]) ->
         yield part
 
 
-def _window(listed: Any, model: str) -> int | None:
+def _find_window(listed: Any, model: str) -> int | None:
     """Find the window of a model in an answer of ``GET /models``, by the fields that servers use for it."""
-    found = listed.get("data") if isinstance(listed, dict) else None
-    for each in found if isinstance(found, list) else ():
-        if isinstance(each, dict) and each.get("id") == model:
-            meta = each.get("meta")
-            fields = each | (meta if isinstance(meta, dict) else {})
-            sizes = [fields.get(name) for name in _WINDOWS]
-            return next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(entries, list):
+        return None
+    for entry in entries:
+        if isinstance(entry, dict) and entry.get("id") == model:
+            meta = entry.get("meta")  # llama.cpp has them in there
+            fields = entry | meta if isinstance(meta, dict) else entry
+            sizes = [fields.get(name) for name in _WINDOW_FIELDS]
+            known = [size for size in sizes if isinstance(size, int) and size > 0]
+            return known[0] if known else None
     return None

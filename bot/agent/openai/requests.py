@@ -1,15 +1,14 @@
-"""Requests to a model's server in a form that all makers accept, reduced where one still refuses.
+"""Requests to a model's server, in a form that all makers accept; with less in them where one still refuses.
 
-`RequestWriter` belongs to one model. What a server refused is remembered while the process runs, so that no
-conversation meets the same refusal again; a restart costs one more.
+A `RequestWriter` belongs to one model. It remembers in memory what its server refused, so that no
+conversation meets the same refusal again before a restart.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any, TypeGuard
 
 import openai
@@ -41,165 +40,182 @@ BodyOf = Callable[..., Json]
 
 _MAX_REMEMBERED = 10_000  # refused pieces of reasoning
 _MAX_LISTED_CHARS = 4_000  # of the names of tools that a model is not given
-_RECENT = 12  # entries of a history whose words say which tools are wanted
+_RECENT_ENTRIES = 12  # of a history, whose words say which tools are wanted
+_MAX_MATCHED_CHARS = 400  # of a tool's description
 _WORD = re.compile(r"[^\W_]{3,}")
-_SIGNED = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
-_PLAIN = re.compile(r"gemini")
-_MORE = (
+_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # see `chat.py`
+_WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # refuses objects whose names are not known
+_MORE_TEXT = (
     f"{NOTE} There are more tools than this model takes at the same time. You don't have these now: {{}}. "
     "To get one, write its full name; then you have it in your next answer."
 )
-_REFUSED = f"{NOTE} The server of this model refuses these tools, so they can't be used now: {{}}."
+_REFUSED_TEXT = f"{NOTE} The server of this model refuses these tools, so they can't be used now: {{}}."
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRequest:
-    """A request as sent, with the tools that it offers.
+    """A request to a model's server."""
 
-    ``body`` lacks what the settings add. ``kept``: digests of the reasoning that was sent back with it.
-    """
-
-    body: Json
+    body: Json  # without the fields that the settings add
     offers: ToolOffers
-    kept: frozenset[str] = frozenset()
+    reasoning: frozenset[str] = frozenset()  # digests of what was reasoned before and is sent back
 
 
 @dataclass(slots=True)
 class RequestWriter:
-    """Writes the requests to one model."""
+    """The writer of the requests to one model, with what it has learned about the model's server."""
 
     named: NamedModel
     body_of: BodyOf
-    takes_system: bool = True  # as far as its server has not refused the role
-    _offers: dict[str, ToolOffer] = field(default_factory=dict)
-    _plain: dict[str, ToolSpec] = field(default_factory=dict)  # sent in the plainest form
-    _refused: dict[str, ToolSpec] = field(default_factory=dict)  # not sent at all
-    _forgotten: set[str] = field(default_factory=set)  # digests of reasoning that is not sent again
-    _signed: bool = False
-    _reasoned: bool = False
-    _told: set[tuple[str, ...]] = field(default_factory=set)  # what the log has
+    takes_system: bool = True  # its server has not refused the system role
+    _offers: dict[str, ToolOffer] = field(default_factory=dict)  # by the tool's name, to write each once
+    _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools sent in the plainest form, by name
+    _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools that are not sent at all, by name
+    _rejected_reasoning: set[str] = field(default_factory=set)  # digests
+    _needs_signatures: bool = False
+    _needs_reasoning: bool = False
+    _logged: set[tuple[str, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._signed = bool(_SIGNED.search(self.named.model.lower()))
+        self._needs_signatures = bool(_WITH_SIGNATURES.search(self.named.model.lower()))
 
-    def write(
-        self, transcript: Sequence[Entry], tools: Sequence[ToolSpec], without: Iterable[str] = ()
-    ) -> WrittenRequest:
-        """Make a request; ``without`` these tools."""
-        left = frozenset(without)
+    def write(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> WrittenRequest:
+        """Return a request with this history and these tools, as far as the server takes them."""
+        # the tools
         refused = [spec.name for spec in tools if self._refused.get(spec.name) == spec]
-        there = [spec for spec in tools if spec.name not in refused and spec.name not in left]
-        chosen = choose_tools(there, transcript)
+        accepted = [spec for spec in tools if spec.name not in refused]
+        chosen = choose_tools(accepted, transcript)
         offers = ToolOffers([self._offer(spec) for spec in chosen])
-        self._tell_cuts(offers.all)
-        over = [spec.name for spec in there if spec not in chosen]
-        notes = [_REFUSED.format(_list_names(refused))] if refused else []
-        notes += [_MORE.format(_list_names(over))] if over else []
-        if over:
-            self._tell_once(
-                ("more", *over), "a model is given only some of the tools", kept=len(chosen), more=len(over)
-            )
-        kept: set[str] = set()
-        told = [self._entry(entry, offers, kept) for entry in transcript]
-        told = _add_notes(told, notes)
-        told = told if self.takes_system else without_system_role(told)
-        history = arrange(told, one_by_one=not self.named.parallel_tool_calls)
-        body = self.body_of(self.named, history, offers.all, signed=self._signed, reasoned=self._reasoned)
-        return WrittenRequest(body, offers, frozenset(kept))
+        self._log_cuts(offers.all)
+
+        # notes on those that are missing
+        notes = []
+        if refused:
+            notes.append(_REFUSED_TEXT.format(_list_names(refused)))
+        left_out = [spec.name for spec in accepted if spec not in chosen]
+        if left_out:
+            notes.append(_MORE_TEXT.format(_list_names(left_out)))
+            words = "a model is given only some of the tools"
+            self._log_once(("more", *left_out), words, kept=len(chosen), more=len(left_out))
+
+        # the history
+        sent_digests: set[str] = set()
+        entries = [self._prepare_entry(entry, offers, sent_digests) for entry in transcript]
+        entries = _add_notes(entries, notes)
+        if not self.takes_system:
+            entries = without_system_role(entries)
+        history = arrange(entries, one_by_one=not self.named.parallel_tool_calls)
+        body = self.body_of(
+            self.named,
+            history,
+            offers.all,
+            signed=self._needs_signatures,
+            reasoned=self._needs_reasoning,
+        )
+        return WrittenRequest(body, offers, frozenset(sent_digests))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
-        """Leave out what a server refused; None where its words name nothing that can be left out.
+        """Remember what a server refused, for the next request. None where its words name no such thing.
 
-        Each step takes something away, so that there is an end to it.
+        Each call takes something more away, so that a request is not repeated without an end.
         """
         if not _is_of_request(error):
             return None
         words = words_of(error)
-        if wants_reasoning_back(words) and not self._reasoned:
+        if wants_reasoning_back(words) and not self._needs_reasoning:
             log.info("a model wants each answer back with what was thought", model=self.named.name)
-            self._reasoned = True
+            self._needs_reasoning = True
             return LeftOut()
-        if request.kept and rejects_reasoning(words):
-            self._forget(request.kept)
+        if request.reasoning and rejects_reasoning(words):
+            self._reject_reasoning(request.reasoning)
             log.warning("a model's server can not verify what was reasoned before", model=self.named.name)
             return LeftOut()
-        if wants_signature(words) and not self._signed:
-            self._signed = True
+        if wants_signature(words) and not self._needs_signatures:
+            self._needs_signatures = True
             return LeftOut()
-        names = find_tools(words, [each.name for each in request.offers.all])
+        names = find_tools(words, [offer.name for offer in request.offers.all])
         if names:
             return self.leave_out(names, request, error)
         return None
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
-        """Return whether some tool is refused, and the words don't say which."""
+        """Tell if the words of a refusal are about a tool, but don't say which."""
         return _is_of_request(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
-        """Send these tools in the plainest form from now on, or no more where that was refused as well."""
-        gone: dict[str, str] = {}
+        """Send these tools in the plainest form from now on, or no more if that was refused as well.
+
+        ``names`` are those that were sent. Returns the tools that are no longer sent, with the reason.
+        """
         why = find_refusal(error, self.named.secret).message or "no reason given"
-        by_name = {each.name: each.spec for each in request.offers.all}
-        for spec in (by_name[name] for name in names):
-            if not self._is_plain(spec) and self._differs(spec):
+        spec_of = {offer.name: offer.spec for offer in request.offers.all}
+        reasons: dict[str, str] = {}
+        for name in names:
+            spec = spec_of[name]
+            if not self._is_plain(spec) and self._has_plainer_form(spec):
                 self._plain[spec.name] = spec
                 continue
             self._refused[spec.name] = spec
-            gone[spec.name] = why
-            log.error(
-                "a model's server refuses a tool", model=self.named.name, tool=spec.name, why=gone[spec.name]
-            )
-        return LeftOut(gone)
+            reasons[spec.name] = why
+            log.error("a model's server refuses a tool", model=self.named.name, tool=spec.name, why=why)
+        return LeftOut(reasons)
 
     def _offer(self, spec: ToolSpec) -> ToolOffer:
-        known, plain = self._offers.get(spec.name), self._is_plain(spec)
-        if known is None or known.spec != spec or known.plain is not plain:
-            known = offer_tool(spec, strict=self.named.strict, plain=plain)
-            self._offers[spec.name] = known
-        return known
+        offer, plain = self._offers.get(spec.name), self._is_plain(spec)
+        if offer is None or offer.spec != spec or offer.plain is not plain:
+            offer = offer_tool(spec, strict=self.named.strict, plain=plain)
+            self._offers[spec.name] = offer
+        return offer
 
     def _is_plain(self, spec: ToolSpec) -> bool:
         host_or_name = f"{self.named.model} {self.named.host}".lower()
-        return self._plain.get(spec.name) == spec or _PLAIN.search(host_or_name) is not None
+        return self._plain.get(spec.name) == spec or _WITH_PLAIN_SCHEMAS.search(host_or_name) is not None
 
-    def _differs(self, spec: ToolSpec) -> bool:
-        usual, plain = (offer_tool(spec, strict=self.named.strict, plain=each) for each in (False, True))
+    def _has_plainer_form(self, spec: ToolSpec) -> bool:
+        usual = offer_tool(spec, strict=self.named.strict, plain=False)
+        plain = offer_tool(spec, strict=self.named.strict, plain=True)
         return usual.parameters != plain.parameters or usual.strict
 
-    def _entry(self, entry: Entry, offers: ToolOffers, kept: set[str]) -> Entry:
+    def _prepare_entry(self, entry: Entry, offers: ToolOffers, sent_digests: set[str]) -> Entry:
         if not isinstance(entry, AssistantText) or not entry.calls:
             return entry
-        return replace(entry, calls=tuple(self._call(offers.rename_call(call), kept) for call in entry.calls))
+        calls = [self._choose_reasoning(offers.rename_call(call), sent_digests) for call in entry.calls]
+        return replace(entry, calls=tuple(calls))
 
-    def _call(self, call: ToolCall, kept: set[str]) -> ToolCall:
+    def _choose_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
+        """Return a call with its reasoning if this model's server made it and has not rejected it since.
+
+        Its digest is added to ``sent_digests`` then.
+        """
         if not call.extra or call.extra.get("model") != self.named.name:
             return without_reasoning(call)
         digest = hashlib.sha256(json.dumps(call.extra, sort_keys=True, default=str).encode()).hexdigest()[:32]
-        if digest in self._forgotten:
+        if digest in self._rejected_reasoning:
             return without_reasoning(call)
-        kept.add(digest)
+        sent_digests.add(digest)
         return call
 
-    def _forget(self, digests: frozenset[str]) -> None:
-        if len(self._forgotten) > _MAX_REMEMBERED:
-            self._forgotten.clear()
-        self._forgotten |= digests
+    def _reject_reasoning(self, digests: frozenset[str]) -> None:
+        if len(self._rejected_reasoning) > _MAX_REMEMBERED:
+            self._rejected_reasoning.clear()
+        self._rejected_reasoning |= digests
 
-    def _tell_cuts(self, offers: Sequence[ToolOffer]) -> None:
-        cut = [f"{each.spec.name} ({', '.join(each.left_out)})" for each in offers if each.left_out]
+    def _log_cuts(self, offers: Sequence[ToolOffer]) -> None:
+        cut = [f"{offer.spec.name} ({', '.join(offer.left_out)})" for offer in offers if offer.left_out]
         if cut:
-            self._tell_once(("cut", *cut), "models are told of some tools only in part", tools="; ".join(cut))
+            self._log_once(("cut", *cut), "models are told of some tools only in part", tools="; ".join(cut))
 
-    def _tell_once(self, about: tuple[str, ...], words: str, **fields: Any) -> None:
-        if about not in self._told:
-            if len(self._told) > _MAX_REMEMBERED:
-                self._told.clear()
-            self._told.add(about)
-            log.info(words, model=self.named.name, **fields)
+    def _log_once(self, key: tuple[str, ...], words: str, **fields: Any) -> None:
+        if key in self._logged:
+            return
+        if len(self._logged) > _MAX_REMEMBERED:
+            self._logged.clear()
+        self._logged.add(key)
+        log.info(words, model=self.named.name, **fields)
 
 
 def _is_of_request(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError]:
-    """Return whether a server may have refused a part of the request; not what its model made of it."""
+    """Tell if a server may have refused a part of the request, and not a call that its model wrote."""
     if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
         return False
     return find_refusal(error).cause is not RefusalCause.BAD_CALL
@@ -208,31 +224,39 @@ def _is_of_request(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError
 def choose_tools(
     tools: Sequence[ToolSpec], transcript: Sequence[Entry], most: int = MAX_TOOLS
 ) -> list[ToolSpec]:
-    """Return the tools of a request, in their order: all, or those that this conversation is most about.
+    """Return the tools for a request in their order: all, or the ``most`` that fit this conversation best.
 
-    First what it has called, or what is written in it by name, the newest first; then those whose names and
-    descriptions share words with what was said last; then those that come first.
+    Those fit best whose name was written lately; then those that were called; then those whose names and
+    descriptions share words with what was said lately; then those that come first.
     """
     if len(tools) <= most:
         return list(tools)
-    called = {call.name for each in transcript if isinstance(each, AssistantText) for call in each.calls}
-    recent = [each for each in transcript if not isinstance(each, SystemText)][-_RECENT:]
-    said = "\n".join(each.text for each in recent if isinstance(each, UserText | AssistantText))
-    written = set(re.findall(r"[A-Za-z0-9_-]{3,64}", said))
-    words = {word.casefold() for word in _WORD.findall(said)}
-    score: Mapping[str, tuple[bool, bool, int]] = {
-        spec.name: (spec.name in written, spec.name in called, _score_shared_words(spec, words))
-        for spec in tools
-    }
-    best = sorted(tools, key=lambda spec: score[spec.name], reverse=True)[:most]
+    called: set[str] = set()
+    for entry in transcript:
+        if isinstance(entry, AssistantText):
+            called.update(call.name for call in entry.calls)
+    recent = [entry for entry in transcript if not isinstance(entry, SystemText)][-_RECENT_ENTRIES:]
+    text = "\n".join(entry.text for entry in recent if isinstance(entry, UserText | AssistantText))
+    written = set(re.findall(r"[A-Za-z0-9_-]{3,64}", text))
+    words = _list_words(text)
+
+    def rate(spec: ToolSpec) -> tuple[bool, bool, int]:
+        return (spec.name in written, spec.name in called, _count_shared_words(spec, words))
+
+    best = sorted(tools, key=rate, reverse=True)[:most]
     names = {spec.name for spec in best}
     return [spec for spec in tools if spec.name in names]
 
 
-def _score_shared_words(spec: ToolSpec, words: set[str]) -> int:
-    name = {word.casefold() for word in _WORD.findall(spec.name.replace("-", "_").replace("_", " "))}
-    told = {word.casefold() for word in _WORD.findall(spec.description[:400])}
-    return 4 * len(name & words) + len(told & words)
+def _count_shared_words(spec: ToolSpec, words: set[str]) -> int:
+    """Return the number of words that a tool shares with these. One in its name counts four times."""
+    name_words = _list_words(spec.name.replace("-", "_").replace("_", " "))
+    description_words = _list_words(spec.description[:_MAX_MATCHED_CHARS])
+    return 4 * len(name_words & words) + len(description_words & words)
+
+
+def _list_words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
 
 
 def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
@@ -242,6 +266,11 @@ def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """List names up to the limit, and the number of the others."""
-    sizes = accumulate(len(name) + 2 for name in names)
-    return name_some(names, sum(size <= _MAX_LISTED_CHARS for size in sizes))
+    """List names up to the limit of characters, and the number of the others."""
+    chars = count = 0
+    for name in names:
+        chars += len(name) + len(", ")
+        if chars > _MAX_LISTED_CHARS:
+            break
+        count += 1
+    return name_some(names, count)

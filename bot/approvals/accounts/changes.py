@@ -1,7 +1,7 @@
-"""Telling features what happened to a person's account.
+"""Telling the features that a person's account has changed, so that they end what they hold for it.
 
-What ends a right happens whatever a feature does: one that raises is told again until it does not, and keeps
-nothing of that try. Its own end of what it holds is late then, and the log says so.
+A change that ends a right must not fail because of a feature. So a feature that raises is rolled back alone
+and told again later, until it doesn't raise. Until then it still holds what it held, and the log says so.
 """
 
 from collections.abc import Sequence
@@ -20,47 +20,54 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_ROOM = "untold-changes"
+_UNTOLD = "untold-changes"  # the group of stored states that has an entry for each account to tell again
 
 
 @dataclass(frozen=True, slots=True)
 class ToldChange:
-    """The outcome of telling features: whether all of them took it, and the work to start."""
+    """The outcome of telling the features of a change."""
 
-    is_told: bool
+    is_told: bool  # True if none of them raised
     jobs: tuple[Job, ...]
 
 
 def tell_features(session: Session, account: Actor, now: datetime) -> ToldChange:
-    """Tell every feature of an account's change; where one raises, note that it is to be told again."""
-    told = [_tell(session, change_person, account, now) for change_person in hooks_of(session).change_person]
-    if None in told:
-        state.keep_state(session, _ROOM, str(account), {}, now)
-    return ToldChange(None not in told, tuple(job for jobs in told for job in jobs or ()))
+    """Tell every feature of an account's change. If one raises, all are told again later."""
+    is_told = True
+    jobs: list[Job] = []
+    for change_person in hooks_of(session).change_person:
+        jobs_of_feature = _tell(session, change_person, account, now)
+        if jobs_of_feature is None:
+            is_told = False
+        else:
+            jobs += jobs_of_feature
+    if not is_told:
+        state.keep_state(session, _UNTOLD, str(account), {}, now)
+    return ToldChange(is_told, tuple(jobs))
 
 
 def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
-    """Tell the features of each change that one of them has not taken.
+    """Tell the features again of each change at which one of them raised.
 
-    Returns how many remain, and work to start.
+    Returns the number of changes that remain, and the jobs.
     """
-    untold = sorted(state.list_states(session, _ROOM))
+    untold = sorted(state.list_states(session, _UNTOLD))
     jobs: list[Job] = []
     for account in untold:
         change = tell_features(session, Actor.parse(account), now)
         jobs += change.jobs
         if change.is_told:
-            state.keep_state(session, _ROOM, account, None, now)
-    remaining = state.count_states(session, _ROOM) if untold else 0
+            state.keep_state(session, _UNTOLD, account, None, now)
+    remaining = state.count_states(session, _UNTOLD) if untold else 0
     return remaining, tuple(jobs)
 
 
 def _tell(
     session: Session, change_person: ChangePerson, account: Actor, now: datetime
 ) -> Sequence[Job] | None:
-    """Tell one feature; returns work to start, or None where it raised.
+    """Tell one feature. Returns its jobs, or None if it raised.
 
-    Raises OperationalError: then the database ends the transaction, not the feature.
+    OperationalError is raised further: with it the database has ended the whole transaction.
     """
     try:
         with session.begin_nested():

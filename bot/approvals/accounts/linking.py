@@ -1,13 +1,14 @@
 """Linking of accounts to one Person, and unlinking. One transaction each.
 
-Both sides agree: one account asks for a code, the other gives it and says yes, the first says yes to that
-account. Where one of them gains a role and neither is an admin, an admin says yes as well. The accounts of a
-Person are read in ``bot/store/people.py``.
+Who must agree is asked before, by the commands and the console: the first account asks for a code, the second
+gives it and confirms, then the first confirms the second. Where an account gains a role and neither side is
+an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
@@ -29,7 +30,7 @@ from bot.store.tables.people import AccountRow
 
 @dataclass(frozen=True, slots=True)
 class Unlinking:
-    """An account that became a Person of its own: how many grants ended with that, and work to start."""
+    """The outcome of unlinking an account, which is a Person of its own then."""
 
     grants_ended: int
     jobs: tuple[Job, ...]
@@ -37,85 +38,99 @@ class Unlinking:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two accounts that may become one Person, and the roles that each would gain."""
+    """Two accounts that may become one Person."""
 
     first: Actor
     second: Actor
-    gains: Mapping[str, frozenset[Role]]
-    needs_admin: bool
+    gains: Mapping[str, frozenset[Role]]  # the roles that each account of the two would gain
+    needs_admin: bool  # to confirm
 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
-    """Make the Persons of two accounts one; the audit log has each account, and the roles that it gained."""
+    """Make the Persons of two accounts one, the first's. Each account whose Person changes is recorded."""
     conversation_lock.everywhere(session)
     gains = pair_of(session, policies, first, second).gains
     person, joined = people.person_of(session, first), people.person_of(session, second)
-    who = people.by(session, Act.LINK, by)
+    author = people.by(session, Act.LINK, by)
     accounts = sorted(person.accounts | joined.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
-    before = {row.actor: row.person_id for row in rows}
-    for each in (first, second):
-        values = {"actor": str(each), "name": each.name, "person_id": person.id, "linked_at": now}
+    person_before = {row.actor: row.person_id for row in rows}
+
+    # an account that was not linked before has no row yet
+    for actor in (first, second):
+        values = {"actor": str(actor), "name": actor.name, "person_id": person.id, "linked_at": now}
         session.execute(insert_or_ignore(session, AccountRow).values(values))
     session.execute(
         update(AccountRow).where(col(AccountRow.person_id) == joined.id).values(person_id=person.id)
     )
     for account in accounts:
-        was = before.get(account)
-        if was != person.id:
-            gained = {"gains": sorted(gains[account])} if gains.get(account) else {}
-            now_is = {"person": person.id, **gained}
-            old = {"person": was} if was else None
-            admin_changes.record(session, Thing.ACCOUNT, account, who, old, now_is, now)
-            for change_person in hooks_of(session).change_person:
-                change_person(session, Actor.parse(account), now)
+        before = person_before.get(account)
+        if before == person.id:
+            continue
+        new_state: dict[str, Any] = {"person": person.id}
+        if gains.get(account):
+            new_state["gains"] = sorted(gains[account])
+        old_state = {"person": before} if before else None
+        admin_changes.record(session, Thing.ACCOUNT, account, author, old_state, new_state, now)
+        for change_person in hooks_of(session).change_person:
+            change_person(session, Actor.parse(account), now)
 
 
 def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
-    """Make an account a Person of its own again; None where it is not linked.
+    """Make an account a Person of its own again. Returns None if it is not linked.
 
     What its Person had allowed ends: no one can tell which of the two allowed it.
     """
     conversation_lock.everywhere(session)
-    left = people.person_of(session, Actor.parse(account))
-    rest = sorted(left.accounts - {account})
-    if not rest:
+    person = people.person_of(session, Actor.parse(account))
+    others = sorted(person.accounts - {account})
+    if not others:
         return None
-    who = people.by(session, Act.UNLINK, by)
-    ended = grants.end_given_by(session, left.id, who, now)
-    stays = left.id if left.id != account else rest[0]
-    alone = {account, *(rest if len(rest) == 1 else ())}
-    session.execute(delete(AccountRow).where(col(AccountRow.actor).in_(alone)))
-    session.execute(update(AccountRow).where(col(AccountRow.person_id) == left.id).values(person_id=stays))
+    author = people.by(session, Act.UNLINK, by)
+    ended = grants.end_given_by(session, person.id, author, now)
+
+    # the others keep the Person's id, unless it is the account that leaves; one that is left alone needs no
+    # row
+    id_of_others = others[0] if person.id == account else person.id
+    unlinked = {account}
+    if len(others) == 1:
+        unlinked.update(others)
+    session.execute(delete(AccountRow).where(col(AccountRow.actor).in_(unlinked)))
+    session.execute(
+        update(AccountRow).where(col(AccountRow.person_id) == person.id).values(person_id=id_of_others)
+    )
+    old_state = {"person": person.id}
     jobs: list[Job] = []
-    for each in (account, *rest):  # the one that leaves first
-        is_now = None if each in alone else {"person": stays}
-        if is_now != {"person": left.id}:
-            admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
-            jobs += changes.tell_features(session, Actor.parse(each), now).jobs
+    for each_account in (account, *others):
+        new_state = None if each_account in unlinked else {"person": id_of_others}
+        if new_state != old_state:
+            admin_changes.record(session, Thing.ACCOUNT, each_account, author, old_state, new_state, now)
+            jobs += changes.tell_features(session, Actor.parse(each_account), now).jobs
     return Unlinking(ended, tuple(jobs))
 
 
 def unlink(
     session: Session, policies: Policies, account: str, actor: Actor, now: datetime
 ) -> Unlinking | None:
-    """`part` for a person: of their own accounts, and for an admin of all of Nod of anyone's.
+    """Unlink an account as `part` does, for a person who asks for it. Returns None if they may not.
 
-    None, too, where this person may not.
+    They may unlink their own accounts. An admin of all of Nod may unlink anyone's.
     """
+    if not account.isprintable():
+        return None
     try:
-        linked = people.person_of(session, Actor.parse(account)).accounts if account.isprintable() else ()
+        linked = people.person_of(session, Actor.parse(account)).accounts
     except ValueError:
         return None
-    if account not in linked or not (
-        str(actor) in linked or rights.is_global_admin(session, policies, actor)
-    ):
+    if account not in linked:
+        return None
+    if str(actor) not in linked and not rights.is_global_admin(session, policies, actor):
         return None
     return part(session, account, actor, now)
 
 
 def describe_unlinking(account: str, ended: int) -> str:
-    """Return the text for people. ``ended``: the number of grants that ended with the link."""
+    """Return the text for people. ``ended``: the number of their grants that ended."""
     grants = f" {ended} of their grants ended with it." if ended else ""
     return f"Unlinked: {account} is a separate person again.{grants}"
 
@@ -125,7 +140,11 @@ def pair_of(session: Session, policies: Policies, first: Actor, second: Actor) -
     policy = policies.load(session)
     persons = [people.person_of(session, first), people.person_of(session, second)]
     accounts = persons[0].accounts | persons[1].accounts
-    together = policy.roles_of(Person(persons[0].id, accounts=accounts))
-    gains = {account: frozenset(together - policy.roles_of(p)) for p in persons for account in p.accounts}
-    knows = any(Role.ADMIN in policy.roles_of(person) for person in persons)
-    return Pair(first, second, gains, needs_admin=any(gains.values()) and not knows)
+    joint_roles = policy.roles_of(Person(persons[0].id, accounts=accounts))
+    gains = {}
+    for person in persons:
+        gained = frozenset(joint_roles - policy.roles_of(person))
+        for account in person.accounts:
+            gains[account] = gained
+    has_admin = any(Role.ADMIN in policy.roles_of(person) for person in persons)
+    return Pair(first, second, gains, needs_admin=any(gains.values()) and not has_admin)

@@ -1,7 +1,8 @@
 """Signing in to the console by a one-time link: someone known in a chat becomes the same Person in a browser.
 
-A link holds a code, and a browser the secret of its session; of both only a SHA-256 is kept. Each account
-that signs in has one account in the console, which is linked with it the first time.
+A link has a code, and a browser has the secret of its session. Only the SHA-256 of each is stored. Each
+account that signs in gets an account in the console, which is linked with it the first time. Sign-ins at the
+organisation's provider (OpenID Connect) have their sessions here, too.
 """
 
 import secrets
@@ -30,7 +31,8 @@ LINK_LIFE = timedelta(minutes=10)
 SESSION_LIFE = timedelta(days=30)
 ORGANISATION_LIFE = timedelta(hours=12)
 AWAY = timedelta(minutes=10)
-_BEGUN = "sign-in"
+"""The longest time that a browser may spend at the organisation's sign-in."""
+_BEGUN = "sign-in"  # the group of stored states that has an entry for each browser which is there
 _NOD = Actor(NOD, "departures", "Nod")
 _MOST_BEGUN = 10_000
 
@@ -46,7 +48,7 @@ def new_link(session: Session, actor: Actor, now: datetime) -> str:
 
 
 def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
-    """Use a link up; the secret of the session, or None where the link is unknown, used or too late."""
+    """Use up a link, and return the secret of a new session. None for an unknown, used or expired link."""
     row = session.execute(
         delete(SignInRow)
         .where(col(SignInRow.hash) == hash_text(code), col(SignInRow.code).is_(True))
@@ -65,9 +67,9 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
 
 
 def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
-    """Store a sign-in at the organisation, with what it is checked by when the browser comes back.
+    """Store what a browser is checked by when it comes back from the organisation's sign-in.
 
-    False, and nothing is kept, where too many have gone there and not come back: it needs no token.
+    Anyone can begin one, so their number is bounded: returns False where too many have not come back yet.
     """
     forget_states(session, _BEGUN, now - AWAY)
     if count_states(session, _BEGUN) >= _MOST_BEGUN:
@@ -77,7 +79,7 @@ def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: da
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
-    """Return the stored sign-in and delete it; None where it is unknown, used or too late."""
+    """Return what `begin_sign_in` stored and delete it; None where it is unknown, used or too old."""
     return take_state(session, _BEGUN, hash_text(state), now - AWAY)
 
 
@@ -102,14 +104,13 @@ def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None
 
 def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:
     """End the session of this secret; without one, all of this account's, and its links' too."""
-    theirs = col(SignInRow.account) == str(actor)
-    ended = count_changed(
-        session.execute(
-            delete(SignInRow).where(theirs & (col(SignInRow.hash) == hash_text(secret)) if secret else theirs)
-        )
-    )
-    if ended:
-        _record(session, actor, Act.SIGN_OUT, actor, {"how": "here" if secret else "everywhere"}, now)
+    condition = col(SignInRow.account) == str(actor)
+    how = "everywhere"
+    if secret:
+        condition &= col(SignInRow.hash) == hash_text(secret)
+        how = "here"
+    if count_changed(session.execute(delete(SignInRow).where(condition))):
+        _record(session, actor, Act.SIGN_OUT, actor, {"how": how}, now)
 
 
 def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
@@ -134,7 +135,7 @@ def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, 
 
 
 def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "by an admin") -> int:
-    """End every session and link of a person; how many sessions that were."""
+    """End every session and link of a person, and return the number of sessions."""
     accounts = people.person_of(session, who).accounts | {str(who)}
     ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))

@@ -4,7 +4,7 @@ import asyncio
 import difflib
 from collections.abc import Sequence
 
-from bot.approvals.commands.values import account
+from bot.approvals.commands.values import parse_account
 from bot.approvals.commands.words import CommandError, CommandParts
 from bot.domain.chat import Command
 from bot.errors import ChannelError
@@ -31,7 +31,7 @@ class Accounts:
 
     async def _is_known(self, named: str, command: Command) -> bool:
         """Return whether it is there as far as its platform says now."""
-        who = account(named)
+        who = parse_account(named)
         if self._has_account is None or who == command.actor:
             return True
         try:

@@ -1,6 +1,6 @@
 """Subcommands of ``/approvals`` that look at proposals and decide them by ID.
 
-With proposals and rows of the audit log as lines of text.
+Also the texts for lists of proposals and for rows of the audit log.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.accounts import Accounts
-from bot.approvals.commands.values import account, names_in
+from bot.approvals.commands.values import names_in, parse_account
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -34,8 +34,8 @@ from bot.store import proposals
 from bot.store.audit import log
 from bot.store.rules import Policies
 
-LISTED = 20
-SHORT_ID = 8
+MAX_LISTED = 20  # proposals, of which those of one batch count as one
+SHORT_ID_CHARS = 8
 
 
 class DecideCommands:
@@ -49,70 +49,78 @@ class DecideCommands:
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
             Subcommand("context ID", "what led to it: the request, what was read and said", self._context),
-            *(Subcommand(_usage(each), each.command, self._pressing(each)) for each in COMMANDS),
+            *(
+                Subcommand(_format_usage(button), button.command, self._make_press_handler(button))
+                for button in COMMANDS
+            ),
         ]
 
     async def _list(self, command: Command, __: str) -> str:
-        waiting = await self._groups.read(self._waiting, command.actor)
-        return (
-            format_titled_list("Waiting for a decision", waiting, self._clock())
-            or "Nothing is waiting for a decision."
-        )
+        waiting = await self._groups.read(self._list_waiting, command.actor)
+        text = format_titled_list("Waiting for a decision", waiting, self._clock())
+        return text or "Nothing is waiting for a decision."
 
-    def _waiting(self, session: Session, actor: Actor) -> list[Proposal]:
-        found = proposals.in_states(session, [State.PROPOSED])
-        return [p for p in found if rights.visible(session, self._policies, p, actor)]
+    def _list_waiting(self, session: Session, actor: Actor) -> list[Proposal]:
+        waiting = proposals.in_states(session, [State.PROPOSED])
+        return [p for p in waiting if rights.visible(session, self._policies, p, actor)]
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
         return await find(self._groups, self._policies, command.actor, prefix)
 
     async def _show(self, command: Command, prefix: str) -> CommandReply:
-        found = await self._find(command, prefix)
+        proposal = await self._find(command, prefix)
         now = self._clock()
-        history = await self._database.read(log.history, found.id)
-        lines = [f"- {format_relative(e.at, now)}: {e.verb} by {e.person}" for e in history]
-        schema = await self._database.read((await self._registry.available()).schema_of, found)
-        card = card_of(found, schema)
-        body = whole_text(card).replace("```", "'''")
+        available = await self._registry.available()
+        card = card_of(proposal, await self._database.read(available.schema_of, proposal))
         head = [
-            f"`{found.id}` {card.outcome} {card.again}".strip(),
-            f"{card.asked}, {format_relative(found.created_at, now)}.",
+            f"`{proposal.id}` {card.outcome} {card.again}".strip(),
+            f"{card.asked}, {format_relative(proposal.created_at, now)}.",
             *card.notes,
         ]
-        head += [f"May decide: {card.deciders}.", card.undo_note] if card.pending else []
-        head += [f"Undo: {card.undoing}."] if card.undoing else []
-        text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
-        return CommandReply(text, (found,))
+        if card.pending:
+            head += [f"May decide: {card.deciders}.", card.undo_note]
+        if card.undoing:
+            head.append(f"Undo: {card.undoing}.")
+        body = whole_text(card).replace("```", "'''")  # it is shown as a block of code
+        history = [
+            f"- {format_relative(row.at, now)}: {row.verb} by {row.person}"
+            for row in await self._database.read(log.history, proposal.id)
+        ]
+        text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(history)
+        return CommandReply(text, (proposal,))
 
     async def _context(self, command: Command, prefix: str) -> str:
-        found = await self._find(command, prefix)
-        led = await context.context(self._groups, self._registry, found.id, command.actor, command.address)
-        if led is None:
+        proposal = await self._find(command, prefix)
+        lines = await context.context(
+            self._groups, self._registry, proposal.id, command.actor, command.address
+        )
+        if lines is None:
             return context.NOT_YOURS
-        return context.format_lines(led)
+        return context.format_lines(lines)
 
-    def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
+    def _make_press_handler(self, button: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
+        """Return the handler of the subcommand that presses a button of the proposal with an ID."""
+
         async def press(command: Command, rest: str) -> CommandReply:
             prefix, words = rest, ""
-            if pressed.asks:
+            if button.asks:
                 prefix, words = first_word(rest)
-            if pressed.verb is Verb.REASSIGN:
+            if button.verb is Verb.REASSIGN:
                 named = _check_who(words)
-                await self._accounts.check([each for each in named if ":" in each], command)
-            found = await self._find(command, prefix)
+                await self._accounts.check([name for name in named if ":" in name], command)
+            proposal = await self._find(command, prefix)
             reason = words.strip() or None
-            reply = await self._inbox(Press(command.actor, pressed.verb, found.id, reason=reason))
-            return CommandReply(
-                f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer
-            )
+            reply = await self._inbox(Press(command.actor, button.verb, proposal.id, reason=reason))
+            text = f"`{proposal.id[:SHORT_ID_CHARS]}` {proposal.description}: {reply.text}"
+            return CommandReply(text, answer=reply.answer)
 
         return press
 
 
-def _usage(each: Button) -> str:
-    if each.asks:
-        return f"{each.verb} ID {each.asks.usage}"
-    return f"{each.verb} ID"
+def _format_usage(button: Button) -> str:
+    if button.asks:
+        return f"{button.verb} ID {button.asks.usage}"
+    return f"{button.verb} ID"
 
 
 def _check_who(text: str) -> list[str]:
@@ -122,7 +130,7 @@ def _check_who(text: str) -> list[str]:
         raise CommandError("Who should decide?")
     for word in words:
         if word not in ("requester", *Role):
-            account(word)
+            parse_account(word)
     return words
 
 
@@ -136,33 +144,34 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     prefix = remove_quotes(prefix).strip("*<>")
     if len(prefix) < proposals.SHORTEST:
         raise CommandError(f"Give at least {proposals.SHORTEST} characters of the ID.")
-    found = await groups.database.read(proposals.starting_with, prefix.lower())
-    found = [p for p in found if await groups.read(rights.visible, policies, p, actor)]
-    if not found:
+    matching = await groups.database.read(proposals.starting_with, prefix.lower())
+    visible = [p for p in matching if await groups.read(rights.visible, policies, p, actor)]
+    if not visible:
         raise CommandError(f"There is no proposal {prefix[:40]}.")
-    if len(found) > 1:
+    if len(visible) > 1:
         raise CommandError(f"{prefix} matches several proposals. Give more characters of the ID.")
-    return found[0]
+    return visible[0]
 
 
 def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> str:
-    """Return a heading and a line for each, of a batch one; at most `LISTED`, or empty."""
+    """Return a heading and a line for each proposal or batch, at most `MAX_LISTED`; empty without any."""
     if not found:
         return ""
-    told = together(found)
-    lines = [
-        f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)}{others(len(rest))} "
-        f"(asked by {p.requester.label}, {format_expiry(p.expires_at, now)})"
-        for p, *rest in told[:LISTED]
-    ]
-    more = f"\n…and {len(told) - LISTED} more" if len(told) > LISTED else ""
-    return f"**{title}**\n" + "\n".join(lines) + more
+    batches = together(found)
+    lines = [f"**{title}**"]
+    for p, *rest in batches[:MAX_LISTED]:
+        what = f"`{p.id[:SHORT_ID_CHARS]}` {redact_text(p.description)}{others(len(rest))}"
+        lines.append(f"- {what} (asked by {p.requester.label}, {format_expiry(p.expires_at, now)})")
+    if len(batches) > MAX_LISTED:
+        lines.append(f"…and {len(batches) - MAX_LISTED} more")
+    return "\n".join(lines)
 
 
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
-    """Return the accounts and places that a row of the audit log speaks of."""
-    told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
-    return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *find_written(told)]
+    """Return the accounts and places that a row of the audit log names."""
+    columns = [row[name] for name in ("actor", "requester", "place") if row.get(name)]
+    written = find_written(f"{row['key']} {row['before']} {row['after']} {row['rule']}")
+    return [*columns, *written]
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
@@ -170,45 +179,48 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
     ``private``: its place is a chat with one person.
     """
+    minute = row["at"][:16]  # of ISO 8601
     who = names.get(row["actor"]) or row["actor"]
     if row["thing"] == "context":
-        return f"{row['at'][:16]} `{row['key'][:SHORT_ID]}`: what led to it was read by {who}"
+        return f"{minute} `{row['key'][:SHORT_ID_CHARS]}`: what led to it was read by {who}"
     if row["thing"]:
-        was, now = row["before"], row["after"]
-        subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")
-        change = " → ".join(_format_state(each, subject) for each in (was, now))
-        if subject in set(Subject):
-            key = f"{Subject(subject).typed} {about}"
-        else:
-            key = row["key"]
-        line = f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
-        # who is linked with whom is told by accounts: several of them may have one name
-        return f"{row['at'][:16]} {line if row['thing'] == 'account' else with_names(line, names)}"
+        line = _format_thing(row, who)
+        # links of accounts keep the accounts, of which several may have the same name
+        return f"{minute} {line if row['thing'] == 'account' else with_names(line, names)}"
     if row["verb"] == "propose":
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
-        private = private or row["place"] == row["requester"]  # Telegram writes both alike
-        who += f" for {name} in {'a private chat' if private else place_called(row['place'], names)}"
-    more = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
-    more += [f"grant G-{row['grant_id']}"] if row["grant_id"] else []
-    return (
-        f"{row['at'][:16]} `{row['proposal_id'][:SHORT_ID]}` {row['tool_name']}: {row['verb']} by {who} "
-        f"→ {row['state']} (v{row['version']}, {'; '.join(part for part in more if part)})"
-    )
+        is_private = private or row["place"] == row["requester"]  # Telegram has one id for both
+        who += f" for {name} in {'a private chat' if is_private else place_called(row['place'], names)}"
+    details = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
+    if row["grant_id"]:
+        details.append(f"grant G-{row['grant_id']}")
+    what = f"`{row['proposal_id'][:SHORT_ID_CHARS]}` {row['tool_name']}: {row['verb']} by {who}"
+    return f"{minute} {what} → {row['state']} (v{row['version']}, {'; '.join(filter(None, details))})"
 
 
-def _format_state(state: Mapping[str, Any] | None, subject: str) -> str:
-    """Format the state of a thing in brief; ``subject``: of a rule."""
+def _format_thing(row: Mapping[str, Any], who: str) -> str:
+    """Format the change of a rule, a role, a grant or anything else that admins see to."""
+    subject, key = None, row["key"]
+    if row["thing"] == "rule":
+        typed, _, about = key.partition(" ")
+        if typed in set(Subject):
+            subject = Subject(typed)
+            key = f"{subject.typed} {about}"
+    change = f"{_format_state(row['before'], subject)} → {_format_state(row['after'], subject)}"
+    return f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
+
+
+def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> str:
+    """Format the state of a thing in brief. ``subject``: of a rule; None for anything else."""
     if not state:
         return "nothing"
     if "stand_in" in state:
         return f"{state['stand_in']} until {state['until'][:16]}Z"
+    if "value" in state and subject is not None:
+        until = f" until {state['until'][:16]}Z" if "until" in state else ""
+        return value_words(subject, value_of(subject, state["value"])) + until
     for name in ("value", "allows", "person", "since", "account", "call", "ended"):
         if name in state:
             value = state[name]
-            if name == "value" and subject in set(Subject):
-                until = f" until {state['until'][:16]}Z" if "until" in state else ""
-                return value_words(Subject(subject), value_of(Subject(subject), value)) + until
-            if isinstance(value, list):
-                return " ".join(map(str, value))
-            return str(value)
+            return " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return "something"

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.decide import format_titled_list
+from bot.approvals.commands.decide import SHORT_ID_CHARS, format_titled_list
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Command
@@ -17,11 +17,12 @@ from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
 
-_SAID = 160
-SHORT_ID = 8
+_MAX_REPORT_CHARS = 160  # of what a teammate said last
 
 
 class EveryoneCommands:
+    """The words of ``/nod``."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._groups, self._workspace = parts.groups, parts.workspace
@@ -40,31 +41,36 @@ class EveryoneCommands:
 
     async def _new(self, command: Command, _: str) -> str:
         stopped = await self._stop(command.address, command.actor, None)
-        if not await self._database.write(_end, command, self._clock()):
+        if not await self._database.write(_end_conversation, command, self._clock()):
             return "No conversation to end here. Just write to me."
         others = "other open proposals" if stopped else "open proposals"
         return f"{stopped or 'Done.'} Your next message starts a new conversation; {others} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
-        may, mine = await self._groups.read(self._concerning, command)
+        to_decide, asked_for = await self._groups.read(self._list_open, command)
         now = self._clock()
-        headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
-        parts = [format_titled_list(title, found, now) for title, found in headed]
-        parts.append(await self._database.read(list_absences, self._policies, command.actor))
-        told = "\n\n".join(part for part in parts if part) or "Nothing is waiting."
-        read = await asyncio.to_thread(self._workspace) if self._workspace else ""
-        follows = f"I follow the workspace's `AGENTS.md` ({len(read):,} characters)."
-        if read:
-            return f"{told}\n\n{follows}"
-        return told
+        parts = [
+            format_titled_list("Waiting for you to decide", to_decide, now),
+            format_titled_list("Asked for by you, still open", asked_for, now),
+            await self._database.read(list_absences, self._policies, command.actor),
+        ]
+        text = "\n\n".join(filter(None, parts)) or "Nothing is waiting."
+        instructions = await asyncio.to_thread(self._workspace) if self._workspace else ""
+        if instructions:
+            text += f"\n\nI follow the workspace's `AGENTS.md` ({len(instructions):,} characters)."
+        return text
 
-    def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
-        """Return the proposals that this person may decide, and those they asked for."""
+    def _list_open(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
+        """Return the open proposals that this person may decide, and those they asked for."""
         reach = rights.make_reach(session, self._policies, command.actor)
-        waiting = proposals.list_seen(session, reach, [State.PROPOSED])
         person = people.person_of(session, command.actor)
-        may = [p for p in waiting if rights.find_objection(session, self._policies, p, command.actor) is None]
-        return may, [p for p in waiting if people.person_of(session, p.requester) == person]
+        to_decide, asked_for = [], []
+        for p in proposals.list_seen(session, reach, [State.PROPOSED]):
+            if rights.find_objection(session, self._policies, p, command.actor) is None:
+                to_decide.append(p)
+            if people.person_of(session, p.requester) == person:
+                asked_for.append(p)
+        return to_decide, asked_for
 
     async def stop(self, command: Command, _: str) -> str:
         """Stop the turn at the command's address, and its team. Empty where what it means has ended."""
@@ -77,33 +83,34 @@ class EveryoneCommands:
         return format_team(await self._database.read(teams.at, str(command.address)))
 
 
-def _end(session: Session, command: Command, now: datetime) -> bool:
-    """End the conversation at an address and the grants that hold only there."""
-    found = conversations.open_conversation(session, command.address)
-    if found is None:
+def _end_conversation(session: Session, command: Command, now: datetime) -> bool:
+    """End the conversation at an address and the grants that hold only there. False without one."""
+    conversation = conversations.open_conversation(session, command.address)
+    if conversation is None:
         return False
     by = people.by(session, Act.END_WITH_CONVERSATION, command.actor)
-    grants.end_with_conversation(session, found.id, by, now)
+    grants.end_with_conversation(session, conversation.id, by, now)
     return conversations.end_conversation(session, command.address, now)
 
 
 def format_team(team: Sequence[Teammate]) -> str:
     """Return a line for each teammate, and one for each proposal it waits for."""
-    return "\n".join(line for each in team for line in _lines(each)) or "There are no teammates here."
+    lines = []
+    for teammate in team:
+        lines.append(_format_teammate(teammate))
+        lines += [
+            f"  - waits: `{p.id[:SHORT_ID_CHARS]}` {redact_text(p.description)}" for p in teammate.waits_for
+        ]
+    return "\n".join(lines) or "There are no teammates here."
 
 
-def _lines(each: Teammate) -> list[str]:
-    plan = f"; {each.plan_state}" if each.plan_state else ""
-    said = redact_text(each.about)
-    if said:
-        said = f": {said if len(said) <= _SAID else said[: _SAID - 1] + '…'}"
-    else:
-        said = ""
-    return [
-        f"- **{each.name}** ({each.role}), {each.state}{plan}{said}",
-        *(_waiting(p) for p in each.waits_for),
-    ]
-
-
-def _waiting(p: Proposal) -> str:
-    return f"  - waits: `{p.id[:SHORT_ID]}` {redact_text(p.description)}"
+def _format_teammate(teammate: Teammate) -> str:
+    line = f"- **{teammate.name}** ({teammate.role}), {teammate.state}"
+    if teammate.plan_state:
+        line += f"; {teammate.plan_state}"
+    report = redact_text(teammate.about)
+    if len(report) > _MAX_REPORT_CHARS:
+        report = f"{report[: _MAX_REPORT_CHARS - 1]}…"
+    if report:
+        line += f": {report}"
+    return line

@@ -17,13 +17,13 @@ from bot.approvals.commands.accounts import Accounts
 from bot.approvals.commands.decide import format_audit_row, list_mentioned
 from bot.approvals.commands.values import (
     LIMITED,
-    account,
-    as_and_in,
-    instructions,
-    number,
+    parse_account,
+    parse_as_and_in,
+    parse_instructions,
+    parse_number,
+    parse_rule_to_try,
+    parse_seconds,
     parse_value,
-    rule_to_try,
-    seconds,
 )
 from bot.approvals.commands.words import (
     CommandError,
@@ -67,12 +67,12 @@ from bot.store.locks.process_lock import notify
 from bot.store.rules import InForce
 from bot.tools.tool import Tool
 
-_SHOWN_AUDIT = 20
-_NAMED = 5  # tools in one sentence
+_MAX_AUDIT_ROWS = 20
+_MAX_NAMED = 5  # tools in one sentence
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of time that a rule may have
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
-_NAMES_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
+_MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
 """Rules that may name groups."""
 EVERYWHERE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
@@ -81,8 +81,10 @@ EVERYWHERE_WORDS = frozenset(
 
 
 class RuleCommands:
+    """The words of ``/approvals`` that only admins may use."""
+
     def __init__(self, parts: CommandParts, undo: Do) -> None:
-        """``undo``: what `/approvals undo` does for everyone, with the ID of a proposal."""
+        """Take the parts, and ``undo``: the handler of `/approvals undo ID`, which everyone may use."""
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
@@ -205,60 +207,80 @@ class RuleCommands:
         return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
-        """Raise CommandError where an admin of one workspace would rule in others."""
+        """Raise CommandError if an admin of one workspace would set something for others."""
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
                 f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
             )
 
+    def _local_now(self) -> datetime:
+        """Return the time in the team's time zone."""
+        return self._clock().astimezone(self._policies.held.book.zone)
+
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
+        """Return the handler that sets a rule about a subject."""
+
         async def do(command: Command, text: str) -> CommandReply:
-            given = parse_value(
-                subject, text, command, self._clock().astimezone(self._policies.held.book.zone)
-            )
-            tools = [tool for tool in await self._registry.available() if given.concerns(tool.name)]
-            _check_lowered(given, tools)
-            await self._check_tool(given, tools)
-            await self._accounts.check(_people_of(given), command)
-            left_out = _check_condition(given, tools)
-            rule, said = await self._database.write(self._add, given, command)
-            said += left_out + ("" if tools else f" There is no tool called {rule.pattern} right now.")
-            if given.limits and given.limits.until and (change := explain_repeated(given.limits.until)):
-                said += f" {change}"
-            if given.subject in _NAMES_GROUPS:
-                faults = await self._groups.ask(filter(is_group, re.split(r"[\s,]+", rule.words)))
-                said += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())
-            said += await self._groups.read(self._follows, rule, tools)
-            for place in rule.posts_at:
-                if why := await self._hindrance(Address.parse(place)):
-                    where = "there" if len(rule.posts_at) == 1 else f"in {place}"
-                    said += f" Nod can't post {where}. {why.rstrip('.')}."
-            said = await self._put_names_in(f"Set: {rule.words}.{said}{_follows(given, tools)}")
-            return CommandReply(said, rule=rule.id)
+            return await self._set_rule(parse_value(subject, text, command, self._local_now()), command)
 
         return do
 
+    async def _set_rule(self, given: Rule, command: Command) -> CommandReply:
+        """Check and store a rule. The reply tells what follows from it, one sentence for each thing."""
+        available = await self._registry.available()
+        tools = [tool for tool in available if given.concerns(tool.name)]
+        _check_lowered(given, tools)
+        await self._check_tool(given, tools)
+        await self._accounts.check(_list_named_people(given), command)
+        condition_text = _check_condition(given, tools)
+        rule, grants_text = await self._database.write(self._add, given, command)
+
+        text = f"Set: {rule.words}.{grants_text}{condition_text}"
+        if not tools:
+            text += f" There is no tool called {rule.pattern} right now."
+        if given.limits and given.limits.until:
+            repeated = explain_repeated(given.limits.until)  # an hour that the clocks repeat
+            if repeated:
+                text += f" {repeated}"
+        if given.subject in _MAY_NAME_GROUPS:
+            groups = filter(is_group, re.split(r"[\s,]+", rule.words))
+            for name, why in (await self._groups.ask(groups)).items():
+                text += f" Nod can't see who is in {name}. {why}"
+        text += await self._groups.read(self._describe_interplay, rule, tools)
+        for place in rule.posts_at:
+            why = await self._hindrance(Address.parse(place))
+            if why:
+                where = "there" if len(rule.posts_at) == 1 else f"in {place}"
+                text += f" Nod can't post {where}. {why.rstrip('.')}."
+        text += _describe_loosening(given, tools)
+        return CommandReply(await self._put_names_in(text), rule=rule.id)
+
     async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
-        """Raise CommandError for the name of a tool that is not there and never was."""
+        """Raise CommandError if a rule names a tool that is not there and never was.
+
+        ``tools``: those that the rule is about.
+        """
         if tools or given.is_pattern or await self._database.read(proposals.was_called, given.pattern):
             return
-        near = difflib.get_close_matches(given.pattern, (await self._registry.available()).tools, 1, 0.5)
-        meant = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
+        available = await self._registry.available()
+        near = difflib.get_close_matches(given.pattern, available.tools, 1, 0.5)
+        hint = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
         raise CommandError(
-            f"There is no tool called {given.pattern.rstrip('.')}. {meant} "
+            f"There is no tool called {given.pattern.rstrip('.')}. {hint} "
             f"For tools that come later, write {given.pattern.rstrip('.')}* after `for`."
         )
 
-    def _follows(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
+    def _describe_interplay(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
         """Describe how the other rules affect a new one: which of them win, and which calls they refuse."""
         book = self._policies.load(session).book
-        others = book.outweighing(rule, [tool.name for tool in tools])
-        said = "".join(f" Where both apply, {other.words} counts." for other in others)
-        conditional = rule.limits is not None and rule.limits.condition is not None
-        if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not conditional:
-            said += self._describe_refusal(session, rule.scope, tools)
-        return said
+        text = ""
+        for other in book.outweighing(rule, [tool.name for tool in tools]):
+            text += f" Where both apply, {other.words} counts."
+        is_conditional = rule.limits is not None and rule.limits.condition is not None
+        if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not is_conditional:
+            text += self._describe_refusal(session, rule.scope, tools)
+        return text
 
     def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
         """Describe calls that no one could decide there now, if a person without a role asks.
@@ -266,9 +288,11 @@ class RuleCommands:
         Rules with a condition are about some of the calls only, so they are left out.
         """
         loaded, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
-        always = tuple(each for each in loaded.book.rules if not (each.limits and each.limits.condition))
-        policy = replace(loaded, book=replace(loaded.book, rules=always))
-        for tool in (tool for tool in tools if not (tool.kind.always_asks or tool.reads)):
+        unconditional = [rule for rule in loaded.book.rules if not (rule.limits and rule.limits.condition)]
+        policy = replace(loaded, book=replace(loaded.book, rules=tuple(unconditional)))
+        for tool in tools:
+            if tool.kind.always_asks or tool.reads:
+                continue
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
             verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))
             if verdict.judgement is Judgement.REFUSE:
@@ -276,6 +300,7 @@ class RuleCommands:
         return ""
 
     def _add(self, session: Session, given: Rule, command: Command) -> tuple[Rule, str]:
+        """Store a rule. Returns it with its number, and a sentence on the grants that ended with it."""
         self._check_bound(session, given.scope, command)
         now = self._clock()
         before = self._policies.load(session)
@@ -285,70 +310,68 @@ class RuleCommands:
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
         misfits = await self._registry.misfits(policy.book)
-        lines = [
-            f"- {rule.words}" + (f" ({misfits[rule.id]})" if rule.id in misfits else "")
-            for rule in policy.book.rules
-        ]
         ttl = format_length(policy.ttl.total_seconds())
-        head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
-        return await self._put_names_in(
-            "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
-        )
+        lines = [f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."]
+        for rule in policy.book.rules:
+            misfit = f" ({misfits[rule.id]})" if rule.id in misfits else ""
+            lines.append(f"- {rule.words}{misfit}")
+        if policy.book.paused:
+            lines.append("Paused.")
+        return await self._put_names_in("\n".join(lines))
 
     async def _features(self, _: Command, __: str) -> str:
         zone = self._policies.held.book.zone
-        found = await self._database.read(active.list_active, zone, self._clock())
-        return active.format_active(found, zone)
+        parts = await self._database.read(active.list_active, zone, self._clock())
+        return active.format_active(parts, zone)
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
-        given = instructions(text, command)
-        there = await self._database.read(self._list_instructions, given.scope)
-        own = next((each for each, _ in there if each.rule.scope == given.scope), None)
+        given = parse_instructions(text, command)
+        current = await self._database.read(self._list_instructions, given.scope)
         if str(given.value).lower() == "clear":
-            if own:
-                return await self._drop(command, str(own.rule.id))
+            for stored, _ in current:
+                if stored.rule.scope == given.scope:
+                    return await self._drop(command, str(stored.rule.id))
             return "There are no instructions there."
         if given.value:
             rule, _ = await self._database.write(self._add, given, command)
-            said = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
-            return CommandReply(await self._put_names_in(said), rule=rule.id)
+            text = f"Set: {rule.words}. It applies from the next message on, in addition to NOD_INSTRUCTIONS."
+            return CommandReply(await self._put_names_in(text), rule=rule.id)
         zone = self._policies.held.book.zone
-        lines = [
-            f"**In {each.rule.scope}** "
-            f"(version {version}, set by {each.by}, {format_in_zone(each.at, zone)})\n{each.rule.value}"
-            for each, version in there
-        ]
-        if lines:
-            return await self._put_names_in("\n\n".join(lines))
+        paragraphs = []
+        for stored, version in current:
+            source = f"version {version}, set by {stored.by}, {format_in_zone(stored.at, zone)}"
+            paragraphs.append(f"**In {stored.rule.scope}** ({source})\n{stored.rule.value}")
+        if paragraphs:
+            return await self._put_names_in("\n\n".join(paragraphs))
         return "There are no instructions there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
         """Return the instructions for a place, the widest first, each with how often they were set."""
-        found = [
-            each
-            for each in rules.in_force(session)
-            if each.rule.subject is Subject.INSTRUCTIONS and covers(each.rule.scope, scope)
+        instructions = [
+            stored
+            for stored in rules.in_force(session)
+            if stored.rule.subject is Subject.INSTRUCTIONS and covers(stored.rule.scope, scope)
         ]
-        found.sort(key=lambda each: len(each.rule.scope))
-        return [(each, rules.versions(session, each.rule)) for each in found]
+        instructions.sort(key=lambda stored: len(stored.rule.scope))
+        return [(stored, rules.versions(session, stored.rule)) for stored in instructions]
 
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
-        which = number(text)
-        if which is None:
+        rule_id = parse_number(text)
+        if rule_id is None:
             raise CommandError("Which rule? Give one number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
             before = self._policies.load(session)
-            rule = rules.end(session, which, command.actor, self._clock(), before.book.zone)
+            rule = rules.end(session, rule_id, command.actor, self._clock(), before.book.zone)
             if rule is None:
                 return None
-            self._check_bound(session, rule.scope, command)  # raising undoes it
+            self._check_bound(session, rule.scope, command)  # if it raises, the transaction is rolled back
             return f"Dropped: {rule.words}.{_end_grants(session, before, rule, command, self._clock())}"
 
-        said = await self._database.write(drop)
-        if said is None:
-            return CommandReply(f"There is no rule {which}.", answer=Answer.UNKNOWN)
-        return await self._put_names_in(said)
+        text_of_drop = await self._database.write(drop)
+        if text_of_drop is None:
+            return CommandReply(f"There is no rule {rule_id}.", answer=Answer.UNKNOWN)
+        return await self._put_names_in(text_of_drop)
 
     async def _policy(self, command: Command, text: str) -> str | CommandReply:
         if not text:
@@ -358,45 +381,51 @@ class RuleCommands:
             return await self._try(command, rest)
         if verb != "test":
             return await self._set(Subject.POLICY)(command, text)
-        name, rest = first_word(rest)
+        return await self._test(command, rest)
+
+    async def _test(self, command: Command, text: str) -> str:
+        """Say what the rules would do with a call: ``TOOL {…} [as WHO] [in PLACE]``."""
+        name, rest = first_word(text)
         now = self._clock()
         try:
-            tool = (await self._registry.available()).get(name)
-            raw, rest = _object(rest)
-            who, where = as_and_in(rest, command)
-            arguments = await tool.check_arguments(raw)
+            available = await self._registry.available()
+            tool = available.get(name)
+            given, rest = _split_object(rest)
+            who, where = parse_as_and_in(rest, command)
+            arguments = await tool.check_arguments(given)
             risk = tool.classify(arguments)
         except ValueError:
             raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
         except ToolError as error:
             raise CommandError(error.message) from None
 
-        def judged(session: Session) -> str:
+        def judge(session: Session) -> str:
             policy = self._policies.load(session)
             place = Place(str(command.address), command.private)
             if where is not None:
-                there = conversations.open_conversation(session, where)
-                alone = there.private if there else str(where) == str(who)
-                place = Place(str(where), alone)
+                conversation = conversations.open_conversation(session, where)
+                is_private = conversation.private if conversation else str(where) == str(who)
+                place = Place(str(where), is_private)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
             # an address counts as one that no one has written
             return explain(policy.judge(judge_addresses(call, tool, policy)), who.label)
 
-        return await self._put_names_in(await self._groups.read(judged))
+        return await self._put_names_in(await self._groups.read(judge))
 
     async def _try(self, command: Command, text: str) -> str:
         """Try a rule on the past, without setting it, and return the text."""
-        given = rule_to_try(text, command, self._clock().astimezone(self._policies.held.book.zone))
+        trial = parse_rule_to_try(text, command, self._local_now())
 
-        def tried(session: Session) -> str:
-            self._check_bound(session, given.rule.scope, command)
-            since = self._clock() - given.last
-            return past.try_rule(session, self._policies, given.rule, since, given.before).words
+        def try_rule(session: Session) -> str:
+            self._check_bound(session, trial.rule.scope, command)
+            since = self._clock() - trial.last
+            return past.try_rule(session, self._policies, trial.rule, since, trial.before).words
 
-        return await self._database.read(tried)
+        return await self._database.read(try_rule)
 
     async def _undo(self, command: Command, text: str) -> str | CommandReply:
-        if _LIKE_AN_ID.fullmatch(first_word(text)[0].lower()):
+        word, _ = first_word(text)
+        if _LIKE_AN_ID.fullmatch(word.lower()):
             return await self._undo_proposal(command, text)
         return await self._set(Subject.UNDO)(command, text)
 
@@ -407,33 +436,33 @@ class RuleCommands:
         if text:
             self._check_currency(text.split()[1:2])
             reply = await self._set(Subject.BUDGET)(command, text)
-            free = [name for name in self._models if self._prices.of(name) is None]
-            if free:
-                why = f" {', '.join(free)} has no price, so nothing counts there: add one to the price file."
+            without_price = [name for name in self._models if self._prices.of(name) is None]
+            if without_price:
+                names = ", ".join(without_price)
+                why = f" {names} has no price, so nothing counts there: add one to the price file."
                 return replace(reply, text=reply.text + why)
             return reply
+        return await self._database.read(self._list_budgets)
 
-        def listed(session: Session) -> str:
-            book = self._policies.load(session).book
-            found = budgets.standings(session, book, self._clock())
-            lines = [f"- Rule {each.rule.id}: {each.words}, {each.share:.0%}" for each in found]
-            lines += [
-                f"- {rule.words}" for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN
-            ]
-            return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
-
-        return await self._database.read(listed)
+    def _list_budgets(self, session: Session) -> str:
+        book = self._policies.load(session).book
+        uses = budgets.standings(session, book, self._clock())
+        lines = [f"- Rule {use.rule.id}: {use.words}, {use.share:.0%}" for use in uses]
+        of_turns = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
+        lines += [f"- {rule.words}" for rule in of_turns]
+        return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
     async def _model(self, command: Command, text: str) -> str | CommandReply:
         name, rest = first_word(text)
-        if name in self._models and (not rest or first_word(rest)[0] in ("for", "in")):
+        next_word, _ = first_word(rest)
+        if name in self._models and next_word in ("", "for", "in"):
             return await self._set(Subject.MODEL)(command, text)
-        there = f"There are {', '.join(self._models)}."
+        models = f"There are {', '.join(self._models)}."
         if text:
-            raise CommandError(f"{name!r} is not a model here, or there is text after its name. {there}")
-        book = (await self._database.read(self._policies.load)).book
-        lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
-        lines += [f"- {rule.words}" for rule in book.list_about(Subject.MODEL)]
+            raise CommandError(f"{name!r} is not a model here, or there is text after its name. {models}")
+        policy = await self._database.read(self._policies.load)
+        lines = [f"{models} Where no rule says another, {self._models[0]} answers."]
+        lines += [f"- {rule.words}" for rule in policy.book.list_about(Subject.MODEL)]
         return await self._put_names_in("\n".join(lines))
 
     async def _opinion(self, command: Command, text: str) -> str | CommandReply:
@@ -443,31 +472,31 @@ class RuleCommands:
         return await self._set(Subject.OPINION)(command, text)
 
     async def _notify(self, command: Command, text: str) -> str | CommandReply:
-        given = parse_value(
-            Subject.NOTIFY, text, command, self._clock().astimezone(self._policies.held.book.zone)
-        )
+        given = parse_value(Subject.NOTIFY, text, command, self._local_now())
         await self._database.read(_check_notifiers, given)
-        return await self._set(Subject.NOTIFY)(command, text)
+        return await self._set_rule(given, command)
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
-        """Extend a budget until its period ends, by an amount or by a quarter."""
-        which, rest = first_word(text)
+        """Extend a budget until its period ends: ``NUMBER [10 EUR]``, by default by a quarter."""
+        number_text, rest = first_word(text)
+        rule_id = parse_number(number_text)
         words = rest.split()
         self._check_currency(words[1:2])
         try:
-            by = sum_of(words[0]) if words else None
+            amount = sum_of(words[0]) if words else None
         except ValueError as error:
             raise CommandError(str(error)) from None
 
         def extend(session: Session) -> Rule | None:
-            conversation_lock.everywhere(session)  # of two who extend it one finds it extended
+            conversation_lock.everywhere(session)  # if two extend it, the second adds to the first
             book, now = self._policies.load(session).book, self._clock()
-            rule = next((r for r in book.list_about(Subject.BUDGET) if r.id == number(which)), None)
-            if rule is None or rule.budget.per is Per.TURN:
-                return None
-            self._check_bound(session, rule.scope, command)
-            more = rule.budget.extend(by or rule.budget.amount / 4, now.astimezone(book.zone))
-            return rules.set_rule(session, replace(rule, value=more), command.actor, now)
+            for rule in book.list_about(Subject.BUDGET):
+                if rule.id == rule_id and rule.budget.per is not Per.TURN:
+                    self._check_bound(session, rule.scope, command)
+                    added = amount or rule.budget.amount / 4
+                    extended = rule.budget.extend(added, now.astimezone(book.zone))
+                    return rules.set_rule(session, replace(rule, value=extended), command.actor, now)
+            return None
 
         rule = await self._database.write(extend)
         if rule is None:
@@ -485,26 +514,27 @@ class RuleCommands:
         now = self._clock()
         verb, _, who = text.partition(" ")
         if verb == "end":
-            ended = await self._database.write(
-                sign_in_links.end_all, account(who.strip()), command.actor, now
-            )
-            notify(self._database.engine)  # what these sessions have open ends, too
+            account = parse_account(who.strip())
+            ended = await self._database.write(sign_in_links.end_all, account, command.actor, now)
+            notify(self._database.engine)  # open connections of these sessions are closed
             return f"Ended: {ended}."
         if text:
             raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
-        found = await self._database.read(sign_in_links.sessions, now)
-        lines = [f"- {actor}: {actor.label}, until {format_relative(until, now)}" for actor, until in found]
+        sessions = await self._database.read(sign_in_links.sessions, now)
+        lines = [
+            f"- {actor}: {actor.label}, until {format_relative(until, now)}" for actor, until in sessions
+        ]
         return await self._put_names_in("\n".join(lines) or "No one is signed in to the console.")
 
     async def _roles(self, command: Command, text: str) -> str | CommandReply:
         words = text.split()
         if not words:
-            return await self._database.read(self._holders)
+            return await self._database.read(self._list_holders)
         match words:
             case ["add" | "remove" as verb, who, role] if role in set(Role):
-                given = GivenRole(str(account(who)), Role(role))
+                given = GivenRole(str(parse_account(who)), Role(role))
             case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
-                given = GivenRole(str(account(who)), Role(role), everywhere=True)
+                given = GivenRole(str(parse_account(who)), Role(role), everywhere=True)
             case ["add" | "remove", *several, _] if len(several) > 1:
                 raise CommandError("Add or remove one account at a time.")
             case _:
@@ -515,22 +545,21 @@ class RuleCommands:
             rule, _ = await self._database.write(self._add, rule, command)
             return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
-        both = (given, given._replace(everywhere=True))
-        held = next((r for r in policy.book.list_about(Subject.ROLE) if r.value in both), None)
-        if held is None:
-            return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
-        return await self._drop(command, str(held.id))
+        for rule in policy.book.list_about(Subject.ROLE):
+            if rule.value in (given, given._replace(everywhere=True)):
+                return await self._drop(command, str(rule.id))
+        return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
 
-    def _holders(self, session: Session) -> str:
+    def _list_holders(self, session: Session) -> str:
         """List the holders of each role: by name, and by account for a command that removes one."""
         policy = self._policies.load(session)
-        every = {role: sorted(policy.holders(role)) for role in Role}
-        named = people.find_known_names(session, {each for held in every.values() for each in held})
-        words = {each: f"{name} (`{each}`)" for each, name in named.items()}
-        return "\n".join(
-            f"- {role}: {', '.join(words.get(each, each) for each in held) or 'no one'}"
-            for role, held in every.items()
-        )
+        lines = []
+        for role in Role:
+            accounts = sorted(policy.holders(role))
+            names = people.find_known_names(session, set(accounts))
+            holders = [f"{names[one]} (`{one}`)" if one in names else one for one in accounts]
+            lines.append(f"- {role}: {', '.join(holders) or 'no one'}")
+        return "\n".join(lines)
 
     async def _grants(self, command: Command, text: str) -> str | CommandReply:
         if text.startswith("allow "):
@@ -538,67 +567,70 @@ class RuleCommands:
         if text:
             raise CommandError("That is not an account, a tool, an ID, a grant or an age.")
         now = self._clock()
-        found = await self._database.read(grants.list_live_grants, now)
-        lines = [
-            f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; "
-            + (
-                f"expires {format_relative(g.expires_at, now)}"
-                if g.expires_at
-                else "until its conversation ends"
-            )
-            for g in found
-        ]
+        lines = []
+        for grant in await self._database.read(grants.list_live_grants, now):
+            end = "until its conversation ends"
+            if grant.expires_at:
+                end = f"expires {format_relative(grant.expires_at, now)}"
+            lines.append(f"- {grant.label} by {grant.person_name}: {grant.words}; uses: {grant.uses}; {end}")
         return await self._put_names_in("\n".join(lines) or "There are no grants.")
 
     async def _revoke(self, command: Command, text: str) -> str | CommandReply:
-        which = number(text.upper().removeprefix("G-"))
-        if text.lower() != "all" and which is None:
+        grant_id = parse_number(text.upper().removeprefix("G-"))
+        if grant_id is None and text.lower() != "all":
             raise CommandError("Which grant? Name one, such as G-7, or all.")
-        ended = await self._database.write(grants.revoke_grants, which, command.actor, self._clock())
-        if which is not None and not ended:
-            return CommandReply(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
-        return f"Ended: {_count(ended)}."
+        ended = await self._database.write(grants.revoke_grants, grant_id, command.actor, self._clock())
+        if grant_id is not None and not ended:
+            return CommandReply(f"There is no live grant G-{grant_id}.", answer=Answer.UNKNOWN)
+        return f"Ended: {_format_count(ended)}."
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
-            found = await asyncio.to_thread(verification.find_faults, self._database.read_now)
-            faults = "\n".join(f"- {fault}" for fault in found)
-            return faults or await self._database.read(verification.intact)
+            faults = await asyncio.to_thread(verification.find_faults, self._database.read_now)
+            if not faults:
+                return await self._database.read(verification.intact)
+            return "\n".join(f"- {fault}" for fault in faults)
         wanted = await self._read_wanted(text)
-        shown, total = await self._database.read(verification.find_rows, wanted, _SHOWN_AUDIT)
-        about = {each for row in shown for each in list_mentioned(row)}
-        named = await self._database.read(people.find_known_names, about)
-        asked_in = {row["place"] for row in shown if row.get("place")}
-        private = await self._database.read(conversations.private_among, asked_in)
-        lines = [f"- {format_audit_row(row, named, private=row.get('place') in private)}" for row in shown]
+        rows, total = await self._database.read(verification.find_rows, wanted, _MAX_AUDIT_ROWS)
+        mentioned: set[str] = set()
+        for row in rows:
+            mentioned.update(list_mentioned(row))
+        names = await self._database.read(people.find_known_names, mentioned)
+        places = {row["place"] for row in rows if row.get("place")}
+        private = await self._database.read(conversations.private_among, places)
+        lines = [f"- {format_audit_row(row, names, private=row.get('place') in private)}" for row in rows]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
         return "\n".join(lines) or "Nothing is recorded about that."
 
     async def _read_wanted(self, text: str) -> Wanted:
         """Parse a filter of audit rows: an account, a grant, a tool, a proposal, or a span of time."""
-        if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
-            return Wanted(grant=grant)
+        if text[:2].upper() == "G-":
+            grant_id = parse_number(text[2:])
+            if grant_id is not None:
+                return Wanted(grant=grant_id)
         if ":" in text:
-            return Wanted(who=str(account(text)))
+            return Wanted(who=str(parse_account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":
-            return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
-        if text in (await self._registry.available()).tools:
+            return Wanted(since=self._clock() - timedelta(seconds=parse_seconds(text)))
+        available = await self._registry.available()
+        if text in available.tools:
             return Wanted(tool=text)
-        ident = remove_quotes(text).lower()
-        if await self._database.read(proposals.starting_with, ident):
-            return Wanted(proposal=ident)
+        prefix = remove_quotes(text).lower()
+        if await self._database.read(proposals.starting_with, prefix):
+            return Wanted(proposal=prefix)
         return Wanted(tool=text, known=not text)
 
     async def _pause(self, command: Command, __: str) -> str:
         def pause(session: Session) -> list[int] | None:
-            paused = rules.pause_all(session, command.actor, self._clock())
-            return posted_cards.show_again(session) if paused else None  # every open card says so
+            if not rules.pause_all(session, command.actor, self._clock()):
+                return None
+            return posted_cards.show_again(session)  # every open card says that all is paused
 
-        behind = await self._database.write(pause)
-        if behind is None:
+        message_ids = await self._database.write(pause)
+        if message_ids is None:
             return "Already paused."
-        await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))
+        await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in message_ids))
         return "Execution is paused and timers are stopped. Use `/approvals resume` to continue."
 
     async def _resume(self, command: Command, __: str) -> str:
@@ -613,19 +645,20 @@ class RuleCommands:
                 return f"Resumed. Open proposals have {added} added to their deadlines."
 
 
-def _people_of(given: Rule) -> list[str]:
+def _list_named_people(given: Rule) -> list[str]:
+    """Return the accounts that a rule names, as those who decide or who ask."""
+    names: list[str] = []
     if given.subject is Subject.DECIDERS and isinstance(given.value, tuple):
-        named = given.value
-    else:
-        named = ()
-    who = [given.limits.who] if given.limits and given.limits.who else []
-    return [each for each in (*named, *who) if ":" in each and not is_group(each)]
+        names += map(str, given.value)
+    if given.limits and given.limits.who:
+        names.append(given.limits.who)
+    return [name for name in names if ":" in name and not is_group(name)]
 
 
 def _check_notifiers(session: Session, given: Rule) -> None:
     """Raise CommandError where a step names a notifier that is not there, or not set up."""
     names = [step.to for step in given.steps if not is_place(step.to) and step.to != REMINDER]
-    known = [each.name for each in hooks_of(session).notifiers]
+    known = [notifier.name for notifier in hooks_of(session).notifiers]
     for name in names:
         notifier = find_notifier(session, name)
         if notifier is None:
@@ -635,56 +668,65 @@ def _check_notifiers(session: Session, given: Rule) -> None:
             raise CommandError(notifier.hindrance)
 
 
-def _object(text: str) -> tuple[Any, str]:
-    """Split a text into its leading JSON object, if any, and the rest. Raises ValueError."""
+def _split_object(text: str) -> tuple[Any, str]:
+    """Split a text into its leading JSON object, empty without one, and the rest. Raises ValueError."""
     if not text.startswith("{"):
         return {}, text
-    found, end = json.JSONDecoder().raw_decode(text)
-    return found, text[end:]
+    value, end = json.JSONDecoder().raw_decode(text)
+    return value, text[end:]
 
 
 def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
-    """Raise CommandError where the rule would call a loss reading."""
+    """Raise CommandError if the rule would let calls that can't be undone count as reads."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
-    lost = [tool.name for tool in tools if tool.destructive]
-    if lost:
+    destructive = [tool.name for tool in tools if tool.destructive]
+    if destructive:
         raise CommandError(
-            f"What can't be undone can't count as reading: {', '.join(lost[:_NAMED])}. "
+            f"What can't be undone can't count as reading: {', '.join(destructive[:_MAX_NAMED])}. "
             "Name other tools after `for`."
         )
 
 
 def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
-    """Say which tools lack its field; raises CommandError where it fits none, or looks at a secret."""
+    """Check a rule's condition, if it has one, against its tools.
+
+    Returns a sentence on the tools that lack the condition's field, or an empty text. Raises CommandError if
+    the condition fits none of the tools, or looks at a secret.
+    """
     condition = given.limits.condition if given.limits else None
     if condition is None:
         return ""
-    lacking = {tool.name: field for tool in tools if (field := given.lacks(tool.form))}
+    missing_fields = {tool.name: given.lacks(tool.form) for tool in tools}
+    lacking = {name: field for name, field in missing_fields.items() if field}
     for tool in tools:
-        names = [field.path[0] for field in condition.fields]
-        hidden = [name for name in names if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN]
-        if hidden:
-            raise CommandError(f"{tool.name}: {hidden[0]} is hidden, so no rule can look at it.")
-        left_out = tool.name in lacking and len(lacking) < len(tools)
-        if not left_out and (why := condition.misfit(tool.form)):
+        for field in condition.fields:
+            name = field.path[0]
+            if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN:
+                raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
+        if tool.name in lacking and len(lacking) < len(tools):
+            continue  # the rule does not apply to it, but to others
+        why = condition.misfit(tool.form)
+        if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
     if not lacking:
         return ""
-    named = name_some(list(lacking), _NAMED)
+    names = name_some(list(lacking), _MAX_NAMED)
     have = "has" if len(lacking) == 1 else "have"
+    first_field = next(iter(lacking.values()))
     if given.value is Mode.FORBID:
-        then = "Each change there asks."
+        consequence = "Each change there asks."
     else:
-        then = "It does not apply there."
-    return f" {named} {have} no {next(iter(lacking.values()))}. {then}"
+        consequence = "It does not apply there."
+    return f" {names} {have} no {first_field}. {consequence}"
 
 
-def _follows(given: Rule, tools: Sequence[Tool]) -> str:
-    """Describe the consequence of a loosened rule."""
+def _describe_loosening(given: Rule, tools: Sequence[Tool]) -> str:
+    """Describe what runs without asking because of a rule, if it loosens something."""
     if given.value == Mode.NEVER:
         return " From now on it runs without asking anyone. Each run still has a card and an audit row."
-    if (given.subject, given.value) == (Subject.RISK, Level.READ) and any(not t.reads for t in tools):
+    is_lowered = (given.subject, given.value) == (Subject.RISK, Level.READ)
+    if is_lowered and any(not tool.reads for tool in tools):
         return (
             " What these tools change now runs without asking anyone, no matter who requests it. "
             "Each run still has a card and an audit row. What can't be undone still asks."
@@ -693,19 +735,19 @@ def _follows(given: Rule, tools: Sequence[Tool]) -> str:
 
 
 def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
-    """End the grants that a rule made stricter, and say which."""
+    """End the grants whose calls are judged more strictly since a rule changed, and say which."""
     if rule.subject not in _JUDGING:
         return ""
-    # not loaded: this transaction may still be undone, and the version with it
-    there = rules.in_force(session, before.book.zone)
-    book = replace(before.book, rules=tuple(each.rule for each in there))
+    # the policies must not load this state, since the transaction may still be rolled back
+    stored_rules = rules.in_force(session, before.book.zone)
+    book = replace(before.book, rules=tuple(stored.rule for stored in stored_rules))
     ended = grants.end_tightened_grants(session, before, before.with_book(book), rule, command.actor, now)
     if ended:
         return f" Grants ended with it: {', '.join(grant.label for grant in ended)}."
     return ""
 
 
-def _count(grants_: int) -> str:
-    if grants_ == 1:
+def _format_count(count: int) -> str:
+    if count == 1:
         return "1 grant"
-    return f"{grants_} grants"
+    return f"{count} grants"

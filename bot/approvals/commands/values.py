@@ -1,4 +1,8 @@
-"""Parsing of the values in rules, as admins type them. Strict."""
+"""Parsing of rules as admins type them: a value, and the parts that limit it.
+
+Parsing is strict: a rule that was understood otherwise than it was meant would let through what it should
+not. Each function raises CommandError with the way to write it.
+"""
 
 import difflib
 import re
@@ -36,9 +40,10 @@ from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import channel_names
 
-_MOST_GROUPS = 5  # in one rule: each is asked for while people wait
+_MAX_GROUPS = 5  # in one rule: each is asked for while people wait
 _MAX_CARDS = 1000  # an hour: more never reach a person
 _NUMBER = re.compile(r"[0-9]{1,9}")
+# a name with a dot in it, perhaps with *. before it, or an IPv6 address
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PARTS = {
     name: re.compile(rf" {words}$")
@@ -53,24 +58,25 @@ _PARTS = {
         "days": r"on (\S+(?:(?:,| and) \S+)*)",
     }.items()
 }
+"""The parts of a rule, each at the end of the text. `for` with a length is tried before `for` with a tool."""
 _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
 _MARKS = (",", ";", "|")
 _ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
-_ENDS = frozenset({"length", "until"})
+_ENDS = frozenset({"length", "until"})  # the two ways to say when a rule ends
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
-_FURTHEST = timedelta(days=366)
+_MAX_LIFE = timedelta(days=366)  # of a rule with an end
 LIMITED = (
     "[for TOOLS] [in PLACE] [by ACCOUNT] [as person|place|nod] [for 2h|until friday 18:00] "
     "[between 18:00 and 08:00] [on weekdays] [where …]"
 )
 """What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
-_LONGEST_LOOK = timedelta(days=366)
-_TRIED = {
+_MAX_TRIED_PERIOD = timedelta(days=366)
+_MAY_BE_TRIED = {
     "policy": Subject.POLICY,
-    **{each.typed: each for each in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
+    **{subject.typed: subject for subject in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
 }
-_LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
-_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subject.DIGEST})
+_TRY_OPTION = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
+_WITH_PLACE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subject.DIGEST})
 """Subjects whose value names a place."""
 _STEP_TEXT = "Write the steps as `push after 2m, slack:T1/C2 after 10m`."
 _NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
@@ -79,71 +85,90 @@ _UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OU
 
 
 def parse_value(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
-    """Read ``VALUE`` and its `LIMITED` parts, in any order but ``where`` last; raises CommandError.
+    """Read ``VALUE`` and its `LIMITED` parts, in any order but ``where`` last. Raises CommandError.
 
     The rule has no number yet. ``here`` is the place of the command. ``now`` is in the team's time zone.
     """
     text, *conditions = _WHERE.split(f" {text.strip()}", maxsplit=1)
-    said, given = f" {' '.join(text.split())}", dict[str, tuple[str, ...]]()
-    while found := next(((n, m) for n, part in _PARTS.items() if (m := part.search(said))), None):
-        name, match = found
-        if name in given or (name in _ENDS and given.keys() & _ENDS):
-            raise CommandError(f"`{match[0].strip()}` is one too many. Write each part once.")
-        given[name], said = match.groups(), said[: match.start()]
-    words = said.split()
+    value_text, parts = _take_parts(f" {' '.join(text.split())}")
+    words = value_text.split()
     if not words:
         raise CommandError("Something is missing.")
-    left = next((word for word in reversed(words[1:]) if word in _ONE_EACH), None)
-    if left:
-        raise CommandError(f"After `{left}` comes {_ONE_EACH[left]}. Set a rule for each.")
-    if subject in _PLACED:
-        words = [_place(word, command) if word == "here" else word for word in words]
+    for word in reversed(words[1:]):
+        if word in _ONE_EACH:  # it did not read as a part, so more than one word follows
+            raise CommandError(f"After `{word}` comes {_ONE_EACH[word]}. Set a rule for each.")
+    if subject in _WITH_PLACE:
+        words = [_parse_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
     limits = Limits(
-        _condition(given.get("identity", ()), conditions),
-        str(account(remove_quotes(given["account"][0]))) if "account" in given else "",
-        _hours(*given["hours"]) if "hours" in given else None,
-        _end(given, now, last=not _is_loosening(subject, value)),
-        _days(given["days"][0]) if "days" in given else "",
+        _parse_condition(parts.get("identity", ()), conditions),
+        str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
+        _parse_hours(*parts["hours"]) if "hours" in parts else None,
+        _parse_end(parts, now, last=not _is_loosening(subject, value)),
+        _parse_days(parts["days"][0]) if "days" in parts else "",
     )
-    if subject in FOR_WHOM and "tools" in given:
-        if "place" in given:
+    if subject in FOR_WHOM and "tools" in parts:  # it is not about tools: whom or what place it is for
+        if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
-        given["place"] = given.pop("tools")
+        parts["place"] = parts.pop("tools")
     if limits.condition and limits.condition.looks_at_risk and subject not in BY_RISK:
-        known = ", ".join(each for each in Subject if each in BY_RISK)
+        known = ", ".join(other for other in Subject if other in BY_RISK)
         raise CommandError(f"`risk is` can't stand here. It is for rules about {known}.")
     if limits != Limits() and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
     return Rule(
         0,
         subject,
-        _place(remove_quotes(given["place"][0]), command) if "place" in given else EVERYWHERE,
-        _tools(given["tools"][0]) if "tools" in given else EVERYWHERE,
+        _parse_place(remove_quotes(parts["place"][0]), command) if "place" in parts else EVERYWHERE,
+        _parse_tool_pattern(parts["tools"][0]) if "tools" in parts else EVERYWHERE,
         value,
         None if limits == Limits() else limits,
     )
 
 
-def _tools(text: str) -> str:
-    """Read the name of a tool, or a pattern; raises CommandError for several."""
-    named = remove_quotes(text)
-    several = _split(named)
-    if len(several) > 1 or named.endswith(_MARKS):
-        each = " and ".join(f"`for {name}`" for name in several)
+def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Take the parts of a rule from the end of a text, and return the text before them and the parts.
+
+    A part is the groups of its expression in `_PARTS`.
+    """
+    parts: dict[str, tuple[str, ...]] = {}
+    while found := _find_last_part(text):
+        name, match = found
+        has_another_end = name in _ENDS and not _ENDS.isdisjoint(parts)
+        if name in parts or has_another_end:
+            raise CommandError(f"`{match[0].strip()}` is one too many. Write each part once.")
+        parts[name] = match.groups()
+        text = text[: match.start()]
+    return text, parts
+
+
+def _find_last_part(text: str) -> tuple[str, re.Match[str]] | None:
+    for name, expression in _PARTS.items():
+        match = expression.search(text)
+        if match:
+            return name, match
+    return None
+
+
+def _parse_tool_pattern(text: str) -> str:
+    """Read the name of one tool, or a pattern of names."""
+    name = remove_quotes(text)
+    several = _split(name)
+    if len(several) > 1 or name.endswith(_MARKS):
+        rules = " and ".join(f"`for {one}`" for one in several)
         raise CommandError(
-            f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {each}."
+            f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {rules}."
         )
-    return named
+    return name
 
 
 def names_in(text: str) -> list[str]:
     """Return the words of a list of people as one writes it, with commas, semicolons, spaces or "and"."""
-    return [each for each in _split(text) if each != "and"]
+    return [word for word in _split(text) if word != "and"]
 
 
 def _split(text: str) -> list[str]:
-    return [each for each in re.split(r"[,;|\s]+", text) if each]
+    return [word for word in re.split(r"[,;|\s]+", text) if word]
 
 
 def _check_one(text: str, what: str) -> None:
@@ -152,11 +177,11 @@ def _check_one(text: str, what: str) -> None:
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
-def _condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition | None:
-    """Read what stands after ``as`` and after ``where``, which hold together; None for neither."""
+def _parse_condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition | None:
+    """Read the words after ``as`` and after ``where``, each at most one, into one condition for both."""
     if identity and identity[0] not in set(Identity):
         raise CommandError(f"After `as` comes {', '.join(Identity)}: under whose account a call is made.")
-    texts = [f"connection is {each}" for each in identity] + [each.strip() for each in conditions]
+    texts = [f"connection is {one}" for one in identity] + [condition.strip() for condition in conditions]
     if not texts:
         return None
     text = texts[0] if len(texts) == 1 else f"{texts[0]} and ({texts[1]})"
@@ -166,32 +191,32 @@ def _condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition 
         raise CommandError(str(error)) from None
 
 
-def _hours(begin: str, end: str) -> Hours:
-    hours = Hours(_clock(begin), _clock(end))
+def _parse_hours(begin: str, end: str) -> Hours:
+    hours = Hours(_parse_time(begin), _parse_time(end))
     if hours.begin == hours.end:
         raise CommandError("These hours begin when they end. Write two different times.")
     return hours
 
 
-def _days(said: str) -> str:
-    days = parse_weekdays(said)
+def _parse_days(text: str) -> str:
+    days = parse_weekdays(text)
     if not days:
-        raise CommandError(f"`on {said}` names no day. Write weekdays, weekends, or monday and thursday.")
+        raise CommandError(f"`on {text}` names no day. Write weekdays, weekends, or monday and thursday.")
     return format_weekdays(days)
 
 
-def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
-    """Read when a rule ends by itself; ``last``: of a time that the clocks repeat, the last one."""
-    if "length" in given:
-        return add_length(now, _length(given["length"][0]))
-    if "until" not in given:
+def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
+    """Read when a rule ends by itself. ``last``: take the last one of a time that the clocks repeat."""
+    if "length" in parts:
+        return add_length(now, _parse_length(parts["length"][0]))
+    if "until" not in parts:
         return None
-    said = given["until"][0]
+    text = parts["until"][0]
     try:
-        until = parse_moment(said, now, last=last)
+        until = parse_moment(text, now, last=last)
     except ValueError as error:
-        raise CommandError(f"{said!r}: {error}.") from None
-    if until.astimezone(UTC) > now.astimezone(UTC) + _FURTHEST:
+        raise CommandError(f"{text!r}: {error}.") from None
+    if until.astimezone(UTC) > now.astimezone(UTC) + _MAX_LIFE:
         raise CommandError("That is too far away. A rule ends within a year, or stays until it is dropped.")
     return until
 
@@ -201,79 +226,88 @@ def _is_loosening(subject: Subject, value: RuleValue) -> bool:
 
 
 class RuleToTry(NamedTuple):
-    """A rule to try on the past: how far back, and below which place in it."""
+    """A rule to try on past proposals."""
 
     rule: Rule
-    last: timedelta
-    before: Mark | None
+    last: timedelta  # how far back
+    before: Mark | None  # only on proposals older than this; None begins with the newest
 
 
-def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
+def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     """Read ``RULE [last 30d] [before MARK]``, the rule as after ``/approvals`` or after ``policy``.
 
     ``now`` is in the team's time zone. Raises CommandError.
     """
-    text, options = f" {text.strip()}", dict[str, str]()
-    while found := _LOOK.search(text):
-        options.setdefault(found[1], remove_quotes(found[2]))
-        text = text[: found.start()]
+    text = f" {text.strip()}"
+    options: dict[str, str] = {}
+    while match := _TRY_OPTION.search(text):
+        options.setdefault(match[1], remove_quotes(match[2]))
+        text = text[: match.start()]
     text = text.strip()
-    if text[:1] and text[0] in QUOTES:  # around all of it; others belong to a condition
+    if text and text[0] in QUOTES:  # around all of it; others belong to a condition
         text = text[1:-1] if text[-1] in QUOTES else text[1:]
     word, rest = first_word(text)
-    subject = _TRIED.get(word)
-    if subject is None and word in {each.typed for each in Subject}:
-        raise CommandError(f"Only {', '.join(_TRIED)} can be tried on the past.")
-    said = f"{word} {rest}" if subject is None else rest
-    given = parse_value(subject or Subject.POLICY, said, command, now)
+    subject = _MAY_BE_TRIED.get(word)
+    if subject is not None:
+        rule = parse_value(subject, rest, command, now)
+    elif word in {other.typed for other in Subject}:
+        raise CommandError(f"Only {', '.join(_MAY_BE_TRIED)} can be tried on the past.")
+    else:  # a rule about the policy, without that word
+        rule = parse_value(Subject.POLICY, f"{word} {rest}", command, now)
     try:
         last = parse_duration(options.get("last", "30d"))
         before = Mark.parse(options["before"]) if "before" in options else None
     except ValueError as error:
         raise CommandError(f"{error}.") from None
-    if last > _LONGEST_LOOK:
+    if last > _MAX_TRIED_PERIOD:
         raise CommandError("At most 366d back.")
-    return RuleToTry(given, last, before)
+    return RuleToTry(rule, last, before)
 
 
-def instructions(text: str, command: Command) -> Rule:
-    """Read ``[in PLACE] WORDS``; without words there is no value yet. Raises CommandError."""
-    word, rest = first_word(text)
-    where, said = first_word(rest)
-    if word != "in" or not (":" in where or where in ("here", EVERYWHERE)):
-        where, said = "here", text.strip()
-    if len(said) > LONGEST_INSTRUCTIONS:
+def parse_instructions(text: str, command: Command) -> Rule:
+    """Read ``[in PLACE] WORDS``. The value of the rule is empty without words. Raises CommandError."""
+    first, rest = first_word(text)
+    place, words = first_word(rest)
+    is_place = ":" in place or place in ("here", EVERYWHERE)
+    if first != "in" or not is_place:  # else "in" is the first of the instructions' own words
+        place, words = "here", text.strip()
+    if len(words) > LONGEST_INSTRUCTIONS:
         raise CommandError(f"At most {LONGEST_INSTRUCTIONS:,} characters.")
-    scope = where if where == EVERYWHERE else _place(where, command)
-    return Rule(0, Subject.INSTRUCTIONS, scope, EVERYWHERE, said)
+    scope = place if place == EVERYWHERE else _parse_place(place, command)
+    return Rule(0, Subject.INSTRUCTIONS, scope, EVERYWHERE, words)
 
 
-def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
-    """Read ``[as WHO] [in PLACE]``: for whom and where, if not here; raises CommandError."""
-    words, who, where = text.split(), command.actor, None
-    for word, named in zip(words[::2], words[1::2], strict=False):
-        if word == "as":
-            who = account(named)
-        elif word == "in":
-            where = Address.parse(_place(named, command))
-    if len(words) % 2 or set(words[::2]) - {"as", "in"}:
-        raise CommandError("After the arguments, write as WHO, in PLACE, or both.")
+def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
+    """Read ``[as WHO] [in PLACE]``. Without them the command's actor, and None. Raises CommandError."""
+    who: Actor = command.actor
+    where: Address | None = None
+    words = text.split()
+    while words:
+        match words:
+            case ["as", name, *words]:
+                who = parse_account(name)
+            case ["in", name, *words]:
+                where = Address.parse(_parse_place(name, command))
+            case _:
+                raise CommandError("After the arguments, write as WHO, in PLACE, or both.")
     return who, where
 
 
-def _place(text: str, command: Command) -> str:
+def _parse_place(text: str, command: Command) -> str:
     if text == "here":
         key = command.address.key
-        return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
-    if text.startswith(f"{AGENTS}/"):  # as people say it
+        if key.count("/") > 1:  # a thread: the rule is for its whole chat
+            key, _, _ = key.rpartition("/")
+        return f"{command.address.channel}:{key}"
+    if text.startswith(f"{AGENTS}/"):  # as people write it
         text = f"{AGENTS}:{text.removeprefix(f'{AGENTS}/')}"
     if text.endswith(":*"):
         _check_channel(text.removesuffix(":*"))
         return text
-    return _address(text)
+    return _parse_address(text)
 
 
-def _address(text: str) -> str:
+def _parse_address(text: str) -> str:
     _check_one(text, "place")
     _check_channel(text.partition(":")[0])
     try:
@@ -289,8 +323,8 @@ def _check_channel(channel: str) -> None:
         raise CommandError(f"There is no channel {channel}. Did you mean {near[0]}?")
 
 
-def account(text: str) -> Actor:
-    """Read an account; raises CommandError."""
+def parse_account(text: str) -> Actor:
+    """Read an account. Raises CommandError."""
     _check_one(text, "account")
     _check_channel(text.partition(":")[0])
     try:
@@ -301,18 +335,18 @@ def account(text: str) -> Actor:
         ) from None
 
 
-def seconds(text: str) -> float:
-    """Read a duration such as 15m; raises CommandError."""
+def parse_seconds(text: str) -> float:
+    """Read a duration such as 15m, in seconds. Raises CommandError."""
     try:
-        read = parse_duration(text)
+        duration = parse_duration(text)
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
-    if not timedelta(seconds=10) <= read <= timedelta(days=90):
+    if not timedelta(seconds=10) <= duration <= timedelta(days=90):
         raise CommandError(f"{text!r} is out of range. Use 10s to 90d.")
-    return read.total_seconds()
+    return duration.total_seconds()
 
 
-def number(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Read a number as rules, grants and quorums have it; None for anything else."""
     if _NUMBER.fullmatch(text):
         return int(text)
@@ -320,6 +354,8 @@ def number(text: str) -> int | None:
 
 
 def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[str]], RuleValue]:
+    """Return a function that reads a member of an enumeration from one word."""
+
     def read(words: list[str]) -> RuleValue:
         known = [str(member) for member in kind]
         if len(words) != 1 or words[0] not in known:
@@ -329,9 +365,9 @@ def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[s
     return read
 
 
-def _quorum(words: list[str]) -> Quorum:
-    numbers = [number(w) for w in words if w != "of"]
-    match numbers:
+def _parse_quorum(words: list[str]) -> Quorum:
+    """Read ``N [of M]``; 0 stands for M without it."""
+    match [parse_number(word) for word in words if word != "of"]:
         case [int(needed)]:
             of = 0
         case [int(needed), int(of)]:
@@ -343,50 +379,58 @@ def _quorum(words: list[str]) -> Quorum:
     return Quorum(needed, of)
 
 
-def _deciders(words: list[str]) -> tuple[str, ...]:
+def _parse_deciders(words: list[str]) -> tuple[str, ...]:
     known = {"requester", "member", *Role}
     words = names_in(" ".join(words))
     if not words:
         raise CommandError("Who may decide? Name at least one.")
     for word in words:
         if word not in known:
-            account(word)
-    if sum(map(is_group, words)) > _MOST_GROUPS:
-        raise CommandError(f"Name at most {_MOST_GROUPS} groups.")
+            parse_account(word)
+    groups = [word for word in words if is_group(word)]
+    if len(groups) > _MAX_GROUPS:
+        raise CommandError(f"Name at most {_MAX_GROUPS} groups.")
     return tuple(dict.fromkeys(words))
 
 
-def _clock(text: str) -> time:
+def _parse_time(text: str) -> time:
+    padded = text.zfill(len("08:00"))  # people write 8:00
     try:
-        return time.fromisoformat(text.zfill(len("08:00"))).replace(second=0, microsecond=0, tzinfo=None)
+        return time.fromisoformat(padded).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
         raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in the team's time zone.") from None
 
 
 def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
+    """Return a function that reads each word by the reader in its position, and makes a value of them."""
+
     def read(words: list[str]) -> RuleValue:
         if len(words) != len(readers):
             raise CommandError(f"This needs {len(readers)} values.")
-        return make(*(reader(word) for reader, word in zip(readers, words, strict=True)))
+        values = [reader(word) for reader, word in zip(readers, words, strict=True)]
+        return make(*values)
 
     return read
 
 
-def _length(text: str) -> timedelta:
-    return timedelta(seconds=seconds(text))
-
-
-def _undo_for(text: str) -> timedelta:
-    if text == "off":
-        return timedelta()
-    return _length(text)
-
-
 def _one(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:
+    """Return a function that reads one word."""
     return _each(lambda value: value, reader)
 
 
+def _parse_length(text: str) -> timedelta:
+    return timedelta(seconds=parse_seconds(text))
+
+
+def _parse_undo_period(text: str) -> timedelta:
+    if text == "off":
+        return timedelta()
+    return _parse_length(text)
+
+
 def _only(word: str) -> Callable[[list[str]], RuleValue]:
+    """Return a function that accepts this word alone."""
+
     def read(words: list[str]) -> RuleValue:
         if words != [word]:
             raise CommandError(f"Only `{word}` can be allowed here.")
@@ -395,58 +439,59 @@ def _only(word: str) -> Callable[[list[str]], RuleValue]:
     return read
 
 
-def _opinion(words: list[str]) -> Opinion:
+def _parse_opinion(words: list[str]) -> Opinion:
+    """Read a model's name and what its no leads to, with or without the comma in that."""
     model, *rest = words
-    said = " ".join(rest)
-    known = {str(each).replace(",", ""): each for each in Raising}
-    if said.replace(",", "") not in known:
-        raise CommandError("After the model comes nothing, `raises`, or `raises, or is missing`.")
-    return Opinion(model, known[said.replace(",", "")])
+    written = " ".join(rest).replace(",", "")
+    for raising in Raising:
+        if str(raising).replace(",", "") == written:
+            return Opinion(model, raising)
+    raise CommandError("After the model comes nothing, `raises`, or `raises, or is missing`.")
 
 
-def _steps(words: list[str]) -> tuple[TimedStep, ...]:
+def _parse_steps(words: list[str]) -> tuple[TimedStep, ...]:
     """Read ``TARGET after LENGTH``, several with commas between them."""
-    said = [part.split() for part in " ".join(words).split(",")]
-    read = []
-    for part in said:
-        match part:
+    steps = []
+    for part in " ".join(words).split(","):
+        match part.split():
             case [target, "after", length]:
-                read.append(TimedStep(_target(target), _length(length)))
+                steps.append(TimedStep(_parse_target(target), _parse_length(length)))
             case _:
                 raise CommandError(_STEP_TEXT)
-    if len(read) > MAX_STEPS:
+    if len(steps) > MAX_STEPS:
         raise CommandError(f"At most {MAX_STEPS} steps.")
-    if len({step.to for step in read}) < len(read):
+    if len({step.to for step in steps}) < len(steps):
         raise CommandError("Name each target once.")
-    return tuple(sorted(read, key=lambda step: step.after))
+    return tuple(sorted(steps, key=lambda step: step.after))
 
 
-def _target(text: str) -> str:
+def _parse_target(text: str) -> str:
+    """Read the target of a step: the name of a notifier, a place, an account or a group."""
     if _NAME.fullmatch(text):
         return text
     if text.startswith("@"):
         raise CommandError(
             f"{text} is not known here. Write a group as slack:T1/S2, an account as slack:T1/U7."
         )
-    return _address(text)
+    return _parse_address(text)
 
 
-def _attention(words: list[str]) -> Attention:
+def _parse_attention(words: list[str]) -> Attention:
     first, *rest = words
-    cards = number(first)
+    cards = parse_number(first)
     if cards is None or not 1 <= cards <= _MAX_CARDS or rest not in ([], ["an", "hour"], ["a", "hour"]):
         raise CommandError(f"Write how many cards an hour, such as 12 an hour: 1 to {_MAX_CARDS}.")
     return Attention(cards)
 
 
-def _budget(words: list[str]) -> Budget:
+def _parse_budget(words: list[str]) -> Budget:
     try:
         return Budget.parse(words)
     except ValueError as error:
         raise CommandError(str(error)) from None
 
 
-def _host(text: str) -> str:
+def _parse_host(text: str) -> str:
     if not _HOST.fullmatch(text):
         raise CommandError(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
     return text.lower()
@@ -455,23 +500,24 @@ def _host(text: str) -> str:
 _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.POLICY: _one_of(Mode),
     Subject.RISK: _one_of(Level),
-    Subject.TTL: _one(_length),
-    Subject.QUORUM: _quorum,
-    Subject.DECIDERS: _deciders,
-    Subject.ROUTE: _one(_address),
-    Subject.ESCALATE: _each(Escalation, _length, _address),
-    Subject.REMIND: _one(_length),
-    Subject.NOTIFY: _steps,
-    Subject.QUIET: _each(_hours, str, str),
-    Subject.DIGEST: _each(DailyDigest, _clock, _address),
+    Subject.TTL: _one(_parse_length),
+    Subject.QUORUM: _parse_quorum,
+    Subject.DECIDERS: _parse_deciders,
+    Subject.ROUTE: _one(_parse_address),
+    Subject.ESCALATE: _each(Escalation, _parse_length, _parse_address),
+    Subject.REMIND: _one(_parse_length),
+    Subject.NOTIFY: _parse_steps,
+    Subject.QUIET: _each(_parse_hours, str, str),
+    Subject.DIGEST: _each(DailyDigest, _parse_time, _parse_address),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _only("destructive"),
-    Subject.FETCH: _one(_host),
+    Subject.FETCH: _one(_parse_host),
     Subject.OUTSIDERS: _only("talk"),
-    Subject.BUDGET: _budget,
+    Subject.BUDGET: _parse_budget,
     Subject.MODEL: _one(str),
-    Subject.UNDO: _one(_undo_for),
-    Subject.OPINION: _opinion,
-    Subject.ATTENTION: _attention,
+    Subject.UNDO: _one(_parse_undo_period),
+    Subject.OPINION: _parse_opinion,
+    Subject.ATTENTION: _parse_attention,
     Subject.BATCH: _only("stop"),
 }
+"""The reader of each subject's value."""

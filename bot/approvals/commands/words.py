@@ -1,6 +1,6 @@
-"""The subcommands of a slash command, with help and a suggestion for a wrong word.
+"""Slash commands: their subcommands, the help for them, and a suggestion for a wrong word.
 
-`CommandParts` is what all commands work over.
+`CommandParts` has what the handlers of all subcommands need.
 """
 
 import difflib
@@ -25,53 +25,44 @@ _NOT_HERE = (
     "Here, each thread is its own conversation. Write outside a thread to start a new one. "
     "To stop me, use the stop button in the thread."
 )
-_FEW = 15  # words, each with a line of its own in a list of them
+_MAX_HELP_LINES = 15  # a command with more subcommands lists only their words
 QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandParts:
-    """The dependencies of slash commands.
-
-    ``inbox`` takes presses. ``stop`` stops the work at an address, or only what had begun by a time, and
-    describes it; empty when nothing ran.
-    ``site_url`` returns the address of the console, if there is one. ``hindrance`` returns why Nod can't post
-    at an address, in the platform's words; empty where it can. ``models`` are the names of the configured
-    models, the default first. ``workspace`` returns the instructions of the workspace's owner; it blocks.
-    ``standing`` and ``has_account`` ask the channels, where they run. ``connections``: the accounts that
-    people connected; None where no one set that up.
-    """
+    """The dependencies of slash commands."""
 
     database: Database
     policies: Policies
     registry: Registry
     clock: Clock
-    inbox: Inbox
+    inbox: Inbox  # takes presses
+    # stops the work at an address, or only what had begun by a time, and describes it; empty for nothing
     stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
     wake: Wake
-    site_url: Callable[[], str]
+    site_url: Callable[[], str]  # returns the address of the console, or an empty text
     prices: Prices
-    models: Sequence[str]
+    models: Sequence[str]  # the names of the configured models, the default first
+    # returns why Nod can't post at an address, in the platform's words; empty where it can
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
-    workspace: Callable[[], str] | None = None
+    workspace: Callable[[], str] | None = None  # returns the instructions of the workspace's owner; it blocks
+    # the next two ask the channels; None where they don't run
     standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
     has_account: Callable[[Actor], Awaitable[bool]] | None = None
-    connections: Connections | None = None
+    connections: Connections | None = None  # of people's accounts; None where that is not set up
 
 
 @dataclass(frozen=True, slots=True)
 class CommandReply:
-    """An answer with the proposals it is about, whose cards a channel may show, and how it was taken.
-
-    ``rule`` is the id of the rule that was set. ``link``: as in `Reply`.
-    """
+    """The reply to a subcommand."""
 
     text: str
-    proposals: tuple[Proposal, ...] = ()
+    proposals: tuple[Proposal, ...] = ()  # that it is about; a channel may show their cards
     answer: Answer = Answer.ACCEPTED
-    rule: int | None = None
-    link: LinkButton | None = None
+    rule: int | None = None  # the id of the rule that was set
+    link: LinkButton | None = None  # as in `Reply`
 
 
 Do = Callable[[Command, str], Awaitable[str | CommandReply]]
@@ -83,17 +74,13 @@ class CommandError(NodError):
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A subcommand: its usage, its meaning, and its handler, which gets the text after the word.
+    """A subcommand."""
 
-    ``usage`` begins with the word. ``here`` says that it is about the conversation it is typed in,
-    ``is_private`` that its answer tells what may be from other chats.
-    """
-
-    usage: str
+    usage: str  # begins with its word
     meaning: str
-    do: Do
-    here: bool = False
-    is_private: bool = False
+    do: Do  # handles it, given the text after the word
+    here: bool = False  # it is about the conversation in which it is typed
+    is_private: bool = False  # its reply may tell things from other chats
     also: tuple[str, ...] = ()  # what people type who mean this word
 
     @property
@@ -103,15 +90,12 @@ class Subcommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
-    """The subcommands of a feature: of ``/nod``, of ``/approvals`` for everyone, and for admins.
+    """The subcommands that a feature adds."""
 
-    ``everywhere`` says that those for admins concern every workspace, so an admin of one may not use them.
-    """
-
-    nod: Sequence[Subcommand] = ()
-    approvals: Sequence[Subcommand] = ()
-    admins: Sequence[Subcommand] = ()
-    everywhere: bool = True
+    nod: Sequence[Subcommand] = ()  # to ``/nod``
+    approvals: Sequence[Subcommand] = ()  # to ``/approvals``, for everyone
+    admins: Sequence[Subcommand] = ()  # to ``/approvals``, for admins
+    everywhere: bool = True  # those for admins concern every workspace, so an admin of one may not use them
 
 
 def remove_quotes(word: str) -> str:
@@ -120,9 +104,14 @@ def remove_quotes(word: str) -> str:
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """Return the first word, and what follows it; any white space ends a word."""
-    word, *rest = text.split(maxsplit=1) or [""]
-    return remove_quotes(word), "".join(rest).strip()
+    """Return the first word without quotes, and the text after it; any white space ends a word."""
+    match text.split(maxsplit=1):
+        case [word, rest]:
+            return remove_quotes(word), rest.strip()
+        case [word]:
+            return remove_quotes(word), ""
+        case _:
+            return "", ""
 
 
 class Words:
@@ -130,51 +119,53 @@ class Words:
 
     def __init__(self, name: str, words: Sequence[Subcommand]) -> None:
         self._name = name
-        every = [Subcommand("help [WORD]", "this list, or one of its commands", self._help), *words]
-        self._words = {each.word: each for each in every}
+        help_command = Subcommand("help [WORD]", "this list, or one of its commands", self._help)
+        self._subcommands = {subcommand.word: subcommand for subcommand in (help_command, *words)}
 
     async def answer(self, command: Command) -> Reply:
-        """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""
-        name, rest = first_word(command.text)
-        word = self._words.get(name.lower() or "help")
-        if word is None:
-            return Reply(Answer.INVALID, self._unknown(name))
-        if word.here and not command.in_conversation:
+        """Run the subcommand that a command names. An unknown word gets a reply with the nearest one."""
+        word, rest = first_word(command.text)
+        subcommand = self._subcommands.get(word.lower() or "help")
+        if subcommand is None:
+            return Reply(Answer.INVALID, self._explain_unknown(word))
+        if subcommand.here and not command.in_conversation:
             return Reply(Answer.INVALID, _NOT_HERE)
         try:
-            said = await word.do(command, rest)
+            reply = await subcommand.do(command, rest)
         except CommandError as error:
-            text = f"{error.message}\nUsage: `/{self._name} {word.usage}`"
-            return Reply(Answer.INVALID, text, is_private=word.is_private)
-        told = said if isinstance(said, CommandReply) else CommandReply(said)
+            text = f"{error.message}\nUsage: `/{self._name} {subcommand.usage}`"
+            return Reply(Answer.INVALID, text, is_private=subcommand.is_private)
+        if isinstance(reply, str):
+            reply = CommandReply(reply)
         return Reply(
-            told.answer,
-            told.text,
-            told.proposals,
-            rule=told.rule,
-            is_private=word.is_private,
-            link=told.link,
+            reply.answer,
+            reply.text,
+            reply.proposals,
+            rule=reply.rule,
+            is_private=subcommand.is_private,
+            link=reply.link,
         )
 
-    def _unknown(self, name: str) -> str:
-        meant = [each for each, word in self._words.items() if name.lower() in word.also]
-        near = meant or difflib.get_close_matches(name.lower(), self._words, 1)
+    def _explain_unknown(self, word: str) -> str:
+        near = [known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.also]
+        if not near:
+            near = difflib.get_close_matches(word.lower(), self._subcommands, 1)
         if near:
-            hint = f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
+            hint = f"Did you mean `/{self._name} {self._subcommands[near[0]].usage}`?"
         else:
             hint = f"`/{self._name} help` lists them all."
-        return f"Unknown command `{name[:40]}`. {hint}"
+        return f"Unknown command `{word[:40]}`. {hint}"
 
     async def _help(self, command: Command, rest: str) -> str:
-        """Return the help of one word, or of all that can be used where ``command`` was typed."""
-        name = first_word(rest)[0].lower()
-        if name:
-            one = self._words.get(name)
-            if one:
-                return f"`/{self._name} {one.usage}`: {one.meaning}"
-            return self._unknown(name)
-        usable = {each: w for each, w in self._words.items() if command.in_conversation or not w.here}
-        if len(usable) > _FEW:
+        """Return the help of one subcommand, or of all that can be used where ``command`` was typed."""
+        word, _ = first_word(rest)
+        if word:
+            subcommand = self._subcommands.get(word.lower())
+            if subcommand is None:
+                return self._explain_unknown(word.lower())
+            return f"`/{self._name} {subcommand.usage}`: {subcommand.meaning}"
+        usable = [one for one in self._subcommands.values() if command.in_conversation or not one.here]
+        if len(usable) > _MAX_HELP_LINES:
             how = f"`/{self._name} help WORD` says how to write one."
-            return f"/{self._name} and one of: {', '.join(usable)}\n{how}"
-        return "\n".join(f"- `/{self._name} {w.usage}`: {w.meaning}" for w in usable.values())
+            return f"/{self._name} and one of: {', '.join(one.word for one in usable)}\n{how}"
+        return "\n".join(f"- `/{self._name} {one.usage}`: {one.meaning}" for one in usable)

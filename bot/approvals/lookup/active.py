@@ -1,6 +1,6 @@
-"""The list of what is on, for admins: what features say of themselves, the steps, and the other rules.
+"""The list of what is on, for admins: lines of the features, of rules about timed steps, and of other rules.
 
-A feature lists what it has by the hook ``list_active``.
+A feature adds its lines by the hook ``list_active``.
 """
 
 from collections import Counter
@@ -27,24 +27,28 @@ _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` list
 
 def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePart]:
     """Return what is on, part by part, with people and places by name."""
-    lines = [line for hook in hooks_of(session).list_active for line in hook(session, now)]
+    lines: list[ActiveLine] = []
+    for list_active_of_feature in hooks_of(session).list_active:
+        lines += list_active_of_feature(session, now)
     lines += list_rules(session, _STEPS, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
-    told = {line.rule for line in lines if line.rule is not None}
-    lines += _count_rules([each for each in rules.in_force(session, zone) if each.rule.id not in told])
+    listed_rules = {line.rule for line in lines if line.rule is not None}
+    lines += _count_rules(
+        [stored for stored in rules.in_force(session, zone) if stored.rule.id not in listed_rules]
+    )
     parts = []
     for name in dict.fromkeys(line.part for line in lines):
-        found = [line for line in lines if line.part == name]
-        shown = tuple(_put_names_in(session, line) for line in found[:MOST_LINES])
-        parts.append(ActivePart(name, shown, len(found) - len(shown)))
+        lines_of_part = [line for line in lines if line.part == name]
+        shown = tuple(_put_names_in(session, line) for line in lines_of_part[:MOST_LINES])
+        parts.append(ActivePart(name, shown, len(lines_of_part) - len(shown)))
     return parts
 
 
 def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) -> list[ActiveLine]:
     """Return a line for each rule about one of these subjects, in the order they were set."""
     return [
-        ActiveLine(part, each.rule.said, each.by, each.at, each.rule.id)
-        for each in rules.in_force(session, zone)
-        if each.rule.subject in subjects
+        ActiveLine(part, stored.rule.said, stored.by, stored.at, stored.rule.id)
+        for stored in rules.in_force(session, zone)
+        if stored.rule.subject in subjects
     ]
 
 
@@ -53,10 +57,12 @@ def format_active(parts: Sequence[ActivePart], zone: tzinfo) -> str:
     return "\n\n".join(_format_part(part, zone) for part in parts) or _NOTHING_TEXT
 
 
-def _count_rules(found: Sequence[InForce]) -> list[ActiveLine]:
+def _count_rules(stored_rules: Sequence[InForce]) -> list[ActiveLine]:
     """Return a line for each subject of these rules: how many there are, and who set the newest."""
-    counts = Counter(each.rule.subject for each in found)
-    newest = {each.rule.subject: each for each in sorted(found, key=lambda each: each.at)}
+    counts = Counter(stored.rule.subject for stored in stored_rules)
+    newest = {}
+    for stored in sorted(stored_rules, key=lambda stored: stored.at):
+        newest[stored.rule.subject] = stored  # a later one takes the place of an earlier one
     return [
         ActiveLine(_OTHER_RULES, _format_count(subject, count), newest[subject].by, newest[subject].at)
         for subject, count in counts.items()

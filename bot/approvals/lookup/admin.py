@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
-from bot.approvals.commands.values import rule_to_try
+from bot.approvals.commands.values import parse_rule_to_try
 from bot.approvals.lookup import active, past, usage
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, list_people
@@ -30,8 +30,8 @@ from bot.store.database import Database
 from bot.store.rules import InForce, Policies
 
 _CHECK_SECONDS = 3.0
-_ELSEWHERE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
-"""These name other places, in which that person may not be."""
+_WITH_OTHER_PLACES = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+"""The subjects of rules that name a second place, which a person may not be allowed to know."""
 
 
 class GrantInWords(NamedTuple):
@@ -59,23 +59,20 @@ class WhoIs:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The rules and grants that hold now, as text with names instead of accounts and addresses.
+    """The rules and grants that hold now, as far as a person may see them."""
 
-    ``whose`` is the Person to whom all of it is narrowed; None for an admin, who sees everything.
-    """
-
-    whose: Person | None
+    whose: Person | None  # that person; None for an admin, who sees everything
     policy: Policy
-    rules: Sequence[tuple[InForce, str]]
+    rules: Sequence[tuple[InForce, str]]  # with their words, in which people and places have names
     grants: Sequence[GrantInWords]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFile:
-    """The audit log as a file: the number of its newest row, and its text, made as it is read."""
+    """The audit log as a file."""
 
-    last_row: int
-    pieces: AsyncIterator[str]
+    last_row: int  # the number of its newest row
+    pieces: AsyncIterator[str]  # of its text, each made when it is asked for
 
 
 class AdminLookup:
@@ -89,12 +86,14 @@ class AdminLookup:
         self._clock = clock
 
     async def check(self) -> None:
-        """Raise SQLAlchemyError or TimeoutError where rows can't be read and written."""
+        """Check that rows can be read and written. Raises SQLAlchemyError or TimeoutError."""
         async with asyncio.timeout(_CHECK_SECONDS):
             await self._database.read(log.last_id)
             await self._database.check_writable()
 
     async def who_is(self, actor: Actor) -> WhoIs:
+        """Return who the person with this account is."""
+
         def read(session: Session) -> WhoIs:
             policy, person = self._policies.load_for(session, actor)
             return WhoIs(person, policy.roles_of(person), rules.pause_of(session))
@@ -102,39 +101,37 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def accounts_of(self, account: str) -> frozenset[str]:
-        """Return an account, and those linked with it; none of what is no account."""
+        """Return an account and those linked with it; nothing for a text that is no account."""
         try:
             actor = Actor.parse(account)
         except ValueError:
             return frozenset()
         if not account.isprintable():
             return frozenset()
-        return (await self._database.read(people.person_of, actor)).accounts
+        person = await self._database.read(people.person_of, actor)
+        return person.accounts
 
     async def is_admin(self, actor: Actor) -> bool:
-        """Return whether this person is an admin of all of Nod, not of one workspace alone."""
-        return await self._database.read(self._rules_all, actor)
+        """Tell if this person is an admin of all of Nod, not of one workspace alone."""
+        return await self._database.read(self._sees_all, actor)
 
     async def current(self, actor: Actor) -> Current:
         """Return the rules that concern this person and the grants they gave; for an admin all of them."""
 
         def read(session: Session) -> Current:
-            if self._rules_all(session, actor):
-                whose = None
-            else:
-                whose = people.person_of(session, actor)
+            whose = self._narrow_to(session, actor)
             policy = self._policies.load(session)
-            found = [
-                (each, people.put_names_in(session, each.rule.said))
-                for each in rules.in_force(session, policy.book.zone)
-                if whose is None or _concerns(session, each.rule, whose)
+            rules_in_words = [
+                (stored, people.put_names_in(session, stored.rule.said))
+                for stored in rules.in_force(session, policy.book.zone)
+                if whose is None or _concerns(session, stored.rule, whose)
             ]
-            return Current(whose, policy, found, self._grants(session, whose))
+            return Current(whose, policy, rules_in_words, self._list_grants(session, whose))
 
         return await self._database.read(read)
 
     async def list_active(self) -> list[ActivePart]:
-        """Return what is on, with who set each. Admins of all of Nod alone may read it."""
+        """Return what is on, with who set it. The caller lets only admins of all of Nod read that."""
         zone = self._policies.held.book.zone
         return await self._database.read(active.list_active, zone, self._clock())
 
@@ -142,27 +139,23 @@ class AdminLookup:
         """Return the grants that this person gave; for an admin all grants."""
 
         def read(session: Session) -> list[GrantInWords]:
-            every = self._rules_all(session, actor)
-            return self._grants(session, None if every else people.person_of(session, actor))
+            return self._list_grants(session, self._narrow_to(session, actor))
 
         return await self._database.read(read)
 
     async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
-        """Return this person with their accounts.
-
-        For an admin (True) all who have linked accounts or a role.
-        """
+        """Return True and all people for an admin, else False and this person alone."""
 
         def read(session: Session) -> tuple[bool, list[KnownPerson]]:
-            everyone = self._rules_all(session, actor)
+            everyone = self._sees_all(session, actor)
             return everyone, list_people(session, self._policies.load(session), actor, everyone=everyone)
 
         return await self._database.read(read)
 
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
-        """Return the cost of turns since then, and True if it is everyone's.
+        """Return True and the usage of all turns since then for an admin.
 
-        An admin gets everyone's, others that of their own conversations.
+        For others, False and the usage of the turns in their own conversations.
         """
 
         def read(session: Session) -> tuple[bool, list[Used]]:
@@ -172,24 +165,24 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def budgets(self, actor: Actor) -> list[BudgetInWords]:
-        """Return the budgets of periods as they stand: for an admin all, for others theirs."""
+        """Return the use of budgets that have a period: for an admin of all, for others of theirs."""
 
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
-            found = budgets.standings(session, book, self._clock())
             accounts = rights.find_visible_accounts(session, self._policies, actor)
+            uses = budgets.standings(session, book, self._clock())
             if accounts is not None:
-                found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
-            return [BudgetInWords(each, people.put_names_in(session, each.words)) for each in found]
+                uses = [use for use in uses if any(covers(use.rule.scope, account) for account in accounts)]
+            return [BudgetInWords(use, people.put_names_in(session, use.words)) for use in uses]
 
         return await self._database.read(read)
 
     async def try_rule(self, command: Command) -> Tried:
-        """Try the rule in a command's text on the past. Raises CommandError."""
+        """Simulate the rule in a command's text on past proposals. Raises CommandError."""
         now = self._clock()
-        given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
-        since = now - given.last
-        return await self._database.read(past.try_rule, self._policies, given.rule, since, given.before)
+        trial = parse_rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
+        since = now - trial.last
+        return await self._database.read(past.try_rule, self._policies, trial.rule, since, trial.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Return a page of the audit log, newest first, and where the next begins, if anywhere."""
@@ -200,43 +193,51 @@ class AdminLookup:
     ) -> tuple[list[str], str | None]:
         """Return every row that was changed, removed or inserted, in words, and the newest anchor.
 
-        ``progress`` is told in another thread.
+        ``progress`` is called in another thread.
         """
         newest = await self._database.read(chain.anchor)
         read = self._database.read_now
-        return await asyncio.to_thread(verification.find_faults, read, anchors, progress), newest
+        faults = await asyncio.to_thread(verification.find_faults, read, anchors, progress)
+        return faults, newest
 
     async def audit_file(self, wanted: Wanted, form: str) -> AuditFile:
         """Return the audit log without secrets, oldest first, in one of `verification.FORMATS`."""
         first = await self._database.read(verification.export_part, wanted)
-        return AuditFile(first.total, self._pieces(wanted, form, first))
+        return AuditFile(first.total, self._export(wanted, form, first))
 
-    async def _pieces(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
+    async def _export(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
+        """Yield the text of the audit log, from its first ``part`` to its end."""
         head, write = verification.FORMATS[form]
         yield head + write(part.rows)
         while part.done < part.total:
             part = await self._database.read(verification.export_part, wanted, part.done, part.total)
             yield await asyncio.to_thread(write, part.rows)
 
-    def _rules_all(self, session: Session, actor: Actor) -> bool:
+    def _sees_all(self, session: Session, actor: Actor) -> bool:
         return rights.is_global_admin(session, self._policies, actor)
 
-    def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
+    def _narrow_to(self, session: Session, actor: Actor) -> Person | None:
+        """Return the person to whom an answer is narrowed; None for an admin, who sees everything."""
+        if self._sees_all(session, actor):
+            return None
+        return people.person_of(session, actor)
+
+    def _list_grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
         """Return the live grants that a Person gave, or all for None."""
-        found = grants.list_live_grants(session, self._clock())
-        theirs = {giver.id, *giver.accounts} if giver else None
-        return [
-            GrantInWords(each, people.put_names_in(session, redact_text(each.words)))
-            for each in found
-            if theirs is None or each.person_id in theirs
-        ]
+        in_words = []
+        for grant in grants.list_live_grants(session, self._clock()):
+            # a person's id is one of their accounts, and another one since accounts were linked
+            if giver is None or grant.person_id in {giver.id, *giver.accounts}:
+                words = people.put_names_in(session, redact_text(grant.words))
+                in_words.append(GrantInWords(grant, words))
+        return in_words
 
 
 def _concerns(session: Session, rule: Rule, person: Person) -> bool:
     """Tell if a rule applies to a person: to their account, or to a place where they have written."""
     if isinstance(rule.value, GivenRole):
         return rule.value.account in person.accounts
-    if rule.subject in _ELSEWHERE:
+    if rule.subject in _WITH_OTHER_PLACES:
         return False
     if rule.limits and rule.limits.who and rule.limits.who not in person.accounts:
         return False

@@ -1,7 +1,7 @@
-"""The turn that led to a proposal, for those who may decide it.
+"""The turn that led to a proposal, for those who may decide it, also in a private conversation of others.
 
-The order, what the agent read for it and what it said, up to the call itself: no line before or after that,
-also of a private conversation. It never changes, so reading someone else's is recorded once for each reader.
+They see the person's order, what the agent read for it, and what it said, up to the call itself. They see no
+line before or after that. These lines never change, so each reader is recorded once.
 """
 
 import asyncio
@@ -25,40 +25,43 @@ from bot.store.audit import admin_changes
 from bot.store.rules import Policies
 from bot.tools.registry import AvailableTools, Registry
 
-_LINES, _LOOKED_AT = 60, 200
-_TEXT, _RESULT, _ALL = 4_000, 1_000, 150_000  # characters: of a line, of what a call gave, of all together
-_IN_A_CHAT, _BEGIN = 8_000, 3_000  # of which so many are the beginning
+_MAX_LINES = 60
+_MAX_SEARCHED_LINES = 200
+_MAX_LINE_CHARS, _MAX_RESULT_CHARS, _MAX_CHARS = 4_000, 1_000, 150_000  # the last of all together
+_MAX_CHAT_CHARS = 8_000  # of the lines as text for a chat; a longer one keeps its beginning and its end
+_CHAT_BEGINNING_CHARS = 3_000
 NOT_YOURS = "Only people who may decide it may read what led to it."
 _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}
 
 
 class _Turn(NamedTuple):
-    """Lines in reading order, what is hidden in them, and the other person who reads them, if one does."""
+    """A turn that led to a proposal."""
 
     proposal: Proposal
-    lines: Sequence[Line]
-    secrets: tuple[str, ...]
-    reader: Person | None
+    lines: Sequence[Line]  # in reading order
+    secrets: tuple[str, ...]  # to hide in them
+    reader: Person | None  # who is to be recorded; None for the person whose turn it is
 
 
 async def context(
     groups: Groups, registry: Registry, proposal_id: str, actor: Actor, address: Address | None = None
 ) -> list[Line] | None:
-    """Return the lines in reading order, without secrets, and record the reading.
+    """Return the lines that led to a proposal in reading order, without secrets, and record the reader.
 
-    None for a person who may not read them; empty where none is kept.
+    None for a person who may not read them; empty where they are no longer stored.
     """
     available = await registry.available()
-    turn = await groups.read(_read, groups.policies, available, proposal_id, actor, address)
+    turn = await groups.read(_read_turn, groups.policies, available, proposal_id, actor, address)
     if turn is None:
         return None
     if turn.reader is not None and turn.lines:
-        reading = (turn.proposal, actor, turn.reader)
-        await groups.database.write(admin_changes.record_reading, *reading, groups.clock())
+        await groups.database.write(
+            admin_changes.record_reading, turn.proposal, actor, turn.reader, groups.clock()
+        )
     return await asyncio.to_thread(_select_lines, turn)
 
 
-def _read(
+def _read_turn(
     session: Session,
     policies: Policies,
     available: AvailableTools,
@@ -70,81 +73,109 @@ def _read(
     if p is None:
         return None
     policy, person = policies.load_for(session, actor)
-    own = person == people.person_of(session, p.requester)
-    if not own and rights.judge_press(session, policy, p, person, actor, at=at)[0] is not None:
-        return None
-    lines = _lines(session, p)
-    hidden = {each for line in lines for call in line.calls for each in available.secrets_of(call)}
-    hidden.update(secrets_in(p.arguments, available.schema_of(session, p)))
-    return _Turn(p, lines, tuple(sorted(hidden, key=len, reverse=True)), None if own else person)
+    is_own = person == people.person_of(session, p.requester)
+    if not is_own:
+        objection, _ = rights.judge_press(session, policy, p, person, actor, at=at)
+        if objection is not None:
+            return None
+    lines = _list_lines(session, p)
+    secrets = set(secrets_in(p.arguments, available.schema_of(session, p)))
+    for line in lines:
+        for call in line.calls:
+            secrets.update(available.secrets_of(call))
+    longest_first = sorted(secrets, key=len, reverse=True)  # one may contain another
+    return _Turn(p, lines, tuple(longest_first), None if is_own else person)
 
 
-def _lines(session: Session, p: Proposal) -> list[Line]:
+def _list_lines(session: Session, p: Proposal) -> list[Line]:
     """Return the lines of the turn in reading order, beginning with the person's order.
 
     An order from before the turn is included. Empty where the turn is deleted or no model's call led to it.
     """
-    newest = messages.until(session, p.conversation_id, p.message_id, _LOOKED_AT)
-    if not newest or newest[0].id != p.message_id or newest[0].role is not LineRole.ASSISTANT:
-        return []  # deleted since, or no model's call
-    afters, turns, found = {newest[0].after}, {_turn(newest[0])}, []
-    for line in newest:
+    newest_first = messages.until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
+    if not newest_first or newest_first[0].id != p.message_id:
+        return []  # deleted
+    last = newest_first[0]
+    if last.role is not LineRole.ASSISTANT:
+        return []  # no model's call
+
+    # an answer belongs to it if it is of the same turn, or answers the same line (``after``) as one that does
+    answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
+    of_turn = []
+    for line in newest_first:
         if line.role is LineRole.ASSISTANT:
-            if line.after not in afters and _turn(line) not in turns:
+            if line.after not in answered_ids and _turn_id_of(line) not in turn_ids:
                 break
-            afters.add(line.after)
-            turns.add(_turn(line))
-        elif line.role not in HEARD or line.id > newest[0].after:
-            continue  # not for the agent, or not yet told to it
-        found.append(line)
-    ordered = sorted(found[:_LINES], key=lambda line: (line.after, line.role not in HEARD, line.id))
+            answered_ids.add(line.after)
+            turn_ids.add(_turn_id_of(line))
+        elif line.role not in HEARD or line.id > last.after:
+            continue  # not for the agent, or it has not read it yet
+        of_turn.append(line)
+    ordered = sorted(of_turn[:_MAX_LINES], key=lambda line: (line.after, line.role not in HEARD, line.id))
     if any(line.role is LineRole.USER for line in ordered):
         return ordered
-    order = next((line for line in newest if line.role is LineRole.USER), None)
-    if order is None and (teammate := teams.get(session, p.conversation_id)):
-        order = messages.get_line(session, teammate.asked)
+    order = _find_order(session, p, newest_first)
     if order:
         return [order, *ordered]
     return ordered
 
 
-def _turn(answer: Line) -> str:
-    """Return the id of the answer's turn, or one made of the line's number for old rows."""
+def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
+    """Return the last message of a person; for a teammate's proposal, the one that led to its task."""
+    for line in newest_first:
+        if line.role is LineRole.USER:
+            return line
+    teammate = teams.get(session, p.conversation_id)
+    if teammate is None:
+        return None
+    return messages.get_line(session, teammate.asked)
+
+
+def _turn_id_of(answer: Line) -> str:
+    """Return the id of an answer's turn, which begins its event id; for old rows one of its own."""
     return (answer.event_id or f"line {answer.id}").partition(".")[0]
 
 
 def _select_lines(turn: _Turn) -> list[Line]:
-    """Return the lines with what was read and nothing of what is hidden.
+    """Return the lines with what was read, without secrets and arguments.
 
-    The oldest go where it is too much.
+    The oldest are left out where it is too much, but for the first: the person's order.
     """
-    shown: list[Line] = []
-    left = _ALL
+    selected: list[Line] = []
+    chars_left = _MAX_CHARS
     for line in reversed(turn.lines):
-        read = [replace(c, arguments="", summary=redact_text(c.summary, turn.secrets)) for c in line.calls]
-        results = {
-            ident: replace(given, text=shorten(redact_text(given.text, turn.secrets), _RESULT))
-            for ident, given in line.results.items()
-        }
-        text = shorten(redact_text(line.text, turn.secrets), _TEXT)
-        left -= len(text) + sum(len(given.text) for given in results.values())
-        if left >= 0 or line is turn.lines[0]:
-            shown.append(replace(line, text=text, calls=read, results=results))
-    return shown[::-1]
+        calls = [
+            replace(call, arguments="", summary=redact_text(call.summary, turn.secrets))
+            for call in line.calls
+        ]
+        results = {}
+        for call_id, result in line.results.items():
+            short = shorten(redact_text(result.text, turn.secrets), _MAX_RESULT_CHARS)
+            results[call_id] = replace(result, text=short)
+            chars_left -= len(short)
+        text = shorten(redact_text(line.text, turn.secrets), _MAX_LINE_CHARS)
+        chars_left -= len(text)
+        if chars_left >= 0 or line is turn.lines[0]:
+            selected.append(replace(line, text=text, calls=calls, results=results))
+    selected.reverse()
+    return selected
 
 
 def format_lines(lines: Sequence[Line]) -> str:
     """Render the lines as plain text for a chat: who said what, and what was read."""
-    said = []
+    paragraphs = []
     for line in lines:
-        who = _SPEAKERS.get(line.role) or (line.actor.label if line.actor else "A person")
-        said += [f"{who}: {line.text.strip()}"] if line.text.strip() else []
-        said += [
-            f"Read: {call.summary or call.tool_name}\n{indent(given.text.strip(), '    ')}"
-            for call in line.calls
-            if (given := line.results.get(call.id))
-        ]
-    text = "\n\n".join(said) or "What led to it is no longer kept."
-    if len(text) <= _IN_A_CHAT:
+        person = line.actor.label if line.actor else "A person"
+        speaker = _SPEAKERS.get(line.role, person)
+        if line.text.strip():
+            paragraphs.append(f"{speaker}: {line.text.strip()}")
+        for call in line.calls:
+            result = line.results.get(call.id)
+            if result:
+                what = call.summary or call.tool_name
+                paragraphs.append(f"Read: {what}\n{indent(result.text.strip(), '    ')}")
+    text = "\n\n".join(paragraphs) or "What led to it is no longer kept."
+    if len(text) <= _MAX_CHAT_CHARS:
         return text
-    return f"{text[:_BEGIN]}\n…\n{text[_BEGIN - _IN_A_CHAT :]}"
+    end_chars = _MAX_CHAT_CHARS - _CHAT_BEGINNING_CHARS
+    return f"{text[:_CHAT_BEGINNING_CHARS]}\n…\n{text[-end_chars:]}"

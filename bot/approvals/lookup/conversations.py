@@ -1,6 +1,6 @@
 """A person's conversations, for channels that list and show them: what was said, by whom, and what runs.
 
-Whose a conversation is, the channel asks with `own`; everything else takes the id of one that is.
+A channel checks with `ConversationLookup.own` that a conversation is the person's. The other methods don't.
 """
 
 from typing import NamedTuple
@@ -22,13 +22,15 @@ from bot.tools.registry import Registry
 
 
 class Listed(NamedTuple):
-    """A conversation in a list; ``waiting`` is how many of its proposals are open."""
+    """A conversation in a list."""
 
     conversation: Conversation
-    waiting: int
+    waiting: int  # the number of its open proposals
 
 
 class ConversationLookup:
+    """Queries about conversations, and the two changes that people make to them."""
+
     def __init__(self, database: Database, registry: Registry, shown: ProposalLookup, clock: Clock) -> None:
         self._database = database
         self._registry = registry
@@ -36,10 +38,7 @@ class ConversationLookup:
         self._clock = clock
 
     async def own(self, conversation_id: str, address: Address) -> Conversation | None:
-        """Return the conversation, if it is at this address.
-
-        None for any other, and for one that was deleted.
-        """
+        """Return the conversation if it is at this address and not deleted, else None."""
         found = await self._database.read(conversations.get_conversation, conversation_id)
         if found and not found.deleted and found.address == address:
             return found
@@ -58,13 +57,14 @@ class ConversationLookup:
         """
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:
-            mine = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
-            if len(mine) > limit:
-                further = Mark(mine[limit - 1].created_at, mine[limit - 1].id)
-            else:
-                further = None
-            counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
-            return [Listed(c, counts.get(c.id, 0)) for c in mine[:limit]], further
+            found = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
+            page = found[:limit]
+            mark = None
+            if len(found) > limit:
+                mark = Mark(page[-1].created_at, page[-1].id)
+            counts = conversations.open_counts(session, [conversation.id for conversation in page])
+            listed = [Listed(conversation, counts.get(conversation.id, 0)) for conversation in page]
+            return listed, mark
 
         return await self._database.read(read)
 
@@ -72,7 +72,10 @@ class ConversationLookup:
         await self._database.write(conversations.rename, conversation_id, title)
 
     async def forget_conversation(self, conversation_id: str) -> int:
-        """Delete what was said in it and among its team; how many open proposals keep it from that."""
+        """Delete what was said in it and by its teammates, unless proposals are open.
+
+        Returns the number of open proposals: 0 if it was deleted.
+        """
         return await self._database.write(lifecycle.forget_conversation, conversation_id, self._clock())
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
@@ -91,7 +94,7 @@ class ConversationLookup:
         return await self._database.read(read)
 
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
-        """Handle and name of all that is kept of its tools' output, newest first."""
+        """Return the handle and name of each stored output of its tools, newest first."""
         return await self._database.read(outputs.list_kept, conversation_id)
 
     async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
@@ -105,15 +108,15 @@ class ConversationLookup:
         return await self._database.read(teams.board, conversation_id)
 
     async def of_event(self, channel: str, event_id: str) -> str | None:
-        """Return the conversation that took in an event; None when none did."""
+        """Return the id of the conversation in which an event was stored, or None."""
         return await self._database.read(messages.of_event, channel, event_id)
 
     async def last_answer(self, conversation_id: str) -> int | None:
-        """Return the last line that the agent wrote in it."""
+        """Return the id of the last line that the agent wrote in it, or None."""
         return await self._database.read(messages.last_answer, conversation_id)
 
     async def is_answered(self, conversation_id: str) -> bool:
-        """Return whether no turn is wanted there."""
+        """Tell if no turn is wanted there."""
         return await self._database.read(turns.take_up, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
@@ -121,10 +124,11 @@ class ConversationLookup:
         return await self._database.read(turns.newest_end, conversation_id)
 
     async def at_rest(self, conversation_id: str) -> bool:
-        """Return whether the agent and its team are silent, and nothing that was approved still runs."""
+        """Tell if no turn of the agent or its teammates is under way, and no approved call still runs."""
 
         def read(session: Session) -> bool:
-            team = (each.id for each in teams.of_lead(session, conversation_id))
-            return not turns.under_way(session, (conversation_id, *team))
+            teammates = teams.of_lead(session, conversation_id)
+            ids = (conversation_id, *(teammate.id for teammate in teammates))
+            return not turns.under_way(session, ids)
 
         return await self._database.read(read)

@@ -1,7 +1,8 @@
-"""Simulation of a rule: the outcome of the last changes under it, judged as live calls are.
+"""Simulation of a rule: what it would have changed for the last proposals.
 
-Each is judged twice by `Policy.judge`, by the rules there are now and by those with the rule, with the risk
-that was stored. What was only read left no proposal, so nothing is said about it.
+Each proposal is judged twice by `Policy.judge`, as live calls are: by the rules of now, and by these with the
+new rule. Its risk is the one that was stored. Reads left no proposals, so the simulation says nothing of
+them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +25,8 @@ from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
 MOST_JUDGED = 5_000  # proposals of one page
-_NAMED = 50  # of the price
-_TOLD = 10  # of the price, in a chat
+_MAX_LISTED = 50  # calls that people had corrected
+_MAX_IN_CHAT = 10  # of these, in a chat
 
 
 class Effect(StrEnum):
@@ -38,124 +39,136 @@ class Effect(StrEnum):
 
 
 class Priced(NamedTuple):
-    """A call that people would not have been asked about, without secrets, and the correction they made."""
+    """A call that people corrected, and would not have been asked about under the rule. Without secrets.
+
+    These are the price of a rule that spares people questions.
+    """
 
     id: str
     tool_name: str
     title: str
     at: datetime  # when it was proposed
-    price: str  # declined, edited or undone
+    price: str  # "declined", "edited" or "undone"
     by: str | None
     reason: str | None
 
     def words(self, zone: tzinfo) -> str:
-        who, why = f" by {self.by}" if self.by else "", f": {self.reason}" if self.reason else ""
-        return one_line(
-            f"`{self.id[:8]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}{who}{why}"
-        )
+        """Return the call as one line of a list."""
+        text = f"`{self.id[:8]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}"
+        if self.by:
+            text += f" by {self.by}"
+        if self.reason:
+            text += f": {self.reason}"
+        return one_line(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A page of a simulation. ``looked``: the number of changes; ``back_to``: the time of the oldest.
-
-    ``price`` names the newest of those that people had declined, edited or undone, ``priced`` counts them.
-    ``before`` continues with what is older, if there is any.
-    """
+    """A page of a simulation."""
 
     rule: str
-    looked: int
-    back_to: datetime | None
-    effects: Mapping[Effect, int]
-    price: Sequence[Priced]
-    priced: int
-    before: Mark | None
+    looked: int  # the number of changes
+    back_to: datetime | None  # the time of the oldest one
+    effects: Mapping[Effect, int]  # the number of changes with each effect
+    price: Sequence[Priced]  # the newest ones that people would not have been asked about and had corrected
+    priced: int  # the number of all of them
+    before: Mark | None  # where the next page begins, if there are older ones
     zone: tzinfo  # the team's
 
     @property
     def words(self) -> str:
         """The result as text for a chat."""
-        spared, asked, refused, otherwise = (self.effects[effect] for effect in Effect)
+        spared = self.effects[Effect.SPARED]
         lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have asked."]
         if spared and self.price:
             lines.append(f"- Of these, people had declined, edited or undone {self.priced:,}:")
-            lines += [f"  - {each.words(self.zone)}" for each in self.price[:_TOLD]]
-            lines += [f"  - …and {self.priced - _TOLD:,} more"] if self.priced > _TOLD else []
+            lines += [f"  - {call.words(self.zone)}" for call in self.price[:_MAX_IN_CHAT]]
+            if self.priced > _MAX_IN_CHAT:
+                lines.append(f"  - …and {self.priced - _MAX_IN_CHAT:,} more")
         elif spared:
             lines.append("- People had declined, edited or undone none of these.")
-        lines.append(f"- {asked:,} more would have asked.")
-        lines += [f"- {refused:,} would have been refused."] if refused else []
-        lines += [f"- {otherwise:,} would have asked other people, or another number."] if otherwise else []
-        far = f" back to {format_in_zone(self.back_to, self.zone)}" if self.back_to else ""
+        lines.append(f"- {self.effects[Effect.ASKED]:,} more would have asked.")
+        refused, otherwise = self.effects[Effect.REFUSED], self.effects[Effect.OTHERWISE]
+        if refused:
+            lines.append(f"- {refused:,} would have been refused.")
+        if otherwise:
+            lines.append(f"- {otherwise:,} would have asked other people, or another number.")
+        period = f" back to {format_in_zone(self.back_to, self.zone)}" if self.back_to else ""
         lines.append(
-            f"Looked at {self.looked:,} changes{far}, with the risk that was stored, against the rules of "
+            f"Looked at {self.looked:,} changes{period}, with the risk that was stored, against the rules of "
             "now. What was only read is not looked at."
         )
-        lines += [f"There is more before that. Add `before {self.before}`."] if self.before else []
+        if self.before:
+            lines.append(f"There is more before that. Add `before {self.before}`.")
         return "\n".join(lines)
 
 
 def try_rule(
     session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
 ) -> Tried:
-    """Try a rule on what was proposed since then, newest first."""
+    """Try a rule on the proposals since then, newest first, up to ``MOST_JUDGED`` of them."""
     today = policies.load(session)
     changed = today.with_book(with_rule(today.book, rule))
     effects = dict.fromkeys(Effect, 0)
-    looked = judged = seen = 0
+    rows_read = looked = judged = 0
     last: Mark | None = None
-    price: dict[str, str] = {}
+    corrections: dict[str, str] = {}  # by the id of a proposal that people would not have been asked about
     for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
-        seen, last = seen + 1, Mark(row.created_at, row.id)
+        rows_read += 1
+        last = Mark(row.created_at, row.id)
         if not is_change(row):
             continue
         looked += 1
-        if not (rule.concerns(row.tool_name) and covers(rule.scope, row.place)):
-            continue  # it judges nothing else
+        if not rule.concerns(row.tool_name) or not covers(rule.scope, row.place):
+            continue
         judged += 1
         effect = effect_on(session, row, today, changed)
         if effect is not None:
             effects[effect] += 1
-            if effect is Effect.SPARED and (regret := _regret(row)):
-                price[row.id] = regret
+        if effect is Effect.SPARED:
+            correction = _find_correction(row)
+            if correction:
+                corrections[row.id] = correction
         if judged == MOST_JUDGED:
             break
+    listed = list(corrections.items())[:_MAX_LISTED]
+    has_more = judged == MOST_JUDGED or rows_read == record.MAX_ROWS
     return Tried(
         rule=people.put_names_in(session, rule.said),
         looked=looked,
         back_to=last.at if last else None,
         effects=effects,
-        price=[_describe_price(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
-        priced=len(price),
-        before=last if judged == MOST_JUDGED or seen == record.MAX_ROWS else None,
+        price=[_describe_correction(session, proposal_id, correction) for proposal_id, correction in listed],
+        priced=len(corrections),
+        before=last if has_more else None,
         zone=today.book.zone,
     )
 
 
 def is_change(row: Any) -> bool:
-    """Return whether it is a call that writes, and no undoing, which is the press of a person."""
-    return bool(not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes)
+    """Tell if a proposal is a call that writes. An undo does not count: a person pressed for it."""
+    return not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes
 
 
 def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
-    """Return the difference that other rules would have made for a proposal, or None."""
-    old, new = (_judge(session, row, policy) for policy in (today, changed))
-    if new.judgement is not old.judgement:
-        match old.judgement, new.judgement:
-            case _, Judgement.REFUSE:
-                return Effect.REFUSED
-            case _, Judgement.ASK:
-                return Effect.ASKED
-            case Judgement.ASK, _:  # where a grant let it run, no one was asked
-                if row.grant_id is None:
-                    return Effect.SPARED
-                return None
+    """Return the difference that changed rules would have made for a proposal, or None."""
+    old, new = _judge(session, row, today), _judge(session, row, changed)
+    if new.judgement is old.judgement:
+        old_deciders = (old.deciders, old.quorum, old.declines)
+        new_deciders = (new.deciders, new.quorum, new.declines)
+        if new.judgement is Judgement.ASK and old_deciders != new_deciders:
+            return Effect.OTHERWISE
+        return None
+    if new.judgement is Judgement.REFUSE:
+        return Effect.REFUSED
+    if new.judgement is Judgement.ASK:
+        return Effect.ASKED
+    # it would run now
+    if old.judgement is not Judgement.ASK:
         return Effect.OTHERWISE
-    asks = new.judgement is Judgement.ASK
-    circles = [(each.deciders, each.quorum, each.declines) for each in (old, new)]
-    if asks and circles[0] != circles[1]:
-        return Effect.OTHERWISE
-    return None
+    if row.grant_id is not None:
+        return None  # a grant let it run, so no one was asked
+    return Effect.SPARED
 
 
 def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
@@ -170,12 +183,12 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
 
 def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
     """Return the book with one more rule, in place of the one that it replaces."""
-    kept = (each for each in book.rules if each.slot != rule.slot)
-    return replace(book, rules=(*kept, rule))
+    others = (other for other in book.rules if other.slot != rule.slot)
+    return replace(book, rules=(*others, rule))
 
 
-def _regret(row: Any) -> str:
-    """Return the correction that people made to a call: declined, undone, edited, or nothing."""
+def _find_correction(row: Any) -> str:
+    """Return how people corrected a call: "declined", "undone" or "edited"; empty if they did not."""
     if row.state == State.DECLINED:
         return "declined"
     if row.undone_by:
@@ -183,13 +196,15 @@ def _regret(row: Any) -> str:
     return "edited" if row.edited_by else ""
 
 
-def _describe_price(session: Session, ident: str, price: str) -> Priced:
-    p = proposals.get(session, ident)
+def _describe_correction(session: Session, proposal_id: str, correction: str) -> Priced:
+    p = proposals.get(session, proposal_id)
     if p is None:
-        raise KeyError(ident)  # it is of the same snapshot
-    by = {"declined": p.decided_by, "edited": p.edited_by}.get(price)
-    if price == "declined" and p.decline_reason:
-        reason = redact_text(p.decline_reason)
-    else:
-        reason = None
-    return Priced(p.id, p.tool_name, redact_text(p.description), p.created_at, price, by, reason)
+        raise KeyError(proposal_id)  # the same transaction has just read it
+    by, reason = None, None
+    if correction == "declined":
+        by = p.decided_by
+        reason = redact_text(p.decline_reason) if p.decline_reason else None
+    elif correction == "edited":
+        by = p.edited_by
+    title = redact_text(p.description)
+    return Priced(p.id, p.tool_name, title, p.created_at, correction, by, reason)

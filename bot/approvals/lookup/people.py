@@ -20,19 +20,19 @@ from bot.store.rules import Policies
 
 @dataclass(frozen=True, slots=True)
 class HeldRole:
-    """A role of an account; ``since`` is None for one that the settings give."""
+    """A role of an account."""
 
     role: Role
-    since: datetime | None
+    since: datetime | None  # None for a role that the settings give
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of a person. ``linked_at`` is None for an account that is a Person of its own."""
+    """An account of a person."""
 
     account: str
     name: str
-    linked_at: datetime | None
+    linked_at: datetime | None  # None for an account that is a Person of its own
     roles: tuple[HeldRole, ...]
 
 
@@ -41,44 +41,50 @@ class KnownPerson:
     """One Person with every account."""
 
     id: str
-    you: bool
+    you: bool  # True for the person who asks
     accounts: tuple[Account, ...]
     away: Absence | None = None
 
 
 def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
     """List this person first; for ``everyone`` then all who have linked accounts, a role or an absence."""
-    me = people.person_of(session, actor)
-    accounts_of = _group_accounts(session, policy, None if everyone else me.id)
-    accounts_of.setdefault(me.id, {str(actor): None})
-    names = people.find_known_names(session, [name for accounts in accounts_of.values() for name in accounts])
+    asker = people.person_of(session, actor)
+    linked_of = _group_accounts(session, policy, None if everyone else asker.id)
+    linked_of.setdefault(asker.id, {str(actor): None})
+    accounts = [account for linked in linked_of.values() for account in linked]
+    names = people.find_known_names(session, accounts)
     names[str(actor)] = actor.label or names.get(str(actor), "")
     role_times = _list_role_times(session)
     absences = {str(absence.who): absence for absence in policy.absences}
-    known = []
-    for person_id, rows in accounts_of.items():
-        accounts = [
+    persons = []
+    for person_id, linked in linked_of.items():
+        described = [
             _describe_account(account, row, names.get(account, ""), policy, role_times)
-            for account, row in sorted(rows.items())
+            for account, row in sorted(linked.items())
         ]
-        away = next((absences[account] for account in rows if account in absences), None)
-        known.append(KnownPerson(person_id, person_id == me.id, tuple(accounts), away))
-    return sorted(known, key=lambda person: (not person.you, person.id))
+        away = [absences[account] for account in linked if account in absences]
+        persons.append(
+            KnownPerson(person_id, person_id == asker.id, tuple(described), away[0] if away else None)
+        )
+    return sorted(persons, key=lambda person: (not person.you, person.id))
 
 
 def _group_accounts(
     session: Session, policy: Policy, person_id: str | None
 ) -> dict[str, dict[str, Linked | None]]:
-    """Return the linked accounts by person and account; without a ``person_id`` those of everyone.
+    """Return the linked accounts of a person, by the person's id and the account.
 
-    Then also accounts that have a role or an absence, and no link: each is a person of its own.
+    Without a ``person_id`` those of everyone, and also the accounts that have a role or an absence and no
+    link: each of these is a person of its own, with None for the link.
     """
     accounts_of: dict[str, dict[str, Linked | None]] = defaultdict(dict)
     rows = people.list_linked(session, person_id)
     for row in rows:
         accounts_of[row.person_id][row.account] = row
     if person_id is None:
-        noted = {str(absence.who) for absence in policy.absences}.union(*map(policy.holders, Role))
+        noted = {str(absence.who) for absence in policy.absences}
+        for role in Role:
+            noted |= policy.holders(role)
         for account in noted - {row.account for row in rows}:
             accounts_of[account] = {account: None}
     return accounts_of
@@ -101,7 +107,7 @@ def _describe_account(
     policy: Policy,
     role_times: Mapping[tuple[str, Role], datetime],
 ) -> Account:
-    """Return an account with its own roles, whatever those of the person's other accounts are."""
+    """Return an account with its own roles, which are not those of the person's other accounts."""
     name = known_name or (row.name if row else "")
     alone = Person(account, accounts=frozenset({account}))
     roles = sorted(policy.roles_of(alone))
@@ -120,7 +126,7 @@ class SignedIn:
     database: Database
     policies: Policies
     clock: Clock
-    may: Callable[[Actor], bool]  # whether the settings still let this account in
+    may: Callable[[Actor], bool]  # tells if the settings still let this account in
     life = sign_in_links.SESSION_LIFE
     organisation_life = sign_in_links.ORGANISATION_LIFE
     away = sign_in_links.AWAY
@@ -130,14 +136,14 @@ class SignedIn:
         return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
 
     async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
-        """Keep what a browser is checked by when it comes back from the organisation's sign-in.
+        """Store what a browser is checked by when it comes back from the organisation's sign-in.
 
-        False where too many are under way.
+        Returns False where too many are under way.
         """
         return await self.database.write(sign_in_links.begin_sign_in, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
-        """Return the stored sign-in and delete it."""
+        """Return what `begin` stored and delete it; None where it is unknown, used or too old."""
         return await self.database.write(sign_in_links.come_back, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:

@@ -1,6 +1,6 @@
 """Proposals as a person may see them, in a list or one by one, each with its card for that person.
 
-One snapshot per answer. How each is told is the channel's: ``bot/web/schemas/``.
+Each answer is read in one transaction. Channels turn it into their own form, the web in ``bot/web/schemas/``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,22 +34,19 @@ from bot.store.rules import Policies
 from bot.store.tables.proposals import CallbackRow
 from bot.tools.registry import AvailableTools, Registry
 
-_HEAVIEST = 500_000  # characters of arguments and previews in a page
-_LOOKS = 20  # how many pages are looked through for one that can be shown
+_MAX_PAGE_CHARS = 500_000  # of arguments and previews
+_MAX_SEARCHED_PAGES = 20  # for one page of proposals that the person may see
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A proposal as one person sees it.
-
-    ``teammate``: the name of the one whose work it is part of, if any.
-    """
+    """A proposal as one person sees it."""
 
     proposal: Proposal
     card: Card
     may_decide: bool
     conversation: Conversation | None
-    teammate: str
+    teammate: str  # the name of the teammate who asked for it; empty if none did
     place: "PlaceInBatch | None" = None
 
 
@@ -79,15 +76,11 @@ class SeenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Changes of proposals since a position, and the work under way.
+    """Changes of proposals since a position, and the work under way."""
 
-    ``rows``: changes, oldest first, each its number and its proposal. ``progress``: the progress of running
-    proposals, by id. ``open_questions``: the proposal of each question without an answer, by its key.
-    """
-
-    rows: Sequence[tuple[int, str]]
-    progress: Mapping[str, str]
-    open_questions: Mapping[str, str]
+    rows: Sequence[tuple[int, str]]  # the number and the proposal's id of each change, oldest first
+    progress: Mapping[str, str]  # of running proposals, in words, by the proposal's id
+    open_questions: Mapping[str, str]  # ids of proposals, by the key of a question without an answer
 
 
 class ProposalLookup:
@@ -100,7 +93,8 @@ class ProposalLookup:
 
     async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
         """Return a proposal, or None where this person may see none."""
-        return await self._groups.read(self._find, proposal_id, actor, await self._registry.available())
+        available = await self._registry.available()
+        return await self._groups.read(self._find, proposal_id, actor, available)
 
     async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
         """Return a script's request, or None where this person may see none."""
@@ -119,11 +113,11 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> SeenBatch | None:
-            found = proposals.of_batch(session, batch)
-            seen = self.visible(session, found, actor, available)
-            if not seen:
+            rows = self.visible(session, proposals.of_batch(session, batch), actor, available)
+            if not rows:
                 return None
-            return SeenBatch(batch_card([each.proposal for each in seen], [each.card for each in seen]), seen)
+            card = batch_card([row.proposal for row in rows], [row.card for row in rows])
+            return SeenBatch(card, rows)
 
         return await self._groups.read(read)
 
@@ -135,10 +129,10 @@ class ProposalLookup:
         """Return the recent questions about a proposal; None for those who may not see it."""
 
         def read(session: Session) -> list[AskedQuestion] | None:
-            found = self._may_see(session, proposal_id, actor)
-            if found is None:
+            proposal = self._find_visible(session, proposal_id, actor)
+            if proposal is None:
                 return None
-            return questions.of_proposal(session, found.id)
+            return questions.of_proposal(session, proposal.id)
 
         return await self._groups.read(read)
 
@@ -146,10 +140,10 @@ class ProposalLookup:
         """Return the files that its tool made, by handle; None for those who may not see it."""
 
         def read(session: Session) -> list[tuple[str, File]] | None:
-            found = self._may_see(session, proposal_id, actor)
-            if found is None:
+            proposal = self._find_visible(session, proposal_id, actor)
+            if proposal is None:
                 return None
-            return [(each.handle, each.file) for each in outputs.of_proposal(session, found)]
+            return [(output.handle, output.file) for output in outputs.of_proposal(session, proposal)]
 
         return await self._groups.read(read)
 
@@ -158,13 +152,12 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> list[Seen]:
-            team = [each.id for each in teams.of_lead(session, conversation_id)]
-            found = [
-                p for ident in (conversation_id, *team) for p in proposals.of_conversation(session, ident)
-            ]
+            found = proposals.of_conversation(session, conversation_id)
+            for teammate in teams.of_lead(session, conversation_id):
+                found += proposals.of_conversation(session, teammate.id)
             return self.visible(session, found, actor, available)
 
-        return await self._groups.read(read)  # some hundred cards
+        return await self._groups.read(read)
 
     async def page(
         self,
@@ -186,22 +179,26 @@ class ProposalLookup:
         def read(session: Session) -> tuple[list[Seen], Mark | None]:
             mark = before
             reach = rights.make_reach(session, self._policies, actor)
-            kept: list[Proposal] = []
-            for _ in range(_LOOKS):
-                found = proposals.list_seen(session, reach, states, limit + 1, mark, only)
-                seen = (p for p in found if rights.visible(session, self._policies, p, actor))
-                kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
-                if len(kept) > limit:
-                    mark = Mark.of(kept[limit - 1], only.order)
+            page: list[Proposal] = []
+            # not all that is found may be seen, so several pages of rows may make one page
+            for _ in range(_MAX_SEARCHED_PAGES):
+                rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
+                for p in rows:
+                    if not rights.visible(session, self._policies, p, actor):
+                        continue
+                    if not to_decide or self._may_decide(session, p, actor):
+                        page.append(p)
+                if len(page) > limit:
+                    mark = Mark.of(page[limit - 1], only.order)
                     break
-                if len(found) <= limit:
+                if len(rows) <= limit:
                     mark = None
                     break
-                mark = Mark.of(found[-1], only.order)
-            shown = _light(kept[:limit])
-            if len(shown) < min(len(kept), limit):
+                mark = Mark.of(rows[-1], only.order)
+            shown = _bound_page(page[:limit])
+            if len(shown) < min(len(page), limit):
                 mark = Mark.of(shown[-1], only.order)
-            return self._view_page(session, shown, actor, available), mark
+            return self._view(session, shown, actor, available), mark
 
         return await self._groups.read(read)
 
@@ -210,7 +207,7 @@ class ProposalLookup:
         return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
-        """Return the changes after that one, and the work under way."""
+        """Return the changes after the one with this number, and the work under way."""
 
         def read(session: Session) -> Feed:
             return Feed(
@@ -220,27 +217,34 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def news(
-        self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]
+        self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        """Return the newest change, the progress of running proposals, and news of ``wanted`` conversations.
+        """Return the number of the newest change, the progress of running proposals, and what is new.
 
-        New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
-        of an address. Each is as the person whose conversation it is sees it.
+        New are the proposals that changed after ``since`` and those whose progress is another one than
+        ``progress_before``. Each comes with the key of its address, for which ``is_wanted`` is true, and as
+        the person sees it whose conversation that is.
         """
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-            rows, now = log.since(session, since), proposals.progress(session)
-            changed = dict.fromkeys((*(ident for _, ident in rows), *list_progressed(far, now)))
-            places = conversations.of_proposals(session, changed)
-            changes = []
+            rows = log.since(session, since)
+            newest = rows[-1][0] if rows else since
+            progress = proposals.progress(session)
+            changed = [proposal_id for _, proposal_id in rows]
+            changed += list_progressed(progress_before, progress)
+            changed = list(dict.fromkeys(changed))
+            conversation_of = conversations.of_proposals(session, changed)
+            news = []
             for proposal_id in changed:
-                place = places.get(proposal_id)
-                proposal = proposals.get(session, proposal_id) if place and wanted(place.origin.key) else None
-                if place and proposal and not proposal.agent:
-                    seen = self._view_page(session, [proposal], place.requester, available)
-                    changes.append((place.origin.key, seen[0]))
-            return rows[-1][0] if rows else since, now, changes
+                conversation = conversation_of.get(proposal_id)
+                if conversation is None or not is_wanted(conversation.origin.key):
+                    continue
+                proposal = proposals.get(session, proposal_id)
+                if proposal and not proposal.agent:
+                    [seen] = self._view(session, [proposal], conversation.requester, available)
+                    news.append((conversation.origin.key, seen))
+            return newest, progress, news
 
         return await self._groups.read(read)
 
@@ -248,118 +252,125 @@ class ProposalLookup:
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
         """Return the views of those proposals that this person may see."""
-        seen = [p for p in found if rights.visible(session, self._policies, p, actor)]
-        return self._view_page(session, seen, actor, available)
+        visible = [p for p in found if rights.visible(session, self._policies, p, actor)]
+        return self._view(session, visible, actor, available)
 
     def _find(
         self, session: Session, proposal_id: str, actor: Actor, available: AvailableTools
     ) -> Seen | None:
-        proposal = self._may_see(session, proposal_id, actor)
-        if proposal:
-            return self._view_page(session, [proposal], actor, available)[0]
-        return None
+        proposal = self._find_visible(session, proposal_id, actor)
+        if proposal is None:
+            return None
+        [seen] = self._view(session, [proposal], actor, available)
+        return seen
 
-    def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
+    def _find_visible(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
         found = self._policies.find_for(session, proposal_id, actor)
-        if found and rights.visible(session, self._policies, found[0], actor):
-            return found[0]
+        if found is None:
+            return None
+        proposal, _, _ = found
+        if rights.visible(session, self._policies, proposal, actor):
+            return proposal
         return None
 
-    def _view_page(
+    def _view(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """Return a page of them, the first of several with its group.
-
-        What the tool of an agent's call said is there for that agent and its person alone.
-        """
-        accounts = people.person_of(session, actor).accounts if any(p.agent for p in found) else frozenset()
-        found = [_unseal_for(session, p, actor, accounts) if p.agent else p for p in found]
+        """Return the views of proposals that this person is known to be allowed to see."""
+        found = _unseal_for(session, found, actor)
         cards = cards_of(session, self._policies, available, found)
-        groups = proposals.siblings(session, {p.message_id for p in found if p.batch})
+        batches = proposals.siblings(session, {p.message_id for p in found if p.batch})
         seen = []
         for p in found:
             conversation = conversations.get_conversation(session, p.conversation_id)
-            teammate = p.teammate or _teammate_at(session, conversation)
-            may = self._may_decide(session, p, actor)
-            place = _place(p, groups.get(p.card_id, ()))
-            seen.append(Seen(p, cards[p.id], may, conversation, teammate, place))
+            teammate = p.teammate or _name_teammate_of(session, conversation)
+            may_decide = self._may_decide(session, p, actor)
+            place = _find_place_in_batch(p, batches.get(p.card_id, ()))
+            seen.append(Seen(p, cards[p.id], may_decide, conversation, teammate, place))
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)
+        at = None
         if conversation and conversation.origin.is_own(actor):
             at = conversation.origin
-        else:
-            at = None
         return rights.find_objection(session, self._policies, p, actor, at=at) is None
 
 
-def _unseal_for(session: Session, p: Proposal, actor: Actor, accounts: frozenset[str]) -> Proposal:
-    if str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts:
-        return agent_calls.unseal(session, p)
-    return p
+def _unseal_for(session: Session, found: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
+    """Return the proposals, those of agents' calls with what the tool said.
+
+    That is only for the agent that called, and for its person.
+    """
+    if not any(p.agent for p in found):
+        return found
+    accounts = people.person_of(session, actor).accounts
+    unsealed = []
+    for p in found:
+        is_theirs = str(actor) == f"{AGENTS}:{p.agent}" or str(p.requester) in accounts
+        unsealed.append(agent_calls.unseal(session, p) if p.agent and is_theirs else p)
+    return unsealed
 
 
 def cards_of(
     session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
 ) -> dict[str, Card]:
-    """Return the cards of these proposals by id; what they share is read in one query."""
+    """Return the cards of these proposals by id. What several of them need is read once for all."""
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
+    paused = ""
     if policy.book.paused:
         paused = rules.pause_words(session, policy.book.zone)
-    else:
-        paused = ""
     schemas = {p.id: available.schema_of(session, p) for p in found}
-    named = people.find_known_names(
-        session, {each for p in found for each in list_named_on(p, schemas[p.id])}
-    )
-    return {
-        p.id: card_of(
+    accounts: set[str] = set()
+    for p in found:
+        accounts.update(list_named_on(p, schemas[p.id]))
+    names = people.find_known_names(session, accounts)
+    cards = {}
+    for p in found:
+        cards[p.id] = card_of(
             p,
             schemas[p.id],
             () if p.batch else groups.get(p.id, ()),
             grantable=grants.is_grantable(session, policies, p),
             paused=paused,
             declined=declined.get(p.id),
-            names=named,
+            names=names,
             zone=policy.book.zone,
             stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
         )
-        for p in found
-    }
+    return cards
 
 
-def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
-    places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
-    if p.batch:
-        return PlaceInBatch(p.batch, len(rows), next(places))
-    return None
+def _find_place_in_batch(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
+    if not p.batch:
+        return None
+    ids = [row.id for row in rows]
+    return PlaceInBatch(p.batch, len(rows), ids.index(p.id) + 1)
 
 
-def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
-    """Return the first proposals that make a page together: one or more, not too long in all."""
-    weight = 0
-    for number, p in enumerate(found):
-        weight += len(str(p.arguments)) + len(str(p.preview))
-        if number and weight > _HEAVIEST:
-            return found[:number]
-    return found
+def _bound_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
+    """Return the first proposals of a page, so that they are not too long in all; at least one."""
+    chars = 0
+    for position, p in enumerate(page):
+        chars += len(str(p.arguments)) + len(str(p.preview))
+        if position > 0 and chars > _MAX_PAGE_CHARS:
+            return page[:position]
+    return page
 
 
 def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the running proposals that told of progress in between."""
-    return [ident for ident, words in now.items() if before.get(ident) != words]
+    """Return the ids of the running proposals whose progress has changed in between."""
+    return [proposal_id for proposal_id, words in now.items() if before.get(proposal_id) != words]
 
 
-def _teammate_at(session: Session, conversation: Conversation | None) -> str:
+def _name_teammate_of(session: Session, conversation: Conversation | None) -> str:
     """Return the name of the teammate whose conversation it is, or an empty text.
 
-    A server's question belongs to a teammate although no call of a model opened it.
+    That is for a server's question: it belongs to a teammate although no call of a model opened it.
     """
-    if conversation and conversation.shown_at:
-        found = teams.get(session, conversation.id)
-    else:
-        found = None
-    return found.name if found else ""
+    if conversation is None or not conversation.shown_at:
+        return ""
+    teammate = teams.get(session, conversation.id)
+    return teammate.name if teammate else ""

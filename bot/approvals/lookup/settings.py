@@ -1,4 +1,4 @@
-"""The settings as admins may read them, and what `nod doctor` says of this Nod: in a process of its own."""
+"""The settings as admins may read them, and the findings of `nod doctor`, which runs in its own process."""
 
 import asyncio
 import contextlib
@@ -22,55 +22,54 @@ from bot.settings import Settings
 
 _DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
 _PATIENCE = 120.0  # seconds the doctor may take
-_FRESH = timedelta(seconds=10)  # for so long its findings are given again
-_USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")
-_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "NOD_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
-"""Secrets of which there may be several."""
+_FRESH = timedelta(seconds=10)  # in which the same findings are returned again
+_USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")  # user and password in an address, as in https://me:pw@host/
+_SECRET_LISTS = frozenset(
+    {"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "NOD_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS"}
+)
+"""Settings that hold several secrets, so that their type isn't `SecretStr`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """A setting as admins may read it. ``value`` applies; None for a secret, and for an empty one.
-
-    ``given``: it is set, in the environment or ``.env``.
-    """
+    """A setting as admins may read it."""
 
     name: str
-    value: str | None
+    value: str | None  # the one that applies; None for a secret, and if it is empty
     secret: bool
-    given: bool
+    given: bool  # True if it is set, in the environment or ``.env``
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The findings of the doctor and their time; ``fault`` says why it found nothing."""
+    """The findings of the doctor."""
 
     at: datetime
     findings: tuple[Finding, ...] = ()
-    fault: str = ""
+    fault: str = ""  # why nothing was found, if it failed
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:
     """Return every setting, secrets without their values."""
     database = make_url(settings.database_url).set(password=None, query={}).render_as_string()
     values = settings.environment() | {"NOD_DATABASE_URL": database}
-    found = []
+    shown = []
     for name, field in Settings.model_fields.items():
-        alias = str(field.validation_alias)
-        secret = SecretStr in (field.annotation, *get_args(field.annotation)) or alias in _LISTS
-        if secret or alias not in values:
-            value = None
-        else:
-            value = _USER_INFO.sub("", redact_text(values[alias]))
-        given = name in settings.model_fields_set and alias in values
-        found.append(ShownSetting(alias, value, secret, given))
-    return found
+        variable = str(field.validation_alias)
+        types = (field.annotation, *get_args(field.annotation))
+        is_secret = SecretStr in types or variable in _SECRET_LISTS
+        value = None
+        if variable in values and not is_secret:
+            value = _USER_INFO.sub("", redact_text(values[variable]))
+        is_given = name in settings.model_fields_set and variable in values
+        shown.append(ShownSetting(variable, value, is_secret, is_given))
+    return shown
 
 
 class Doctor:
-    """Looks at the running Nod's settings and what they reach, in a child that can be killed.
+    """The examination of the running Nod's settings and what they reach, in a process that can be killed.
 
-    Several who ask at the same time get the same answer.
+    Several callers at the same time get the same answer.
     """
 
     def __init__(
@@ -82,7 +81,10 @@ class Doctor:
         command: Sequence[str] = _DOCTOR,
         patience: float = _PATIENCE,
     ) -> None:
-        """``port``: on which it listens, once it does. ``patience``: seconds the ``command`` may take."""
+        """Take the settings to examine, and ``port``, which returns where Nod listens.
+
+        ``command`` runs the doctor, and may take ``patience`` seconds.
+        """
         self.settings = settings
         self._port = port
         self._clock = clock
@@ -91,7 +93,7 @@ class Doctor:
         self._task: asyncio.Task[Examined] | None = None
 
     async def examine(self) -> Examined:
-        """Raise asyncio.CancelledError once stopped."""
+        """Return the findings. Raises asyncio.CancelledError once stopped."""
         task = self._task
         if task is None or (task.done() and self._clock() - task.result().at > _FRESH):
             task = self._task = asyncio.create_task(self._examine(), name="doctor")
@@ -104,10 +106,10 @@ class Doctor:
 
     async def _examine(self) -> Examined:
         try:
-            said = await self._read_output()
+            rows = json.loads(await self._read_output())
             findings = [
-                Finding(redact_text(each["name"]), Health(each["health"]), redact_text(each["fix"]))
-                for each in json.loads(said)
+                Finding(redact_text(row["name"]), Health(row["health"]), redact_text(row["fix"]))
+                for row in rows
             ]
             return Examined(self._clock(), tuple(findings))
         except TimeoutError:
@@ -116,7 +118,7 @@ class Doctor:
             return Examined(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
 
     async def _read_output(self) -> bytes:
-        """Return the doctor's output, from its last list on: imported tools may print as well."""
+        """Return the JSON list that the doctor printed last: imported tools may have printed before it."""
         environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._port())}
         child = await asyncio.create_subprocess_exec(
             *self._command,
@@ -128,8 +130,10 @@ class Doctor:
         )
         try:
             async with asyncio.timeout(self._patience):
-                said, _ = await child.communicate()
-            return b"[\n" + (b"\n" + said).rpartition(b"\n[\n")[2]
+                output, _ = await child.communicate()
+            list_start = b"\n[\n"
+            _, _, rest = (b"\n" + output).rpartition(list_start)
+            return list_start + rest
         finally:
             if child.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

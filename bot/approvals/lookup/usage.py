@@ -1,4 +1,4 @@
-"""The cost of the models, as one person may see it: of their conversations, for an admin of all."""
+"""The usage of models and its cost, by person, place or model, with names for people to read."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,49 +13,56 @@ _NO_MODEL = "No model noted"
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """Return the usage of turns since then in the conversations of these accounts (None: of all)."""
-    found = counts.usage(session, by, since, accounts)
+    """Return the usage of turns since then, those that used most first.
+
+    ``accounts``: only of turns in the conversations of these; None for all.
+    """
+    rows = counts.usage(session, by, since, accounts)
     match by:
-        case Parts.PERSON:
-            persons = {each.account: each.person_id for each in people.list_linked(session)}
-            return _put_names_in(
-                session, _add_up(found, [persons.get(each.key, each.key) for each in found]), by
-            )
-        case Parts.PLACE:
-            return _put_names_in(session, _add_up(found, [_chat(each.key) for each in found]), by)
+        case Parts.PERSON:  # the rows are by account
+            person_of = {linked.account: linked.person_id for linked in people.list_linked(session)}
+            totals = _add_up(rows, [person_of.get(row.key, row.key) for row in rows])
+            return _put_names_in(session, totals, by)
+        case Parts.PLACE:  # the rows are by address, also of threads
+            return _put_names_in(session, _add_up(rows, [_find_chat(row.key) for row in rows]), by)
         case Parts.MODEL:
-            return [each if each.key else each._replace(name=_NO_MODEL) for each in found]
-    return found
+            return [row if row.key else row._replace(name=_NO_MODEL) for row in rows]
+    return rows
 
 
-def _add_up(found: Sequence[Used], keys: Sequence[str]) -> list[Used]:
-    """Add up those with one key, and return what used most first."""
-    together: dict[str, Used] = {}
-    for key, each in zip(keys, found, strict=True):
-        together[key] = together[key].plus(each) if key in together else each._replace(key=key)
-    ordered = sorted(together.values(), key=lambda each: (-each.prompt_tokens, each.key))
+def _add_up(rows: Sequence[Used], keys: Sequence[str]) -> list[Used]:
+    """Add up the rows that have the same of these keys, and return the largest sums first."""
+    totals: dict[str, Used] = {}
+    for key, row in zip(keys, rows, strict=True):
+        if key in totals:
+            totals[key] = totals[key].plus(row)
+        else:
+            totals[key] = row._replace(key=key)
+    ordered = sorted(totals.values(), key=lambda total: (-total.prompt_tokens, total.key))
     return ordered[: counts.MOST_PARTS]
 
 
-def _chat(key: str) -> str:
+def _find_chat(key: str) -> str:
+    """Return the chat of an address; a key without a colon is a channel, and stands for private chats."""
     if ":" in key:
         return str(chat_of(Address.parse(key)))
     return key
 
 
-def _put_names_in(session: Session, found: Sequence[Used], by: Parts) -> list[Used]:
-    accounts = {each.person_id: each.name or each.account for each in people.list_linked(session)}
-    names = people.find_known_names(session, [each.key for each in found if ":" in each.key])
+def _put_names_in(session: Session, totals: Sequence[Used], by: Parts) -> list[Used]:
+    """Return the sums with names for their keys: accounts and addresses (with a colon), or other ids."""
+    person_names = {linked.person_id: linked.name or linked.account for linked in people.list_linked(session)}
+    names = people.find_known_names(session, [total.key for total in totals if ":" in total.key])
 
-    def name(key: str) -> str:
-        if ":" not in key:
+    def name_key(key: str) -> str:
+        if ":" in key:
             if by is Parts.PLACE:
-                private = f"private chats in {channel_called(key)}"
-            else:
-                private = key
-            return accounts.get(key) or private
+                return place_called(key, names)
+            return find_name(key, names) or key
+        if key in person_names:
+            return person_names[key]
         if by is Parts.PLACE:
-            return place_called(key, names)
-        return find_name(key, names) or key
+            return f"private chats in {channel_called(key)}"
+        return key
 
-    return [each._replace(name=name(each.key)) for each in found]
+    return [total._replace(name=name_key(total.key)) for total in totals]

@@ -1,4 +1,8 @@
-"""Plans of teammates: opened, replaced, reviewed, ticked off, and teammates stopped. One transaction each."""
+"""Plans of agents: how they are opened, replaced, reviewed and ticked off. Also how teammates are stopped.
+
+Each function is part of one transaction. A teammate that must plan first may change nothing until its plan is
+approved: by people, by the lead agent, or by both, as a rule says.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -24,54 +28,53 @@ from bot.store.rules import Policies
 from bot.store.tables.conversations import TeammateRow
 
 LEAD = Actor(NOD, "lead", "the lead agent")
-"""Who votes for a plan as the lead agent; it never counts as a person's vote."""
-_NEW = "was submitted"
+"""The voter that stands for the lead agent. Its vote never counts as a person's."""
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Make a plan the current one of its agent before it is stored; an earlier open one is superseded.
+    """Make a plan the current one of its agent, before it is stored. An earlier open one is cancelled.
 
-    Calls of an earlier plan that have not run are no longer allowed by it.
+    Calls of an earlier plan that have not run are no longer allowed by it. Returns the jobs.
     """
-    found = teams.get(session, p.conversation_id)
-    version = f"version {found.rounds + 1}" if found else "a newer version"
+    teammate = teams.get(session, p.conversation_id)
+    version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
     by = By.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
-    for each in proposals.open_in(session, p.conversation_id):
-        if each.kind.has_steps:
-            old = transitions.move(session, each, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
-            jobs += [redraw(session, old)] if old else []
+    for earlier in proposals.open_in(session, p.conversation_id):
+        if earlier.kind.has_steps:
+            old = transitions.move(session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+            if old:
+                jobs.append(redraw(session, old))
     grants.end_with_plan(session, p.conversation_id, by, now)
-    if found is None:
+    if teammate is None:  # it is a plan of the lead agent itself
         return tuple(jobs)
     session.execute(
         update(TeammateRow)
-        .where(col(TeammateRow.id) == found.id)
+        .where(col(TeammateRow.id) == teammate.id)
         .values(plan_id=p.id, rounds=TeammateRow.rounds + 1)
     )
-    found = replace(found, rounds=found.rounds + 1)
-    people_alone = _approver(session, policies, p) is Approver.HUMAN
-    if people_alone:
-        why = "was submitted. People approve it; you may reject it or ask for changes"
-    else:
-        why = _NEW
+    teammate = replace(teammate, rounds=teammate.rounds + 1)
+    is_for_people_alone = _find_approver(session, policies, p) is Approver.HUMAN
+    why = "was submitted"
+    if is_for_people_alone:
+        why += ". People approve it; you may reject it or ask for changes"
     # a lead agent that has no vote gets no turn for this: it reads of the plan in its next one
-    jobs += teammates.request_review(session, found, p, why, now, wake=not people_alone)
+    jobs += teammates.request_review(session, teammate, p, why, now, wake=not is_for_people_alone)
     return tuple(jobs)
 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
     """Tell if a plan needs the lead agent's own approval and lacks it."""
-    return _approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
+    return _find_approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
 
 
 def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """Ask the lead agent again for its approval of a plan that people have approved."""
-    found = teams.get(session, p.conversation_id)
+    teammate = teams.get(session, p.conversation_id)
+    if teammate is None:
+        return ()
     why = "was approved by people and needs your approval as well"
-    if found:
-        return teammates.request_review(session, found, p, why, now)
-    return ()
+    return teammates.request_review(session, teammate, p, why, now)
 
 
 def review(
@@ -82,7 +85,10 @@ def review(
     feedback: str,
     now: datetime,
 ) -> tuple[str, tuple[Job, ...]]:
-    """Apply the lead agent's verdict on a plan. Raises ToolError where it may not give one."""
+    """Apply the lead agent's verdict on a plan: ``Verb.APPROVE``, ``Verb.REVISE`` or ``Act.REJECT``.
+
+    Returns a text for the lead agent, and the jobs. Raises ToolError where it may not give that verdict.
+    """
     p = teammate.plan
     if p is None or p.state is not State.PROPOSED:
         raise ToolError(f"{teammate.name} has no plan waiting for review.")
@@ -100,14 +106,15 @@ def describe_stop(session: Session, p: Proposal) -> str:
     """Return the note that the end of a plan ended its teammate's work, or an empty text."""
     if not p.teammate:
         return ""
-    found = teams.get(session, p.conversation_id)
-    if found and not found.over:
+    teammate = teams.get(session, p.conversation_id)
+    if teammate and not teammate.over:
         return ""
     return f"{p.teammate} has stopped: that was its last version."
 
 
 def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
-    approver = _approver(session, policies, p)
+    """Vote for a plan as the lead agent, which approves it if no more is needed."""
+    approver = _find_approver(session, policies, p)
     if approver is Approver.HUMAN:
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
     if was_reviewed(p):
@@ -115,34 +122,35 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     p = rights.with_standing_votes(session, policies, p)
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
-    approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
     if approver is Approver.BOTH and len(people.voices(session, p, Verb.APPROVE)) < p.quorum:
-        after = move_or_lose(session, p, by, now, votes=votes)
-        told, work = "Your approval counts. A person must approve it as well.", None
+        p = move_or_lose(session, p, by, now, votes=votes)
+        return "Your approval counts. A person must approve it as well.", (redraw(session, p),)
+    approvals = [vote for vote in p.votes if vote.verb == Verb.APPROVE]
+    if approvals:
+        who = f"{approvals[-1].actor.label} and {LEAD.name}"
     else:
-        if approvals:
-            who = f"{approvals[-1].actor.label} and {LEAD.name}"
-        else:
-            who = f"{LEAD.name} ({p.rule})"
-        after = move_or_lose(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
-        told, work = "Approved.", Job(Work.EXECUTE, p.id)
-    return told, (redraw(session, after), *((work,) if work else ()))
+        who = f"{LEAD.name} ({p.rule})"
+    p = move_or_lose(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+    return "Approved.", (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 
-def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
+def _find_approver(session: Session, policies: Policies, p: Proposal) -> Approver:
     place = conversations.place_of(session, p.conversation_id)
     return policies.load(session).plan_rule(place.address).value
 
 
 def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
     """Store which steps of an approved plan are done, and return the job that redraws its card."""
-    steps = ", ".join(map(str, sorted(set(ticked) - set(plan.ticked))))
-    p = transitions.move(session, plan, By.nod(Act.TICK, f"step {steps} is done"), now, ticked=ticked)
-    return (redraw(session, p),) if p else ()
+    new_steps = sorted(set(ticked) - set(plan.ticked))
+    by = By.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
+    p = transitions.move(session, plan, by, now, ticked=ticked)
+    if p is None:
+        return ()
+    return (redraw(session, p),)
 
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
-    """Tick off a step without listed calls. Raises ToolError where it can't be."""
+    """Tick off the step with this number, which lists no calls. Raises ToolError where it can't be."""
     plan = find_current_plan(proposals.of_conversation(session, conversation_id))
     if plan is None:
         raise ToolError("You have no approved plan.")
@@ -158,15 +166,15 @@ def tick_named(session: Session, conversation_id: str, number: int, now: datetim
 
 def was_reviewed(p: Proposal) -> bool:
     """Tell if the lead agent approved a plan."""
-    return any(v.verb == Act.REVIEWED for v in p.votes)
+    return any(vote.verb == Act.REVIEWED for vote in p.votes)
 
 
 def stop(
     session: Session, teammate: Teammate, by: By, who: str, why: str, now: datetime, *, tell: bool
 ) -> tuple[Job, ...]:
-    """End a teammate: its turn, what it proposed, its grants. What already runs is let run to its end.
+    """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
-    ``who`` is shown on the cancelled cards. ``tell`` False: the lead agent did it itself, so it knows.
+    ``who`` is shown on the cancelled cards. ``tell``: the lead agent is told, since it was not the one.
     """
     if teammate.standing is not Standing.WORKING:
         return ()
@@ -177,31 +185,31 @@ def stop(
 
 def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
     """End a teammate that can't continue, and its open proposals. Does nothing if it already ended."""
-    found = teams.get(session, teammate_id)
-    if found is None or found.over:
+    teammate = teams.get(session, teammate_id)
+    if teammate is None or teammate.over:
         return ()
     jobs = teammates.finish(session, teammate_id, Standing.FAILED, why, now)
-    return (
-        *jobs,
-        *_withdraw_all(session, found, By.nod(Act.FAIL, why), f"Nod, since {found.name} failed", now),
-    )
+    who = f"Nod, since {teammate.name} failed"
+    return (*jobs, *_withdraw_all(session, teammate, By.nod(Act.FAIL, why), who, now))
 
 
 def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
     jobs: list[Job] = []
     for p in teammate.waits_for:
         if p.state in (State.PROPOSED, State.APPROVED):
-            jobs += end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)[1]
+            _, end_jobs = end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)
+            jobs += end_jobs
     return tuple(jobs)
 
 
 def stop_all(
     session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
 ) -> tuple[list[str], tuple[Job, ...]]:
-    """Stop the complete team of a conversation, and return the ids of those who were at work."""
-    stopped, jobs = [], list[Job]()
-    for each in teams.of_lead(session, lead.id):
-        if each.standing is Standing.WORKING:
-            stopped.append(each.id)
-            jobs += stop(session, each, by, who, why, now, tell=True)
-    return stopped, tuple(jobs)
+    """Stop all teammates of a conversation. Returns the ids of those who were at work, and the jobs."""
+    stopped_ids: list[str] = []
+    jobs: list[Job] = []
+    for teammate in teams.of_lead(session, lead.id):
+        if teammate.standing is Standing.WORKING:
+            stopped_ids.append(teammate.id)
+            jobs += stop(session, teammate, by, who, why, now, tell=True)
+    return stopped_ids, tuple(jobs)

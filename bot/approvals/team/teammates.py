@@ -1,7 +1,8 @@
-"""Work of teammates: started, woken, ended. Each function is a part of one short transaction.
+"""The work of teammates: how they are started, woken and ended. Each function is part of one transaction.
 
-Their rows are read in ``bot/store/teams.py``. Plans, and the end of a teammate by force, are in
-``bot/approvals/team/plans.py``.
+A teammate is an agent that the lead agent of a conversation starts for a part of the work. It has a
+conversation of its own. Rows of teammates are read in ``bot/store/teams.py``. Their plans, and stopping them,
+are in ``bot/approvals/team/plans.py``.
 """
 
 import hashlib
@@ -27,7 +28,12 @@ from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 
-_LONGEST_RESULT = 8000
+_MAX_RESULT_CHARS = 8000
+_NOTES_OF_ENDS = {
+    Standing.DONE: "is done. Its result",
+    Standing.FAILED: "failed. Why",
+    Standing.STOPPED: "was stopped. Why",
+}
 
 
 def spawn(
@@ -45,12 +51,12 @@ def spawn(
 ) -> tuple[Teammate, tuple[Job, ...]]:
     """Start a teammate: its row, its conversation with the task in it, and its first turn.
 
-    ``call`` names the call that asks for it, the same each time; it gives the id, so the same call cannot
-    start two. Raises ToolError where there are as many as there may be.
+    ``call`` identifies the call that asks for it. The teammate's id is made of it, so one call can't start
+    two. Raises ToolError where there are as many as there may be.
     """
     team = session.exec(select(TeammateRow).where(TeammateRow.lead_id == lead.id)).all()
-    asked = _last_asked(session, lead.id)
-    _check_room(team, asked, limits)
+    request_id = _find_last_request(session, lead.id)
+    _check_limits(team, request_id, limits)
     ident = hashlib.sha256(call.encode()).hexdigest()[:16]
     name = name_of(role, [row.name for row in team])
     session.add(
@@ -76,7 +82,7 @@ def spawn(
         tools=list(tools) if tools is not None else None,
         needs_plan=needs_plan,
         position=len(team),
-        asked=asked,
+        asked=request_id,
         standing=Standing.WORKING,
         created_at=now,
     )
@@ -86,36 +92,40 @@ def spawn(
     return teams.from_row(session, row), (*jobs, teams.mark_team_changed(session, lead.id, lead.origin))
 
 
-def _last_asked(session: Session, lead_id: str) -> int:
-    found = select(func.max(MessageRow.id)).where(
+def _find_last_request(session: Session, lead_id: str) -> int:
+    """Return the id of the last message of a person in a conversation, or 0."""
+    last = select(func.max(MessageRow.id)).where(
         MessageRow.conversation_id == lead_id, MessageRow.role == LineRole.USER
     )
-    return session.exec(found).one() or 0
+    return session.exec(last).one() or 0
 
 
-def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> None:
+def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimits) -> None:
     """Raise ToolError when too many are at work, or were started for one request of a person."""
-    at_work = sum(row.standing == Standing.WORKING for row in team)
-    since = sum(row.asked == asked for row in team)
-    if at_work >= limits.teammates:
+    at_work = [row for row in team if row.standing == Standing.WORKING]
+    if len(at_work) >= limits.teammates:
         raise ToolError(
-            f"{at_work} teammates are at work, which is the limit. Wait for one of them, or stop one."
+            f"{len(at_work)} teammates are at work, which is the limit. Wait for one of them, or stop one."
         )
-    if since >= limits.teammates:
+    for_request = [row for row in team if row.asked == request_id]
+    if len(for_request) >= limits.teammates:
         raise ToolError(
-            f"You started {since} teammates for this request, which is the limit. "
+            f"You started {len(for_request)} teammates for this request, which is the limit. "
             "Tell the person what you have."
         )
 
 
 def lock_lead(session: Session, teammate: Teammate) -> None:
-    """Lock the lead's turn before the teammate's own, in the order that the lead does, against deadlocks."""
+    """Lock the lead's turn before the teammate's own.
+
+    The lead agent locks in the same order, so the two never wait for each other.
+    """
     conversation_lock.in_conversation(session, teammate.id)
     turns.hold_wanted(session, teammate.lead_id)
 
 
 def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datetime) -> tuple[Job, ...]:
-    """Send a message to a teammate and wake it; what it asks for from now on is on ``asker``'s behalf."""
+    """Send a message to a teammate and wake it. From now on it works on behalf of ``asker``."""
     messages.add_note(session, teammate_id, text, now, actor=asker)
     turns.want_turn(session, teammate_id, now)
     return (Job(Work.TURN, teammate_id),)
@@ -126,8 +136,8 @@ def after_answer(
 ) -> tuple[Job, ...]:
     """Handle a teammate's answer and return the jobs.
 
-    ``silent``: it ended its turn, so the text is its result. While it has open proposals it is only waiting:
-    their end wakes it again.
+    ``silent``: it ended its turn, so the text is its result, unless it has open proposals. Then it only
+    waits, and their end wakes it again.
     """
     if silent and not proposals.open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
@@ -144,11 +154,12 @@ def finish(
     wake: bool = True,
     tell: bool = True,
 ) -> tuple[Job, ...]:
-    """Bring a teammate to an end, and tell the lead agent; nothing when it was over before.
+    """End a teammate, and tell the lead agent. Nothing happens if it has ended before.
 
-    ``wake`` False: the lead agent reads it when someone speaks to it next. ``tell`` False: it knows.
+    ``words``: its result, or why it ended. ``tell``: the lead agent does not know it yet. ``wake``: it gets a
+    turn for that immediately; otherwise it reads the note in its next turn.
     """
-    words = storable(bound_text(words, _LONGEST_RESULT))
+    words = storable(bound_text(words, _MAX_RESULT_CHARS))
     ended = session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == teammate_id, col(TeammateRow.standing).not_in(OVER))
@@ -159,30 +170,30 @@ def finish(
         return ()
     lead_id, name = ended
     grants.end_with_conversation(session, teammate_id, By.nod(Act.END_WITH_TEAMMATE), now)
-    said = {
-        Standing.DONE: "is done. Its result",
-        Standing.FAILED: "failed. Why",
-        Standing.STOPPED: "was stopped. Why",
-    }[standing]
-    note = f"[Nod] Teammate {name} {said}:\n{_quote(words)}"
-    told = _to_lead(session, lead_id, note, now, wake=wake) if tell else ()
-    return (*told, teams.mark_team_changed(session, lead_id))
+    jobs: list[Job] = []
+    if tell:
+        note = f"[Nod] Teammate {name} {_NOTES_OF_ENDS[standing]}:\n{_quote(words)}"
+        jobs += _tell_lead(session, lead_id, note, now, wake=wake)
+    return (*jobs, teams.mark_team_changed(session, lead_id))
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
-    """Handle the end of a teammate's calls. Return True if the teammate continues, and the jobs."""
-    found = teams.get(session, p.conversation_id)
-    if found is None:
+    """Handle the end of all calls of a teammate's answer, of which ``p`` is the last.
+
+    Returns True if the teammate continues, and the jobs.
+    """
+    teammate = teams.get(session, p.conversation_id)
+    if teammate is None:
         return True, ()
-    if found.over:
+    if teammate.over:
         if p.state not in (State.SUCCEEDED, State.FAILED):
             return False, ()
-        text = f"[Nod] What teammate {found.name} had proposed: {p.description}: {for_model(p)}"
-        return False, _to_lead(session, found.lead_id, text, now)
-    if p.kind.has_steps and p.state is State.DECLINED and found.rounds >= MAX_ROUNDS:
+        text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
+        return False, _tell_lead(session, teammate.lead_id, text, now)
+    if p.kind.has_steps and p.state is State.DECLINED and teammate.rounds >= MAX_ROUNDS:
         words = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
-        return False, finish(session, found.id, Standing.STOPPED, words, now)
-    return True, (teams.mark_team_changed(session, found.lead_id),)
+        return False, finish(session, teammate.id, Standing.STOPPED, words, now)
+    return True, (teams.mark_team_changed(session, teammate.lead_id),)
 
 
 def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
@@ -203,16 +214,16 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
 def request_review(
     session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
-    """Ask the lead agent to look at a plan; ``wake`` False: once it speaks again."""
-    shown = "\n".join(f"{f.field}: {f.new_value or 'gone'}" for f in p.preview)
+    """Ask the lead agent to review a plan. ``wake``: it gets a turn for that immediately."""
+    plan = "\n".join(f"{field.field}: {field.new_value or 'gone'}" for field in p.preview)
     text = (
         f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
-        f"plan_review:\n{_quote(shown)}"
+        f"plan_review:\n{_quote(plan)}"
     )
-    return _to_lead(session, teammate.lead_id, text, now, wake=wake)
+    return _tell_lead(session, teammate.lead_id, text, now, wake=wake)
 
 
-def _to_lead(
+def _tell_lead(
     session: Session, lead_id: str, text: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
     """Send a note to the lead agent, unless its conversation has ended."""

@@ -1,7 +1,7 @@
-"""Tools over decisions: the agent tells what waits and what was decided, never more than its asker may see.
+"""Tools with which the agent looks up proposals: what waits for a decision, and what was decided.
 
-In a private chat: what the person asked for, may decide or voted on, in any place. In a group: only what was
-asked for in that group.
+In a private chat they return what the person asked for, may decide or voted on, in any place. In a group they
+return only what was asked for in that group.
 """
 
 from collections.abc import Sequence
@@ -49,10 +49,10 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        visible = await database.read(_list_visible, context, [State.PROPOSED], policies)
-        may_decide = {each.proposal.id: each.may_decide for each in visible}
+        involvements = await database.read(_list_visible, context, [State.PROPOSED], policies)
+        may_decide = {one.proposal.id: one.may_decide for one in involvements}
         summaries = []
-        for first, *others in together(each.proposal for each in visible):
+        for first, *others in together(one.proposal for one in involvements):  # those of one batch together
             summary = _summarize(first, policies.held.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
@@ -69,11 +69,12 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         summaries = []
-        for each in await database.read(_list_visible, context, _DECIDED, policies):
-            if each.voted or each.asked:
-                summary = _summarize(each.proposal, policies.held.book.zone)
-                decision = {"state": each.proposal.state, "decided_by": each.proposal.decided_by}
-                summaries.append(summary | decision | {"you_voted": each.voted})
+        for involvement in await database.read(_list_visible, context, _DECIDED, policies):
+            if involvement.voted or involvement.asked:
+                p = involvement.proposal
+                summary = _summarize(p, policies.held.book.zone)
+                summary |= {"state": p.state, "decided_by": p.decided_by, "you_voted": involvement.voted}
+                summaries.append(summary)
         return _cut_to(summaries, limit)
 
     return FixedToolset(GROUP, (proposals_waiting, my_decisions))
@@ -99,8 +100,8 @@ def _list_visible(
     if conversation is None:
         return []
     if conversation.private:
-        return [each for each in involvements if each.asked or each.may_decide or each.voted]
-    return [each for each in involvements if each.proposal.conversation_id == conversation.id]
+        return [one for one in involvements if one.asked or one.may_decide or one.voted]
+    return [one for one in involvements if one.proposal.conversation_id == conversation.id]
 
 
 def _summarize(p: Proposal, zone: tzinfo) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Tools of the team: the lead agent starts and steers teammates, and a teammate submits its plan.
 
-All but ``plan_submit`` change only Nod's own rows, in the transaction that stores the answer which asks for
-them (`Effect`): a turn that is run again after a crash asks again, so nothing is started twice.
-``plan_submit`` is a write tool like any other; what its approval unlocks follows from the proposal's row.
+All but ``plan_submit`` are effects: they change only Nod's own rows, in the transaction that stores the
+model's answer. So nothing is started twice when a turn is run again after a crash. ``plan_submit`` is a write
+tool like any other; what its approval unlocks is read from the proposal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Momen
 
 GROUP = "team"
 PLANNING = "plan"
-"""The group of what ticks off a plan."""
+"""The group of the tool that ticks off steps of a plan."""
 
 STEP_DONE = "plan_step_done"
 _VERSION = "2eabd2e8bcb02b04"
-"""Of `plan_submit` since its first release: a waiting plan whose steps list no calls means the same."""
+"""The version of `plan_submit`, the same since its first release, so that a waiting plan stays valid."""
 
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
@@ -62,11 +62,16 @@ class PlanStep(BaseModel):
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Return the tools for plans and, where teammates may be started, those to lead a team."""
-    planning = (replace(plan_submit, kind=kinds.PLAN, run=_approve_plan, version=_VERSION), plan_step_done)
-    return FixedToolset(GROUP, (*planning, *(_leading(policies, limits) if limits.teammates > 0 else ())))
+    submit = replace(plan_submit, kind=kinds.PLAN, run=_approve_plan, version=_VERSION)
+    tools = [submit, plan_step_done]
+    if limits.teammates > 0:
+        tools += _make_lead_tools(policies, limits)
+    return FixedToolset(GROUP, tuple(tools))
 
 
-def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
+def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
+    """Return the tools with which the lead agent starts and steers teammates."""
+
     @tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
     def spawn_teammate(
         session: Session,
@@ -88,7 +93,7 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
         if unknown:
             there = ", ".join(sorted(moment.tools))
             raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
-        made, jobs = teammates.spawn(
+        started, jobs = teammates.spawn(
             session,
             moment.conversation,
             moment.asker,
@@ -100,8 +105,8 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
             limits=limits,
             now=moment.now,
         )
-        sentences = [f"Started {made.name}."]
-        if made.needs_plan:
+        sentences = [f"Started {started.name}."]
+        if started.needs_plan:
             sentences.append("It plans first, and may only look around until its plan is approved.")
         sentences.append("Its result will be told to you in a [Nod] line; do not wait for it.")
         return Effected(" ".join(sentences), jobs)
@@ -109,25 +114,25 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
     @tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
     def message_teammate(session: Session, moment: Moment, teammate: Name, text: Task) -> Effected:
         """Say something to a teammate that is at work."""
-        found = _at_work(session, moment, teammate)
-        said = f"[Nod] The lead agent says:\n{text}"
-        jobs = teammates.send(session, found.id, said, moment.asker, moment.now)
-        return Effected(f"{found.name} has been told.", jobs)
+        receiver = _find_at_work(session, moment, teammate)
+        note = f"[Nod] The lead agent says:\n{text}"
+        jobs = teammates.send(session, receiver.id, note, moment.asker, moment.now)
+        return Effected(f"{receiver.name} has been told.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Look at the team")
     def list_teammates(session: Session, moment: Moment) -> Effected:
         """List your teammates: status, plan, what each is doing or its result."""
-        lines = [_line(each) for each in teams.of_lead(session, moment.conversation.id)]
+        lines = [_format_teammate(one) for one in teams.of_lead(session, moment.conversation.id)]
         return Effected("\n".join(lines) or "You have no teammates.")
 
     @tool(writes=False, group=GROUP, summary="Stop {teammate}")
     def stop_teammate(session: Session, moment: Moment, teammate: Name, reason: Words) -> Effected:
         """Stop a teammate: what it proposed and no one decided yet is cancelled."""
-        found = _at_work(session, moment, teammate)
+        stopped = _find_at_work(session, moment, teammate)
         why = f"The lead agent stopped it: {reason}"
         by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, reason)
-        jobs = plans.stop(session, found, by, plans.LEAD.name, why, moment.now, tell=False)
-        return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
+        jobs = plans.stop(session, stopped, by, plans.LEAD.name, why, moment.now, tell=False)
+        return Effected(f"{stopped.name} is stopped; what it had proposed is cancelled.", jobs)
 
     @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
     def plan_review(
@@ -144,9 +149,9 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
             verdict: approve, reject, or revise (ask for changes)
             feedback: what should change, or why not; the teammate is told
         """
-        found = teams.get_by_name(session, moment.conversation.id, teammate)
-        done = _VERDICTS[verdict]
-        return Effected(*plans.review(session, policies, found, done, feedback or "", moment.now))
+        planner = teams.get_by_name(session, moment.conversation.id, teammate)
+        text, jobs = plans.review(session, policies, planner, _VERDICTS[verdict], feedback or "", moment.now)
+        return Effected(text, jobs)
 
     return spawn_teammate, message_teammate, list_teammates, stop_teammate, plan_review
 
@@ -156,8 +161,8 @@ async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
 
 
 def _risk(arguments: Arguments) -> Risk:
-    lists = any(step.get("calls") for step in arguments["steps"])
-    return Risk(Level.WRITE, "the calls it lists then run without asking, once each" if lists else "")
+    lists_calls = any(step.get("calls") for step in arguments["steps"])
+    return Risk(Level.WRITE, "the calls it lists then run without asking, once each" if lists_calls else "")
 
 
 @tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_risk)
@@ -192,14 +197,16 @@ def plan_step_done(session: Session, moment: Moment, step: Annotated[int, Field(
     return Effected(f"Step {step} is ticked off.", jobs)
 
 
-def _at_work(session: Session, moment: Moment, name: str) -> Teammate:
-    found = teams.get_by_name(session, moment.conversation.id, name)
-    if found.standing is not Standing.WORKING:
-        raise ToolError(f"{found.name} is {found.standing} and can't receive messages. Start another.")
-    return found
+def _find_at_work(session: Session, moment: Moment, name: str) -> Teammate:
+    """Return the teammate of that name. Raises ToolError if it does not exist or is not at work."""
+    teammate = teams.get_by_name(session, moment.conversation.id, name)
+    if teammate.standing is not Standing.WORKING:
+        raise ToolError(f"{teammate.name} is {teammate.standing} and can't receive messages. Start another.")
+    return teammate
 
 
-def _line(each: Teammate) -> str:
-    plan = f"; {each.plan_state}" if each.plan_state else ""
-    said = (each.words or each.about)[:500]
-    return f"- {each.name} ({each.role}): {each.state}{plan}. {said}".rstrip(". ") + "."
+def _format_teammate(teammate: Teammate) -> str:
+    plan = f"; {teammate.plan_state}" if teammate.plan_state else ""
+    report = (teammate.words or teammate.about)[:500]
+    line = f"- {teammate.name} ({teammate.role}): {teammate.state}{plan}. {report}"
+    return line.rstrip(". ") + "."

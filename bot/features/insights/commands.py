@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
-from bot.approvals.commands.values import seconds
+from bot.approvals.commands.values import parse_seconds
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
@@ -33,7 +33,7 @@ class InsightCommands:
             elif word in set(Facet):
                 facet = Facet(word)
             else:
-                length = timedelta(seconds=seconds(word))
+                length = timedelta(seconds=parse_seconds(word))
         if not self._insights_are:
             return counting.OFF_TEXT
         now = self._clock()

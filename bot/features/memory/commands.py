@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from bot.approvals.commands.values import account
+from bot.approvals.commands.values import parse_account
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -67,7 +67,7 @@ class MemoryCommands:
         )
 
     async def _forget_person(self, command: Command, which: str) -> str | CommandReply:
-        whose = command.actor if which.lower() == "all" else account(which)
+        whose = command.actor if which.lower() == "all" else parse_account(which)
         count = await self._database.write(
             access.forget_person, self._policies, command.actor, whose, self._clock()
         )

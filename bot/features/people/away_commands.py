@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlmodel import Session
 
-from bot.approvals.commands.values import account
+from bot.approvals.commands.values import parse_account
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, remove_quotes
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
@@ -88,7 +88,7 @@ class AwayCommands:
         policy, person = self._policies.load_for(session, actor)
         words = remove_quotes(said).removeprefix("@")
         if ":" in words:
-            found = account(words)
+            found = parse_account(words)
             found = Actor(
                 found.channel, found.key, people.find_known_names(session, [str(found)]).get(str(found), "")
             )

@@ -137,7 +137,7 @@ class LinkCommands:
         words = text.split()
         if len(words) != _ACCOUNTS_OF_LINK:
             raise CommandError("Name both accounts.")
-        first, second = (values.account(word) for word in words)
+        first, second = (values.parse_account(word) for word in words)
         ended = await self._database.write(
             codes.allow, self._policies, first, second, command.actor, self._clock()
         )
@@ -146,7 +146,7 @@ class LinkCommands:
         return f"Linked: {first} and {second} are one person now."
 
     async def _unlink(self, command: Command, text: str) -> str:
-        account = values.account(text) if text else command.actor
+        account = values.parse_account(text) if text else command.actor
         mine = (await self._database.read(people.person_of, command.actor)).accounts
         if str(account) not in mine:
             return f"{account} is not linked with this account."
@@ -155,7 +155,7 @@ class LinkCommands:
     async def _unlink_any(self, command: Command, text: str) -> str:
         if not text:
             raise CommandError("Which account?")
-        return await self._unlink_account(command, values.account(text))
+        return await self._unlink_account(command, values.parse_account(text))
 
     async def _unlink_account(self, command: Command, account: Actor) -> str:
         def unlink(session: Session) -> linking.Unlinking | None:

@@ -1,7 +1,7 @@
 """Parsing of a call's arguments: exactly one JSON object, whatever a server puts around it. Pure.
 
-Proxies of Claude send ``{}`` before the arguments, others encode them twice, send them twice, fence them, or
-leave a brace or an end token behind. What is left in doubt is told to the model and never guessed.
+Proxies of Claude send ``{}`` before the arguments. Other servers encode them twice, send them twice, put them
+into a fence, or leave a brace or an end token behind them. What stays in doubt is refused, and never guessed.
 """
 
 import json
@@ -10,35 +10,34 @@ from typing import Any, NamedTuple
 
 _MAX_ENCODED = 3  # times that an object is written as a text
 _MAX_OBJECTS = 8
-_TWICE = (
+_TWICE_TEXT = (
     "the arguments have the field {!r} twice with different values, so nothing was called. Write it once."
 )
-_SEVERAL = "the arguments are several JSON objects, so nothing was called. Write one object for each call."
-_MARK = (
+_SEVERAL_TEXT = (
+    "the arguments are several JSON objects, so nothing was called. Write one object for each call."
+)
+_MARK_PART = (
     r"(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</?(?:s|tool_calls?|function|arguments|parameters)>|<end_of_turn>)"
 )
-_BEHIND = re.compile(rf"(?:\s|{_MARK})*\Z")
-_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK})*\Z")
-_BEFORE = re.compile(rf"(?:\s|{_MARK})*")
+_END = re.compile(rf"(?:\s|{_MARK_PART})*\Z")
+_END_AFTER_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")
+_SPACE_AND_MARKS = re.compile(rf"(?:\s|{_MARK_PART})*")
 _FENCED = re.compile(r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL)
 
 
 class ReadArguments(NamedTuple):
-    """Parsed arguments. ``text`` is JSON where it could be read.
+    """The arguments of a call after parsing."""
 
-    ``refused`` says why a call must not be made.
-    """
-
-    text: str
-    refused: str = ""
+    text: str  # one JSON object, or what the server sent if none could be read
+    refused: str = ""  # why the call must not be made, in words for the model
 
 
 class _DoubtError(Exception):
-    pass
+    """The arguments have more than one meaning."""
 
 
 def read_arguments(given: Any) -> ReadArguments:
-    """Read what a server sent as the arguments of one call. What can't be read is given back as it is."""
+    """Read what a server sent as the arguments of one call."""
     if given is None:
         return ReadArguments("{}")
     if isinstance(given, str):
@@ -49,70 +48,80 @@ def read_arguments(given: Any) -> ReadArguments:
     if not text.strip() or text.strip() == "null":
         return ReadArguments("{}")
     try:
-        found = _read(text, 0)
+        arguments = _read_object(text, 0)
     except _DoubtError as doubt:
         return ReadArguments(json.dumps({"written": text}, ensure_ascii=False), str(doubt))
     except (ValueError, RecursionError):
         return ReadArguments(text)
-    if found is None:
+    if arguments is None or _is_plain_object(text):
         return ReadArguments(text)
-    return ReadArguments(text if _is_sound(text) else json.dumps(found, ensure_ascii=False))
+    return ReadArguments(json.dumps(arguments, ensure_ascii=False))
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are the same to JSON. To Python 1 and true are equal, too."""
+    """Tell if two values are the same to JSON; to Python alone, 1 and true are equal, too."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _read(text: str, depth: int) -> dict[str, Any] | None:
+def _read_object(text: str, depth: int) -> dict[str, Any] | None:
     """Return the one JSON object in a text; None without one, or with other values next to it.
 
-    Raises _DoubtError where several objects differ.
+    Empty objects next to another one don't count. ``depth``: how often the text was encoded as JSON. Raises
+    _DoubtError where several objects differ, ValueError for what is no JSON.
     """
     fenced = _FENCED.match(text)
     if fenced:
-        if not _BEHIND.match(fenced[2]):
+        if not _END.match(fenced[2]):
             return None
         text = fenced[1]
-    decoder = json.JSONDecoder(object_pairs_hook=_object, strict=False)
-    at = _BEFORE.match(text).end()  # type: ignore[union-attr]  # it matches the empty text
+    decoder = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
+    position = _skip_space_and_marks(text, 0)
     objects: list[dict[str, Any]] = []
-    while at < len(text) and len(objects) < _MAX_OBJECTS:
-        if objects and _BRACES.match(text, at):
+    while position < len(text) and len(objects) < _MAX_OBJECTS:
+        if objects and _END_AFTER_BRACES.match(text, position):
             break
-        value, at = decoder.raw_decode(text, at)
-        if isinstance(value, str) and not objects and _BEHIND.match(text, at) and depth < _MAX_ENCODED:
-            return _read(value, depth + 1)
+        value, position = decoder.raw_decode(text, position)
+        is_encoded = isinstance(value, str) and not objects and _END.match(text, position) is not None
+        if is_encoded and depth < _MAX_ENCODED:
+            return _read_object(value, depth + 1)
         if not isinstance(value, dict):
             return None
         objects.append(value)
-        at = _BEFORE.match(text, at).end()  # type: ignore[union-attr]
-    full = [value for value in objects if value]
-    if any(not is_same_json(value, full[0]) for value in full):
-        raise _DoubtError(_SEVERAL)
-    return next(iter(full or objects), None)
+        position = _skip_space_and_marks(text, position)
+    full_objects = [value for value in objects if value]
+    if any(not is_same_json(value, full_objects[0]) for value in full_objects):
+        raise _DoubtError(_SEVERAL_TEXT)
+    if full_objects:
+        return full_objects[0]
+    return objects[0] if objects else None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _skip_space_and_marks(text: str, position: int) -> int:
+    match = _SPACE_AND_MARKS.match(text, position)
+    return match.end() if match else position
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dictionary. Raises _DoubtError for a name with two values."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
         for name, value in pairs:
-            if not is_same_json(found[name], value):
-                raise _DoubtError(_TWICE.format(name[:60]))
-    return found
+            if not is_same_json(made[name], value):
+                raise _DoubtError(_TWICE_TEXT.format(name[:60]))
+    return made
 
 
-def _is_sound(text: str) -> bool:
-    """Return whether it is one JSON object as it stands."""
+def _is_plain_object(text: str) -> bool:
+    """Tell if a text is one JSON object and nothing else, with each name once."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+    def make_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
             raise ValueError
-        return found
+        return made
 
     try:
-        return isinstance(json.loads(text, object_pairs_hook=once), dict)
+        return isinstance(json.loads(text, object_pairs_hook=make_once), dict)
     except ValueError:
         return False
 

@@ -13,14 +13,14 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import ToolCall
 
 _KNOWN = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
-_OF_A_CALL_CHARS = 100
+_CALL_CHARS = 100  # that a call counts, whatever its arguments
 _MARK = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
 _NUMBERED = re.compile(r"(?::\d{1,6}|\(\))\Z")
 
 
 @dataclass(slots=True)
-class _Open:
-    """A call that may still grow."""
+class _GrowingCall:
+    """A call of which more fragments may come."""
 
     index: int | None
     id: str = ""
@@ -32,14 +32,14 @@ class _Open:
     def arguments(self) -> str:
         return "".join(self.pieces)
 
-    def repeats(self, other: "_Open") -> bool:
-        """Return whether this is the other call, sent again."""
+    def repeats(self, other: "_GrowingCall") -> bool:
+        """Tell if this is the other call, sent again."""
         if self.id or other.id or self.index is None or self.index != other.index:
             return False
         return self.name == other.name and self.arguments == other.arguments
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the arguments are complete JSON already, so that more text cannot belong to them."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
@@ -55,57 +55,70 @@ def _new_id() -> str:
 
 
 class Calls:
-    """The assembler of calls: it takes fragments, and `done` returns the calls in the order they began."""
+    """The assembler of calls: `add` takes fragments, `done` returns the calls in the order they began."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
-        self._open: list[_Open] = []
+        self._calls: list[_GrowingCall] = []
         self.size = 0  # characters, about
 
     def add(self, fragments: Any) -> None:
-        """Take the calls of one chunk. What is no object is left out, and costs that call alone."""
-        for fragment in fragments if isinstance(fragments, list) else ():
-            if not isinstance(fragment, dict):
-                continue
-            inner = fragment.get("function")  # some leave out the object around it
-            function = inner if isinstance(inner, dict) and inner else fragment
-            given, name = (str(part or "") for part in (fragment.get("id"), function.get("name")))
-            index = fragment.get("index")
-            arguments = _arguments_of(function)
-            call = known = self._growing(given, name, index)
-            if call is None:
-                call = _Open(index)
-                self._open.append(call)
-            call.id = call.id or given
-            call.name = call.name or name
-            if arguments:
-                call.pieces.append(arguments)
-            call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
-            self.size += len(arguments) + (_OF_A_CALL_CHARS if known is None else 0)
+        """Take the fragments of one chunk. One that is no object is left out."""
+        if not isinstance(fragments, list):
+            return
+        for fragment in fragments:
+            if isinstance(fragment, dict):
+                self._add_fragment(fragment)
 
-    def _growing(self, given: str, name: str, index: int | None) -> _Open | None:
-        """Find the open call a fragment belongs to; None when it begins a new one."""
-        if given and (known := self._latest(lambda call: call.id == given)):
-            # one id for two calls: only a name together with another index can mean that
-            if name and known.index != index:
-                return None
-            return known
+    def _add_fragment(self, fragment: dict[str, Any]) -> None:
+        inner = fragment.get("function")  # some servers leave out the object around it
+        function = inner if isinstance(inner, dict) and inner else fragment
+        call_id, name = str(fragment.get("id") or ""), str(function.get("name") or "")
+        index = fragment.get("index")
+        call = self._find_call(call_id, name, index)
+        if call is None:
+            call = _GrowingCall(index)
+            self._calls.append(call)
+            self.size += _CALL_CHARS
+        call.id = call.id or call_id
+        call.name = call.name or name
+        arguments = _arguments_of(function)
+        if arguments:
+            call.pieces.append(arguments)
+            self.size += len(arguments)
+        call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
+
+    def _find_call(self, call_id: str, name: str, index: int | None) -> _GrowingCall | None:
+        """Return the call to which a fragment belongs; None if it begins a new one.
+
+        A fragment belongs to the call with its id, else to the one with its index, else to the last one. It
+        can't belong to a call with another id, nor to one with another name or complete arguments if it has a
+        name itself.
+        """
+        if call_id:
+            call = self._find_last(lambda call: call.id == call_id)
+            if call:
+                # some servers give two calls one id: a name with another index tells them apart
+                return None if name and call.index != index else call
+        call = None
         if index is not None:
-            at = self._latest(lambda call: call.index == index)
-        else:
-            at = None
-        if at is None and (index is None or not (given or name)):
-            at = self._open[-1] if self._open else None
-        if at is None:
+            call = self._find_last(lambda call: call.index == index)
+        has_no_index_of_its_own = index is None or not (call_id or name)
+        if call is None and has_no_index_of_its_own and self._calls:
+            call = self._calls[-1]
+        if call is None:
             return None
-        if given and at.id:
+        if call_id and call.id:
             return None
-        if name and at.name and (name != at.name or at.whole):
+        if name and call.name and (name != call.name or call.is_complete):
             return None
-        return at
+        return call
 
-    def _latest(self, fits: Callable[[_Open], bool]) -> _Open | None:
-        return next((call for call in reversed(self._open) if fits(call)), None)
+    def _find_last(self, fits: Callable[[_GrowingCall], bool]) -> _GrowingCall | None:
+        for call in reversed(self._calls):
+            if fits(call):
+                return call
+        return None
 
     def done(self) -> tuple[ToolCall, ...]:
         """Return every call that got a name. Ids are made where the server sent none or the same one twice.
@@ -114,8 +127,8 @@ class Calls:
         """
         calls: list[ToolCall] = []
         used: set[str] = set()
-        before: list[_Open] = []
-        for call in self._open:
+        before: list[_GrowingCall] = []
+        for call in self._calls:
             if not call.name or any(map(call.repeats, before)):
                 continue
             before.append(call)
@@ -126,7 +139,7 @@ class Calls:
 
 
 def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -> str:
-    """Return the id of a call and note it in ``used``; a new one where it has none, or a used one."""
+    """Return the id of a call, and add it to ``used``. A missing or used one is replaced by a new one."""
     call_id = join_surrogates(given if given and given not in used else make_id())
     used.add(call_id)
     return call_id
@@ -134,28 +147,28 @@ def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -
 
 def _arguments_of(function: dict[str, Any]) -> str:
     for name in ("arguments", "input", "parameters"):
-        found = function.get(name)
-        if found is not None:
-            if isinstance(found, str):
-                return found
-            return json.dumps(found, ensure_ascii=False)
+        arguments = function.get(name)
+        if isinstance(arguments, str):
+            return arguments
+        if arguments is not None:
+            return json.dumps(arguments, ensure_ascii=False)
     return ""
 
 
 def name_calls(calls: Iterable[ToolCall], offered: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    """Give each call the name of the tool that it means, where a server or a model dressed it up."""
+    """Give each call the name of the tool that it means: see `find_name`."""
     return tuple(replace(call, name=find_name(call.name, offered)) for call in calls)
 
 
 def find_name(name: str, offered: AbstractSet[str]) -> str:
-    """Return the one offered tool that a name means, as in ``functions.x:0`` and ``default_api.x``.
+    """Return the offered tool that a name means, such as ``x`` for ``functions.x:0`` or ``default_api.x``.
 
-    A name that is offered, and one that means none of them, is returned as it is.
+    A name that is offered, and one that means no tool or more than one, is returned as it is.
     """
     if name in offered:
         return name
     bare = _MARK.sub("", name).strip(" \t\r\n\"'`")
     bare = _NUMBERED.sub("", bare)
     last = re.split(r"[./]|::?", bare)[-1]
-    means = [known for known in dict.fromkeys((bare, last)) if known in offered]
-    return means[0] if len(means) == 1 else name
+    meant = [known for known in dict.fromkeys((bare, last)) if known in offered]
+    return meant[0] if len(meant) == 1 else name
