@@ -180,7 +180,7 @@ class Assistant:
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
-        return self.gate.policies.load(session).refusal(person, str(incoming.address))
+        return self.gate.policies.load(session).find_message_objection(person, str(incoming.address))
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Run one job, and return the jobs that follow. Safe to run at any time, any number of times."""

@@ -146,7 +146,7 @@ class AgentCalls:
             if not may_act(agent, tool):
                 continue
             facts = tool.call({}, risk, place, person, now)
-            if not policy.forbidding(facts, always=True):
+            if not policy.find_call_objection(facts, always=True):
                 tools.append(tool)
         new_names = {tool.name for tool in tools} - agent.known
         if new_names:

@@ -296,7 +296,7 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
         return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _RUNNING and policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
-        why = policy.forbidding(call)
+        why = policy.find_call_objection(call)
         if why:
             return refuse(Answer.REFUSED, p, f"This is now forbidden: {why}. Nothing runs.")
     if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
@@ -451,7 +451,7 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
         people=tuple(word for word in words if ":" in word),
     )
     requester = people.person_of(session, p.requester)
-    why = context.policies.load(session).too_few(deciders, requester, p.quorum)
+    why = context.policies.load(session).find_quorum_objection(deciders, requester, p.quorum)
     if why:
         return refuse(Answer.INVALID, p, f"Say who should decide: {why}.")
     p = context.move(session, p, deciders=deciders, votes=(), for_real=None)

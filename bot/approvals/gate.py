@@ -264,7 +264,7 @@ class Gate:
         forbidden = {}
         for tool in tools:
             any_call = CallFacts(tool.name, risk, place, person, now, identity=tool.identity)
-            why = policy.forbidding(any_call, always=True)
+            why = policy.find_call_objection(any_call, always=True)
             if why:
                 forbidden[tool.name] = why
         return tools.without(forbidden)
@@ -291,7 +291,7 @@ class Gate:
             # what the rules say of it: an effect or a read is not proposed
             risk = tool.classify(arguments)
             facts = tool.call(arguments, risk, answer.place, answer.rows.person, self.clock())
-            if tool.effect and not policy.forbidding(facts):
+            if tool.effect and not policy.find_call_objection(facts):
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
             verdict = policy.judge(judge_addresses(facts, tool, policy, transcript))
             if policy.book.conditional:

@@ -219,7 +219,7 @@ def _list_usable(
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if proposal.connection and proposal.connection.is_personal and not is_owner(proposal, giver):
             continue  # what runs as a person is allowed by that person alone
-        if policy.objection(proposal, giver, requester) is None:
+        if policy.find_decision_objection(proposal, giver, requester) is None:
             yield grant
 
 

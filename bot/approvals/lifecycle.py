@@ -212,7 +212,7 @@ def _claim_under(
 ) -> Proposal | None:
     if policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
-        why = policy.forbidding(call)
+        why = policy.find_call_objection(call)
         if why:
             raise Refused(f"This is now forbidden: {why}.")
     fault = ownership.find_connection_fault(session, p)
@@ -251,9 +251,11 @@ def raise_bar(
         return None, ()
     policy, requester = policies.load(session), people.person_of(session, p.requester)
     deciders, needed = p.deciders, p.quorum + 1
-    if policy.too_few(deciders, requester, needed) and policy.holders(Role.ADMIN, deciders.place):
+    if policy.find_quorum_objection(deciders, requester, needed) and policy.holders(
+        Role.ADMIN, deciders.place
+    ):
         deciders = replace(deciders, roles=tuple(dict.fromkeys((*deciders.roles, Role.ADMIN))))
-    if p.own or policy.too_few(deciders, requester, needed):
+    if p.own or policy.find_quorum_objection(deciders, requester, needed):
         return p, ()
     by = By.nod(Act.RAISE, redact_text(why))
     raised = transitions.raise_requirements(session, p, by, now, deciders=deciders, quorum=needed)

@@ -97,7 +97,7 @@ def judge_press_by_role(
         absent = people.person_of(session, absence.who)
         if str(absence.stand_in) not in person.accounts or absent == person:
             continue
-        if policy.objection(proposal, absent, requester, approves=approves) is None:
+        if policy.find_decision_objection(proposal, absent, requester, approves=approves) is None:
             if verb in _GRANTING:
                 return _ONE_BY_ONE_TEXT, None
             return None, absence.who
@@ -119,7 +119,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
             return True  # the lead agent's review of a plan, or the owner's yes
-        objection = policy.objection(p, voter, requester, chat, approves=approves)
+        objection = policy.find_decision_objection(p, voter, requester, chat, approves=approves)
         return objection is None or policy.may_be_in_group(p, voter)
 
     votes = tuple(filter(stands, p.votes))
@@ -154,7 +154,7 @@ def _find_own_objection(
             return None
         return "Only an admin can do that. It stays open."
     chat = str(at) if at else None
-    return policy.objection(proposal, person, requester, chat, approves=verb in _NEEDS_APPROVER)
+    return policy.find_decision_objection(proposal, person, requester, chat, approves=verb in _NEEDS_APPROVER)
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:

@@ -27,18 +27,14 @@ _MAX_PATTERN_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent that may call tools now.
-
-    ``label`` is that of its token. ``person`` is for whom it calls. ``tools`` are patterns of names,
-    ``known`` the names that its person was told of. ``servers`` are those at which it may act as its person.
-    """
+    """An agent that may call tools now."""
 
     name: str
-    label: str
-    person: Actor
-    tools: tuple[str, ...]
-    servers: tuple[str, ...]
-    known: frozenset[str]
+    label: str  # of its token
+    person: Actor  # for whom it calls
+    tools: tuple[str, ...]  # patterns of names
+    servers: tuple[str, ...]  # at which it may act as its person
+    known: frozenset[str]  # names of tools that its person was shown
     last_used_at: datetime | None = None
     until: datetime | None = None
 
@@ -68,14 +64,11 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class TokenHolder:
-    """The holder of a token: an account of the HTTP interface, or an agent.
-
-    ``refusal``: why it opens nothing.
-    """
+    """The holder of a token: an account of the HTTP interface, or an agent."""
 
     actor: Actor
     agent: Agent | None = None
-    refusal: str = ""
+    refusal: str = ""  # why the token opens nothing; empty if it does
 
 
 def describe_agent(key: str, person: Actor) -> str:

@@ -1,6 +1,6 @@
-"""Files that people attach to what they say: as they come, and as a line carries them.
+"""Files that people attach to what they say: as they come, and as a line has them. Pure.
 
-What a file is, its bytes say: names and what a platform calls it are a stranger's words. Pure.
+The type of a file is found by its bytes. Its name, and the type that a platform gives, may be made up.
 """
 
 import re
@@ -33,7 +33,7 @@ UNKNOWN = "application/octet-stream"
 MEGABYTE = 1_000_000
 MAX_EARLIER_FILES = 5  # of the messages before one, the newest
 
-_SIGNS = (  # what files begin with: where, the bytes, and what it is then
+_SIGNS = (  # of files: an offset, the bytes there, and the media type
     (0, b"%PDF-", PDF),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -64,19 +64,19 @@ _SIGNS = (  # what files begin with: where, the bytes, and what it is then
     (0, b"\x7fELF", "application/x-executable"),
     (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
-_BRANDS = {  # of the files that begin with "ftyp"
+_BRANDS = {  # of files in the ISO base media format: the four bytes after "ftyp"
     b"heic": "image/heic", b"heix": "image/heic", b"hevc": "image/heic", b"heim": "image/heic",
     b"heis": "image/heic", b"mif1": "image/heic", b"msf1": "image/heic", b"avif": "image/avif",
     b"avis": "image/avif", b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"F4A ": "audio/mp4",
 }  # fmt: skip
-_OLD_FORMATS = (  # by the name of the stream that holds the document
+_OLE_STREAMS = (  # the name of the stream with the document, and the media type
     ("EncryptedPackage", OLE), ("WordDocument", DOC), ("PowerPoint Document", PPT),
     ("__properties_version1.0", MSG), ("Workbook", XLS), ("Book", XLS),
 )  # fmt: skip
 _MP3_FRAMES = frozenset({0xFA, 0xFB, 0xF2, 0xF3})
 _PDF_WITHIN_BYTES = 1_024  # from the beginning, as readers of PDF look for it
 _BITMAP_HEAD_BYTES = 26
-_CALLED = {
+_KIND_NAMES = {
     TEXT: "text",
     HTML: "a web page",
     PDF: "a PDF document",
@@ -103,14 +103,14 @@ HTML_PAGE = re.compile(
     r"\s*+(?:<\?xml[^>]{0,200}>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)?<(?:!doctype\s+html|html)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_CONTROLS = bytes(each for each in range(32) if each not in b"\t\n\v\f\r\x1b") + b"\x7f"
+_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1b") + b"\x7f"
 _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
 _MIN_BYTES_PER_RUN, _MIN_BYTES_PER_CONTROL = 12, 20  # of a text; binary data has one in eight
-_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_NAME = 100  # characters
-_HEARD_CHARS = 600  # of what was heard, as an answer quotes it
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MAX_NAME_CHARS = 100
+_MAX_TRANSCRIPT_CHARS = 600  # of a recording, as an answer quotes it
 HEARD = "Heard:"
-"""The beginning of an answer to what was said aloud."""
+"""The beginning of an answer to a recording."""
 
 
 class Origin(StrEnum):
@@ -122,18 +122,14 @@ class Origin(StrEnum):
 
 
 class Upload(NamedTuple):
-    """A file that comes with a message: its bytes, or ``ref``, what its channel fetches it by.
-
-    ``size`` in bytes, 0 where its platform does not tell it. ``earlier``: it came with a message before.
-    ``spoken``: a recording that the writer made for this message.
-    """
+    """A file that comes with a message: its bytes, or what they are fetched by."""
 
     name: str
     data: bytes | None = None
-    ref: str = ""
-    size: int = 0
-    earlier: bool = False
-    spoken: bool = False
+    ref: str = ""  # by which its channel fetches it
+    size: int = 0  # bytes; 0 if its platform does not say
+    earlier: bool = False  # it came with an earlier message
+    spoken: bool = False  # a recording that the writer made for this message
 
     @property
     def origin(self) -> Origin:
@@ -150,24 +146,21 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file as a line carries it: the beginning of its text, and the ``length`` of all of it in characters.
-
-    ``fault`` says why it can't be read; ``ready``: it was read, or can't be.
-    """
+    """A file as a line of a conversation has it."""
 
     handle: str
     name: str
-    size: int
-    kind: str
-    text: str
-    length: int
-    fault: str
-    ready: bool
+    size: int  # bytes
+    kind: str  # its media type
+    text: str  # the beginning of its text
+    length: int  # of all its text, in characters
+    fault: str  # why it can't be read; empty if it can
+    ready: bool  # it was read, or can't be
     origin: Origin = Origin.ATTACHED
 
     @property
     def is_recording(self) -> bool:
-        """True if it was heard: its text is what is said in it."""
+        """True if it was transcribed: its text is what is said in it."""
         return self.ready and not self.fault and self.kind.startswith("audio/")
 
     @property
@@ -181,16 +174,13 @@ class Attachment:
 
 
 class FileContent(NamedTuple):
-    """The content of a file as it was read: its text, or the reason why it can't be read.
+    """The content of a file as it was read."""
 
-    ``data`` are the bytes that are kept. ``note``: sentences on what was left out of the text, by kind.
-    """
-
-    kind: str
+    kind: str  # its media type
     text: str = ""
-    fault: str = ""
-    data: bytes | None = None
-    note: str = ""
+    fault: str = ""  # why it can't be read; empty if it can
+    data: bytes | None = None  # the bytes that are kept
+    note: str = ""  # sentences on what was left out of the text
 
     @property
     def told(self) -> str:
@@ -221,12 +211,12 @@ class FileBounds:
 
         A single file that is too large is left out without refusing the message, and so are earlier files.
         """
-        own = [each for each in files if not each.earlier]
+        own = [file for file in files if not file.earlier]
         if own and not self.file:
             return "I take no files here. Please write what you need."
         if len(own) > self.files:
             return f"That is {len(own)} files; I take at most {self.files} in one message."
-        if sum(len(each.data or b"") for each in own) > self.message:
+        if sum(len(file.data or b"") for file in own) > self.message:
             return f"I take at most {format_size(self.message)} of files in one message. Please send fewer."
         return ""
 
@@ -242,12 +232,14 @@ class FileBounds:
 def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> tuple[Upload, ...]:
     """Return the newest of the files that came before a message, oldest first: they are read with it.
 
-    ``opening``: those of them that began a thread, which is about them, so they come before all others.
+    ``opening``: those that came with the first message of a thread. They are chosen before all others, since
+    the thread is about them.
     """
-    first = {each.ref: each._replace(earlier=True) for each in opening[:MAX_EARLIER_FILES]}
-    others = {each.ref: each._replace(earlier=True) for each in files if each.ref not in first}
-    room = MAX_EARLIER_FILES - len(first)
-    return (*first.values(), *list(others.values())[max(len(others) - room, 0) :])
+    chosen = {file.ref: file for file in opening[:MAX_EARLIER_FILES]}
+    others = {file.ref: file for file in files if file.ref not in chosen}
+    other_count = MAX_EARLIER_FILES - len(chosen)
+    newest_others = list(others.values())[max(len(others) - other_count, 0) :]
+    return tuple(file._replace(earlier=True) for file in (*chosen.values(), *newest_others))
 
 
 def describe_files(files: Iterable[Upload], unread: Collection[str] = ()) -> str:
@@ -255,30 +247,30 @@ def describe_files(files: Iterable[Upload], unread: Collection[str] = ()) -> str
 
     ``unread``: the ``ref`` of each that it is not given.
     """
-    named: dict[bool, list[str]] = {False: [], True: []}
+    names: dict[str, list[str]] = {"attached": [], "attached, not read": []}
     for file in files:
-        named[file.ref in unread].append(format_name(file.name))
-    said = zip(("attached", "attached, not read"), named.values(), strict=True)
-    return "\n".join(f"({how}: {', '.join(names)})" for how, names in said if names)
+        words = "attached, not read" if file.ref in unread else "attached"
+        names[words].append(format_name(file.name))
+    return "\n".join(f"({words}: {', '.join(listed)})" for words, listed in names.items() if listed)
 
 
 def format_name(name: str) -> str:
     """Return the name of a file as people and the model read it, on one line."""
-    return one_line(name)[:_NAME].strip() or "unnamed"
+    return one_line(name)[:_MAX_NAME_CHARS].strip() or "unnamed"
 
 
 def describe_kind(kind: str) -> str:
     """Name the kind of a file in words."""
     major = kind.partition("/")[0]
-    return _CALLED.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
+    return _KIND_NAMES.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
 
 
 def quote_heard(files: Iterable[Attachment]) -> str:
-    """Return the words that were heard in recordings as an answer begins with them; empty without any."""
-    heard = " ".join(one_line(file.text) for file in files if file.is_recording)
-    if not heard:
+    """Return the beginning of an answer to recordings, which quotes their words; empty without any."""
+    words = " ".join(one_line(file.text) for file in files if file.is_recording)
+    if not words:
         return ""
-    return f"{HEARD} “{as_written(shorten(heard, _HEARD_CHARS))}”\n\n"
+    return f"{HEARD} “{as_written(shorten(words, _MAX_TRANSCRIPT_CHARS))}”\n\n"
 
 
 def format_size(size: int) -> str:
@@ -311,7 +303,8 @@ def type_by_sign(data: bytes) -> str:
             return kind
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "video/mp4")
-    if data[:1] == b"\xff" and data[1:2] and data[1] in _MP3_FRAMES and data[2:3] not in (b"", b"\xff"):
+    is_mp3_frame = len(data) > 2 and data[0] == 0xFF and data[1] in _MP3_FRAMES and data[2] != 0xFF  # noqa: PLR2004
+    if is_mp3_frame:
         return "audio/mpeg"
     if data[:2] == b"BM" and len(data) >= _BITMAP_HEAD_BYTES and data[6:10] == bytes(4):
         return "image/bmp"
@@ -324,8 +317,10 @@ def type_by_sign(data: bytes) -> str:
 
 
 def _type_of_ole(data: bytes) -> str:
-    found = (kind for name, kind in _OLD_FORMATS if f"{name}\0".encode("utf-16-le") in data)
-    return next(found, OLE)
+    for stream, kind in _OLE_STREAMS:
+        if f"{stream}\0".encode("utf-16-le") in data:
+            return kind
+    return OLE
 
 
 def strip_controls(data: bytes) -> bytes | None:
@@ -344,7 +339,7 @@ def text_of(data: bytes) -> str | None:
 
     What is read for people goes through ``bot/tools/documents.py``, which detects other encodings.
     """
-    for mark, coding in _MARKS:
+    for mark, coding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.decode(coding, errors="replace")
     if strip_controls(data) != data:

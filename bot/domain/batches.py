@@ -1,7 +1,7 @@
 """A batch: several calls of one tool in one answer, which people see as one table.
 
-Each row stays a proposal of its own. The batch has the id of its first row, and a card of its own that is
-made of theirs. What a press on several rows carries is `Picked`.
+Each row stays a proposal of its own. The batch has the id of its first row, and a card that is made of the
+rows' cards. `Picked` are the rows that a person picked before a press.
 """
 
 import base64
@@ -48,26 +48,30 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     open_cards = waiting or cards
     irreversible = sum(card.level is Level.DESTRUCTIVE for card in waiting)
     group = Group(len(cards), len(waiting), sum(card.round for card in cards), alone=irreversible)
+
     title_words = _find_shared_title([card.title for card in cards])
     rows, shared_fields = _make_rows(cards, len(" ".join(title_words)))
-    shared_notes = [note for note in first.notes if _is_shared(note, [card.notes for card in open_cards])]
-    annotations = [card.annotations for card in open_cards]
-    shared_annotations = tuple(each for each in first.annotations if _is_shared(each, annotations))
-    several_names = len({card.acts_as for card in cards}) > 1
-    rows = tuple(
-        replace(row, notes=_list_own_notes(row, shared_notes, shared_annotations, named=several_names))
-        for row in rows
-    )
+
+    notes, annotations = [card.notes for card in open_cards], [card.annotations for card in open_cards]
+    shared_notes = [note for note in first.notes if _is_shared(note, notes)]
+    shared_annotations = [line for line in first.annotations if _is_shared(line, annotations)]
+    has_several_names = len({card.acts_as for card in cards}) > 1
+    noted_rows = []
+    for row in rows:
+        own_notes = _list_own_notes(row, shared_notes, shared_annotations, named=has_several_names)
+        noted_rows.append(replace(row, notes=own_notes))
+
     tone, state = _summarize_state(cards)
     outcome = first.outcome if len(waiting) == len(cards) else _format_progress(proposals)
     progress = [outcome] if 0 < len(waiting) < len(cards) else []
-    warnings = _list_warnings(open_cards, irreversible=irreversible if irreversible < len(waiting) else 0)
+    are_all_irreversible = irreversible == len(waiting)  # then the card itself says so
+    warnings = _list_warnings(open_cards, irreversible=0 if are_all_irreversible else irreversible)
     return replace(
         first,
         round=group.round,
         version=sum(card.version for card in cards),
         title=f"{' '.join(title_words) or _name_tools(cards)}: {len(cards)} changes",
-        level=Level.DESTRUCTIVE if irreversible and irreversible == len(waiting) else Level.WRITE,
+        level=Level.DESTRUCTIVE if irreversible and are_all_irreversible else Level.WRITE,
         risk_reason=_find_shared_text(card.risk_reason for card in open_cards),
         reason=_find_shared_text(card.reason for card in open_cards),
         fields=shared_fields,
@@ -91,9 +95,9 @@ def batch_card(proposals: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         asker_decides=all(card.asker_decides for card in open_cards),
         undo=_find_shared_text(card.undo for card in open_cards),
         undoing="",
-        annotations=shared_annotations,
+        annotations=tuple(shared_annotations),
         acts_as=_find_shared_text(card.acts_as for card in cards),
-        batch=Batch(rows),
+        batch=Batch(tuple(noted_rows)),
     )
 
 
@@ -114,11 +118,11 @@ def _list_own_notes(
 ) -> tuple[str, ...]:
     """Return the notes and annotations of a row that not all rows have.
 
-    ``named``: the rows run in several names, so that each tells its own.
+    ``named``: the rows run in several names, so each says in whose.
     """
     notes = [row.card.acts_as] if named and row.card.acts_as else []
     notes += [note for note in row.notes if note not in shared_notes]
-    notes += [each.words for each in row.card.annotations if each not in shared_annotations]
+    notes += [line.words for line in row.card.annotations if line not in shared_annotations]
     return tuple(notes)
 
 
@@ -158,11 +162,11 @@ def _name_tools(cards: Sequence[Card]) -> str:
 
 
 def _find_shared_title(titles: Sequence[str]) -> list[str]:
-    """Return the words with which all titles begin, when enough to tell each by follows them."""
-    words_of_titles = [title.split() for title in titles]
-    shared = _find_shared_start(words_of_titles)
+    """Return the words with which all titles begin; what follows them is enough to tell the rows apart."""
+    titles_as_words = [title.split() for title in titles]
+    shared = _find_shared_start(titles_as_words)
     while shared:
-        subjects = (" ".join(words[len(shared) :]) for words in words_of_titles)
+        subjects = [" ".join(words[len(shared) :]) for words in titles_as_words]
         if all(len(subject) >= _MIN_SUBJECT_CHARS for subject in subjects):
             break
         shared.pop()
@@ -183,8 +187,8 @@ def _make_rows(
 ) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
     """Return the rows with the fields in which they differ, and the fields that are the same for all.
 
-    ``title_chars``: the length of what the batch's title says of each. A field that the subject of each row
-    already says is left out of the rows.
+    A row's subject is its title after the words in the batch's title, which are ``title_chars`` long. A field
+    that the subject of every row already says is left out of the rows.
     """
     fields_of_cards = [card.shown_fields for card in cards]
     shared = tuple(field for field in fields_of_cards[0] if _is_shared(field, fields_of_cards))
@@ -193,12 +197,12 @@ def _make_rows(
         subject = " ".join(card.title.split())[title_chars:].strip()
         differing = tuple(field for field in fields if field not in shared)
         rows.append(BatchRow(card, subject, differing, card.notes))
-    said_by_subjects = {field.field for row in rows for field in row.fields}
-    for row in rows:  # a field is left out only if the subject of every row says it
-        said_by_subjects -= {field.field for field in row.fields if not _subject_says(row.about, field)}
+    unsaid_names: set[str] = set()  # fields that the subject of some row does not say
+    for row in rows:
+        unsaid_names.update(field.field for field in row.fields if not _subject_says(row.about, field))
     shortened = []
     for row in rows:
-        remaining = tuple(field for field in row.fields if field.field not in said_by_subjects)
+        remaining = tuple(field for field in row.fields if field.field in unsaid_names)
         shortened.append(replace(row, fields=remaining))
     return tuple(shortened), shared
 
@@ -219,6 +223,7 @@ def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
     if states & {State.APPROVED, State.EXECUTING}:
         return Tone.WAITING, State.EXECUTING
     if not states & {State.SUCCEEDED, State.FAILED}:
+        # nothing ran; of several ends declined stands for all
         return Tone.QUIET, states.pop() if len(states) == 1 else State.DECLINED
     if Tone.GOOD not in tones:
         return Tone.BAD, State.SUCCEEDED
@@ -228,23 +233,23 @@ def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
 
 
 def _format_progress(proposals: Sequence[Proposal]) -> str:
-    """Return the progress and the decider, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
+    """Return the progress and the decider, such as ``12 of 37 done. Approved by Ana.``."""
     count = Counter(proposal.state for proposal in proposals)
-    failed = count[State.FAILED] + sum(proposal.ended_badly is not None for proposal in proposals)
-    done = count[State.SUCCEEDED] + count[State.FAILED] - failed
+    ended_badly = sum(proposal.ended_badly is not None for proposal in proposals)
+    done, failed = count[State.SUCCEEDED] - ended_badly, count[State.FAILED] + ended_badly
     under_way = count[State.APPROVED] + count[State.EXECUTING]
     parts = [f"{count[State.PROPOSED]} waiting"] if count[State.PROPOSED] else []
     if under_way:
         parts.append(f"{done} of {done + failed + under_way} done")
     elif done:
         parts.append(f"{done} done")
-    others = {
+    other_ends = {
         "failed": failed,
         "declined": count[State.DECLINED],
         "expired": count[State.EXPIRED],
         "withdrawn": count[State.CANCELLED],
     }
-    parts += [f"{number} {word}" for word, number in others.items() if number]
+    parts += [f"{number} {word}" for word, number in other_ends.items() if number]
     approvers = {
         proposal.decided_by
         for proposal in proposals
@@ -256,9 +261,9 @@ def _format_progress(proposals: Sequence[Proposal]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The picked rows of a batch by position, packed for a button: 17 characters for 100 rows."""
+    """The picked rows of a batch. Packed for a button, 100 rows take 17 characters."""
 
-    places: frozenset[int]
+    places: frozenset[int]  # positions of rows, from 0
 
     @classmethod
     def all_of(cls, card: Card) -> Self:
@@ -296,6 +301,7 @@ class Picked:
         return Choice(actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref)
 
     def pack(self) -> str:
+        """Return URL-safe base64 of a number in which bit N stands for row N."""
         bits = sum(1 << place for place in self.places)
         packed = base64.urlsafe_b64encode(bits.to_bytes(bits.bit_length() // 8 + 1, "little"))
         return packed.decode().rstrip("=")

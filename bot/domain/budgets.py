@@ -50,13 +50,13 @@ class Per(StrEnum):
 
 
 class Budget(NamedTuple):
-    """A budget. ``more`` was added by an admin, for the period that began on ``since`` alone (a date)."""
+    """A budget."""
 
     amount: float
     currency: str
     per: Per
-    more: float = 0.0
-    since: str = ""
+    more: float = 0.0  # that an admin added for one period
+    since: str = ""  # the date on which that period began
 
     @classmethod
     def parse(cls, words: list[str]) -> "Budget":
@@ -79,10 +79,10 @@ class Budget(NamedTuple):
 
     @property
     def words(self) -> str:
-        said = f"{money(self.amount, self.currency)} a {self.per}"
+        words = f"{money(self.amount, self.currency)} a {self.per}"
         if self.more:
-            return f"{said}, and {money(self.more, self.currency)} more from {self.since}"
-        return said
+            return f"{words}, and {money(self.more, self.currency)} more from {self.since}"
+        return words
 
     def _format_begin(self, now: datetime) -> str:
         return f"{self.per.begin(now):{_DAY_FORMAT}}"

@@ -47,7 +47,7 @@ _MAX_CHECKED_FIELDS = 3  # fields that were read again, told on a card
 _MIN_TOGETHER = 2  # from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
-_TELLING = 40  # characters from which a text is not taken for another
+_MIN_UNIQUE_CHARS = 40  # so long a text is hardly the value of two fields
 _WITH_LEAD: Mapping[str | None, str] = {
     "lead": "A person or the lead agent approves it",
     "both": "A person and the lead agent must each approve it",
@@ -59,16 +59,16 @@ _WITH_LEAD: Mapping[str | None, str] = {
 class Group:
     """Proposals that are decided together: a batch, or the single proposals of one answer.
 
-    ``round`` is the sum of all their rounds. A card may be too small for its change, so before all are
-    approved together, a channel shows the full content of each of ``members``. A proposal that can't be
-    undone is no member: it is decided alone. ``members`` is empty for a batch, whose own card holds its rows.
+    A card may be too small for its change. So before all are approved together, a channel shows the full
+    content of each of ``members``.
     """
 
     size: int
     open: int
-    round: int
-    members: tuple[str, ...] = ()  # ids of those to approve together, in the order they were asked for
-    alone: int = 0  # how many of those still open can't be undone
+    round: int  # the sum of all their rounds
+    # ids of those to approve together, in the order they were asked for; for a batch empty: its card has rows
+    members: tuple[str, ...] = ()
+    alone: int = 0  # how many of the open ones can't be undone; each of them is approved by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,8 @@ class Card:
     @property
     def led(self) -> bool:
         """True if the agent's turn that led to it can still be read and asked about."""
-        return any(Verb.ASK in each.verbs for each in (self, *(row.card for row in self.rows)))
+        cards = (self, *(row.card for row in self.rows))
+        return any(Verb.ASK in card.verbs for card in cards)
 
     @property
     def rows(self) -> tuple["BatchRow", ...]:
@@ -165,16 +166,14 @@ class Card:
         """The warning to read before approving; empty for an ordinary change, and for what only reads."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.level is not Level.DESTRUCTIVE and not self.risk_reason:
-            return ""
-        if self.risk_reason == "it cannot be undone":
-            said = ""
+        if self.risk_reason == "it cannot be undone":  # the sentence on undoing says so
+            reason = ""
         else:
-            said = sentence(self.risk_reason)
-        lost = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
-        if self.level is Level.DESTRUCTIVE:
-            return f"{lost} {said}".strip()
-        return said
+            reason = sentence(self.risk_reason)
+        if self.level is not Level.DESTRUCTIVE:
+            return reason
+        undo = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
+        return f"{undo} {reason}".strip()
 
     @property
     def undo_note(self) -> str:
@@ -231,9 +230,9 @@ class Card:
         For a tool without a preview, the arguments that would run.
         """
         if self.fields or self.kind.hides_arguments:
-            return tuple(each for each in self.fields if not self.quotes(each))
-        told = list_values(self.schema, self.arguments)
-        return tuple(PreviewField(label_of(name), None, said) for name, said in told)
+            return tuple(field for field in self.fields if not self.quotes(field))
+        values = list_values(self.schema, self.arguments)
+        return tuple(PreviewField(label_of(name), None, words) for name, words in values)
 
     @property
     def expires(self) -> datetime:
@@ -249,21 +248,22 @@ class Card:
         at = self.decided_at
         if self.state is State.EXECUTING:
             at = self.running_since
-        elif self.state is State.EXPIRED:  # an admin may have ended the wait before its time
-            at = min(self.expires_at, self.decided_at or self.expires_at)
-        return at and at.astimezone(self.zone)
+        elif self.state is State.EXPIRED and (at is None or at > self.expires_at):
+            at = self.expires_at  # before that an admin may have ended the wait
+        return at.astimezone(self.zone) if at else None
 
     @property
     def end(self) -> str:
         """The outcome, ready to be followed by the time of `ended_at`."""
-        said = f"{self.outcome} {self.again}".strip()
-        if self.ended_at:
-            return said.removesuffix(".")
-        return said
+        words = f"{self.outcome} {self.again}".strip()
+        return words.removesuffix(".") if self.ended_at else words
 
     @property
     def fingerprint(self) -> str:
-        """A hash that is equal for cards that look the same. A running batch changes it at each tenth."""
+        """A hash that is equal for cards that look the same.
+
+        While a batch runs, it changes with each tenth of the rows, so that not every row redraws the card.
+        """
         shown = replace(self, version=0)
         if self.batch and self.batch.runs:
             notes = tuple(note for note in self.notes if note != self.outcome)
@@ -278,9 +278,9 @@ class Card:
         return replace(self, group=None, verbs=verbs)
 
     def with_mentions(self, instead: Mapping[str, Sequence[Actor]]) -> "Card":
-        """Return the card with these deciders written as names, followed by the accounts to mention.
+        """Return the card with some deciders written as names, which no platform notifies.
 
-        ``instead``: by the account or group that is left out, those of its people who are not.
+        ``instead``: by a decider's account, the accounts to mention in their place.
         """
         if not instead:
             return self
@@ -304,15 +304,11 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """The row of one proposal in a batch's table; ``card`` is its own.
+    """The row of one proposal in a batch's table."""
 
-    ``about`` is its title without the common beginning of all titles, ``fields`` are those in which rows
-    differ.
-    """
-
-    card: Card
-    about: str
-    fields: tuple[PreviewField, ...]
+    card: Card  # its own
+    about: str  # its title without the common beginning of all titles
+    fields: tuple[PreviewField, ...]  # those in which rows differ
     notes: tuple[str, ...] = ()
 
     @property
@@ -339,13 +335,10 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a batch, in the order they were asked for; what all have in common is on its card.
-
-    ``first`` is the number of the first row, where this is a part of the batch.
-    """
+    """The rows of a batch, in the order they were asked for; what all have in common is on its card."""
 
     rows: tuple[BatchRow, ...]
-    first: int = 1
+    first: int = 1  # the number of the first row, where this is a part of the batch
 
     @property
     def runs(self) -> bool:
@@ -363,7 +356,8 @@ class Batch:
         Copies are redrawn when it changes.
         """
         ended = sum(not (row.runs or row.card.pending) for row in self.rows)
-        return 10 * ended // len(self.rows), *((r.card.round, r.card.pending) for r in self.rows)
+        rounds = [(row.card.round, row.card.pending) for row in self.rows]
+        return 10 * ended // len(self.rows), *rounds
 
 
 def _show_value(value: str | None) -> str:
@@ -373,10 +367,11 @@ def _show_value(value: str | None) -> str:
 
 
 def _describe_end(p: Proposal) -> tuple[Tone, str]:
+    """Return the tone and the words of how a proposal stands or ended."""
+    outcome_of_kind = p.kind.find_outcome(p)
+    if outcome_of_kind:
+        return outcome_of_kind
     who = p.decided_by or "someone"
-    found = p.kind.find_outcome(p)
-    if found:
-        return found
     answered = p.kind.answered
     done = "" if p.kind.is_final or p.told else "Done. "
     unchanged = "" if p.kind.is_final else " Nothing was changed."
@@ -440,6 +435,7 @@ def _describe_failure(p: Proposal, who: str) -> str:
 def _list_verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
+    """Return the verbs of a card's buttons: those of the proposal, then those of its group."""
     own: tuple[Verb, ...] = ()
     if p.state is State.PROPOSED:
         own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
@@ -504,7 +500,7 @@ def redact_fields(
     def hide_secrets(name: str, value: str | None) -> str | None:
         if value is None:
             return None
-        if " of " in name:  # a place ("content of secrets.md"), which hides nothing by its name
+        if " of " in name:  # "content of secrets.md" names a file, so its value need not be a secret
             return redact_text(value, secrets)
         hidden: str | None = redact({name: value}, schema, secrets)[name]
         return hidden
@@ -547,15 +543,15 @@ def card_of(
     zone: tzinfo = UTC,
     stand_ins: Sequence[str] = (),
 ) -> Card:
-    """Render a proposal as it is now. ``grantable``: the rules let calls like it be allowed from its card.
+    """Render a proposal as it is now.
 
-    ``names``: what the people are called that it names. ``stand_ins``: who decides for whom, in words.
-
-    ``paused``: nothing runs at the moment, and no time passes: who paused it and since when, in words.
-    ``declined``: the same call, as it was declined before.
-
-    ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
-    carries the buttons for the whole group (the first of them); empty otherwise.
+    - ``siblings``: all proposals of the same answer, itself included, if this is the first of them, whose
+      card carries the buttons for the group; otherwise empty
+    - ``grantable``: the rules let calls like it be allowed from its card
+    - ``paused``: while nothing runs: who paused Nod and since when, in words
+    - ``declined``: the same call, if it was declined before
+    - ``names``: of the accounts and places that it mentions
+    - ``stand_ins``: the people who decide for others, in words
     """
     group = _make_group(siblings) if len(siblings) > 1 else None
     secrets = secrets_in(p.arguments, schema)
@@ -566,7 +562,11 @@ def card_of(
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    result = read_fields(clean(p.result)) if p.result else ()
+    result_fields = read_fields(clean(p.result)) if p.result else ()
+    annotations = [
+        Annotation(one_line(clean(line.name)), one_line(clean(line.text)), line.is_late)
+        for line in p.annotations
+    ]
     return Card(
         proposal_id=p.id,
         round=p.round,
@@ -593,7 +593,7 @@ def card_of(
         decided_at=p.updated_at if p.undone else p.decided_at,
         result=_show_result(_find_tool_words(p), secrets),
         result_url=p.result_url,
-        result_fields=tuple((clean(name), clean(said)) for name, said in result),
+        result_fields=tuple((clean(label), clean(value)) for label, value in result_fields),
         notes=tuple(notes),
         verbs=_list_verbs(p, schema, group, grantable=grantable),
         group=group,
@@ -609,20 +609,22 @@ def card_of(
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
         ticked=p.ticked,
         unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
-        annotations=tuple(
-            Annotation(one_line(clean(each.name)), one_line(clean(each.text)), each.is_late)
-            for each in p.annotations
-        ),
+        annotations=tuple(annotations),
         acts_as=one_line(clean(p.connection.words)) if p.connection else "",
-        choices=p.choices and tuple(one_line(clean(each)) for each in p.choices),
+        choices=None if p.choices is None else tuple(one_line(clean(choice)) for choice in p.choices),
     )
 
 
 def _make_group(siblings: Sequence[Proposal | Sibling]) -> Group:
-    waiting = [each for each in siblings if each.state is State.PROPOSED]
-    together = tuple(each.id for each in waiting if each.risk.level is not Level.DESTRUCTIVE)
-    rounds = sum(each.round for each in siblings)
-    return Group(len(siblings), len(waiting), rounds, together, alone=len(waiting) - len(together))
+    waiting = [proposal for proposal in siblings if proposal.state is State.PROPOSED]
+    members = [proposal.id for proposal in waiting if proposal.risk.level is not Level.DESTRUCTIVE]
+    return Group(
+        size=len(siblings),
+        open=len(waiting),
+        round=sum(proposal.round for proposal in siblings),
+        members=tuple(members),
+        alone=len(waiting) - len(members),
+    )
 
 
 def _list_notes(
@@ -660,14 +662,11 @@ def _list_notes(
 
 
 def _waits_for_owner(p: Proposal) -> bool:
-    """Tell if it waits for others than the person as whom it runs as well, who has not said yes yet."""
-    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p):
+    """Tell if the person as whom it runs has not agreed yet, and others decide it as well."""
+    if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
         return False
-    return not any(vote.verb in (Verb.APPROVE, CONSENT) and _is_owners(p, vote) for vote in p.votes)
-
-
-def _is_owners(p: Proposal, vote: Vote) -> bool:
-    return p.connection is not None and str(vote.actor) == p.connection.owner
+    owner = p.connection.owner
+    return not any(vote.verb in (Verb.APPROVE, CONSENT) and str(vote.actor) == owner for vote in p.votes)
 
 
 def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
@@ -716,13 +715,10 @@ def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The origin of a card that is copied to another chat.
+    """The chat where a card was asked for, on its copy in another chat."""
 
-    ``words``: the origin for people. ``address``: None for a private chat.
-    """
-
-    words: str
-    address: str | None
+    words: str  # for people
+    address: str | None  # None for a private chat
     named: bool  # the words are the place's own name
 
 
@@ -738,9 +734,10 @@ def place_card(
 ) -> Card:
     """Return the copy of a pending card for one place, with the deciders and the buttons of that place.
 
-    ``elsewhere``: it is outside the chat where it was asked. ``may_approve`` False: no one who reads it there
-    may. ``sent_on``: those who may decide have a copy of their own. ``escalated``: it came there for a
-    decision.
+    - ``elsewhere``: where it was asked for, if that is another chat
+    - ``may_approve``: someone who reads it there may approve it
+    - ``sent_on``: those who may approve it have a copy of their own
+    - ``escalated``: it came there for a decision, because no one decided in time
     """
     if not card.pending:
         return card
@@ -751,7 +748,7 @@ def place_card(
         verbs = ()
         notes = (*notes, "Decide in the chat where it was asked.")
     elif not may_approve:
-        verbs = tuple(each for each in verbs if each not in _APPROVES)
+        verbs = tuple(verb for verb in verbs if verb not in _APPROVES)
         if sent_on:
             notes = (*notes, "Sent to those who may approve it.")
     circle = card.circle
@@ -779,13 +776,18 @@ def _find_tool_words(p: Proposal) -> str:
         if p.progress and "\n" in p.progress:
             return p.progress
         return ""
-    return p.error or ("" if p.told else p.result) or ""
+    if p.error:
+        return p.error
+    if p.told:  # the card's first line says it
+        return ""
+    return p.result or ""
 
 
 def _show_result(result: str | None, secrets: Sequence[str]) -> str:
-    if result:
-        return redact_text(unfold(redact_text(result, secrets)), secrets)
-    return ""
+    """Return a result for people; secrets are hidden twice, since unfolding may reveal another."""
+    if not result:
+        return ""
+    return redact_text(unfold(redact_text(result, secrets)), secrets)
 
 
 def whole_text(card: Card) -> str:
@@ -793,26 +795,18 @@ def whole_text(card: Card) -> str:
 
     Further lines of a value are indented, so that they can't look like fields of their own.
     """
-    risk = ", ".join(filter(None, (card.level, card.risk_reason)))
     if card.batch:
         return "\n\n".join([card.title, number_texts([row.card for row in card.rows])])
+    risk = f"{card.level}, {card.risk_reason}" if card.risk_reason else card.level
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
-    lines += [card.acts_as] if card.acts_as else []
+    if card.acts_as:
+        lines.append(card.acts_as)
     if card.reason:
-        lines += [f"Reason: {_indent(card.reason)}"]
-    lines += [each.words for each in card.annotations]
+        lines.append(f"Reason: {_indent(card.reason)}")
+    lines += [annotation.words for annotation in card.annotations]
     lines += ["", "Changes"]
-    for f in card.fields:
-        compared = diff(f.old_value, f.new_value, folded=False)
-        if compared is not None:
-            lines += [f"- {f.field}", f"    {_indent(compared)}"]
-        elif f.old_value is None or f.old_value == f.new_value:
-            lines += [f"- {f.field}: {_indent(_show_value(f.new_value))}"]
-        elif f.new_value is None:
-            lines += [f"- {f.field} ({REMOVED}): {_indent(f.old_value)}"]
-        else:
-            old, new = (_indent(value) for value in (f.old_value, f.new_value))
-            lines += [f"- {f.field}", f"  old: {old}", f"  new: {new}"]
+    for field in card.fields:
+        lines += _list_change_lines(field)
     given = without_defaults(card.arguments, defaults_of(card.schema))
     rest = {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}
     if rest:
@@ -827,8 +821,20 @@ def whole_text(card: Card) -> str:
 
 def number_texts(cards: Sequence[Card]) -> str:
     """Return the complete texts of several cards, numbered."""
-    each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
-    return "\n\n".join(each)
+    texts = [f"{number} of {len(cards)}\n{whole_text(card)}" for number, card in enumerate(cards, 1)]
+    return "\n\n".join(texts)
+
+
+def _list_change_lines(field: PreviewField) -> list[str]:
+    old, new = field.old_value, field.new_value
+    changed_lines = diff(old, new, folded=False)
+    if changed_lines is not None:
+        return [f"- {field.field}", f"    {_indent(changed_lines)}"]
+    if old is None or old == new:
+        return [f"- {field.field}: {_indent(_show_value(new))}"]
+    if new is None:
+        return [f"- {field.field} ({REMOVED}): {_indent(old)}"]
+    return [f"- {field.field}", f"  old: {_indent(old)}", f"  new: {_indent(new)}"]
 
 
 def _indent(value: str) -> str:
@@ -836,28 +842,40 @@ def _indent(value: str) -> str:
 
 
 def _list_defaults(card: Card) -> list[str]:
+    """Return a line for each argument that has its default, unless the changes show it."""
     given = without_defaults(card.arguments, defaults_of(card.schema))
-    told_elsewhere = {*map(label_of, given), *(field.field for field in card.fields)}
-    labelled = [(label_of(name), words) for name, words in list_values(card.schema, card.arguments)]
-    return [f"- {label}: {words}" for label, words in labelled if label not in told_elsewhere]
+    labels_elsewhere = {label_of(name) for name in given}
+    labels_elsewhere.update(field.field for field in card.fields)
+    lines = []
+    for name, words in list_values(card.schema, card.arguments):
+        label = label_of(name)
+        if label not in labels_elsewhere:
+            lines.append(f"- {label}: {words}")
+    return lines
 
 
 def everything(card: Card) -> str:
     """Return the complete card like `whole_text`, with votes, notes and outcome."""
     parts = [whole_text(card), *card.votes, *card.notes]
-    return "\n\n".join(parts if card.pending else [*parts, card.end, card.result])
+    if not card.pending:
+        parts += [card.end, card.result]
+    return "\n\n".join(parts)
 
 
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
-    """Tell if a field shows this argument literally, or as a complete outline."""
-    nested = isinstance(value, dict | list) and bool(value)
+    """Tell if a field shows this argument literally, or as a complete outline.
+
+    A long value counts as shown also by a field of another name.
+    """
     if isinstance(value, str):
         texts = {value}
     else:
         texts = {json.dumps(value, ensure_ascii=False, indent=2)}
-    if nested:
+    if isinstance(value, dict | list) and value:
         texts.add(outline_value(value))
-    return any(
-        f.new_value in texts and (f.field == label_of(name) or len(f.new_value or "") >= _TELLING)
-        for f in card.fields
-    )
+    label = label_of(name)
+    for field in card.fields:
+        shown = field.new_value
+        if shown in texts and (field.field == label or len(shown or "") >= _MIN_UNIQUE_CHARS):
+            return True
+    return False

@@ -1,11 +1,10 @@
 """Incoming values from people and the replies to them, exchanged between channels and the core.
 
-A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
-`Inbox`; the core answers with a `Reply` for that one person. The interface of a channel is in
+A channel turns what its platform sends into a `Message`, `Press`, `Choice`, `Command` or `Request` and hands
+it to the `Inbox`; the core answers with a `Reply` for that one person. The interface of a channel is in
 ``bot/channels/base.py``.
 
-Choice buttons below a text of Nod's own hold words that the person who presses them then says, as any other
-`Message`. The text itself says what to send, for places without buttons and for choices that fit none.
+A text of Nod's may have choice buttons below it. Who presses one says its words, as if they had written them.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -25,10 +24,10 @@ Clock = Callable[[], datetime]
 
 OFFERED = "/nod "
 """The beginning of the words of a button that sends a command and stays, so that it can be pressed again."""
-_MOST_CHOICES = 5
-_MARK = "nod:say:"
-_BYTES = 64  # of what a button carries; Telegram takes the fewest
-_ALREADY = "This was pressed already."
+_MAX_CHOICES = 5
+_MARK = "nod:say:"  # begins the data of a choice button
+_MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
+_ALREADY_TEXT = "This was pressed already."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,7 @@ class Address:
 
 
 def chat_of(address: Address | None) -> Address | None:
-    """Return the chat that a thread belongs to (Slack ``T1/C2/17.1`` → ``T1/C2``).
-
-    The address itself elsewhere.
-    """
+    """Return the chat of a thread (Slack ``T1/C2/17.1`` → ``T1/C2``); any other address as it is."""
     if address is None or address.key.count("/") < 2:  # noqa: PLR2004 - a team, a channel, a thread
         return address
     return Address(address.channel, address.key.rsplit("/", 1)[0])
@@ -69,20 +65,15 @@ def chat_of(address: Address | None) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it is dropped.
-
-    ``begin`` is the id a conversation that starts with this message gets; None leaves it to the store.
-    """
+    """Text from a person."""
 
     address: Address
     actor: Actor
     text: str
-    event_id: str
+    event_id: str  # unique within the channel: a second delivery of it is dropped
     private: bool = True
-    begin: str | None = None
-    names: Names = field(
-        default_factory=dict, compare=False
-    )  # of places and people, as the platform has them
+    begin: str | None = None  # the id of the conversation that starts with it; None: the store makes one
+    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
     files: tuple[Upload, ...] = ()
     continues: bool = False  # an open conversation; it starts none
 
@@ -91,28 +82,25 @@ class Message:
 class Press:
     """A decision about one proposal.
 
-    ``round`` is the round the pressed card showed (for the verbs ``*_all`` the sum over the group); the
-    press is refused as stale when the content has changed since. None says: as it is now (API and CLI).
-    ``seen`` and ``digest`` are the proposal's own, as they were when it was looked at.
+    ``round``, ``seen`` and ``digest`` say which content was looked at. If it has changed since, the press is
+    refused as stale.
     """
 
     actor: Actor
     verb: Verb
     proposal_id: str
-    round: int | None = None
+    round: int | None = None  # that of the card; for the verbs ``*_all`` the sum over the group; None: any
     reason: str | None = None
     arguments: Mapping[str, Any] | None = None
-    digest: str | None = None
+    digest: str | None = None  # `Proposal.digest`; None: any
     address: Address | None = None  # where the pressed card stands
     rung: GrantScope | None = None  # with SIMILAR: how far the grant reaches
     lasting: GrantDuration | None = None  # with SIMILAR: how long it holds
     reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls it lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
-    seen: str | None = None
-    by_api: bool = False  # by a program, at its own place: what was edited since, it has to name
-    names: Names = field(
-        default_factory=dict, compare=False
-    )  # of places and people, as the platform has them
+    seen: str | None = None  # `Proposal.seen`; None: any
+    by_api: bool = False  # by a program, which must say the content that it decides on if it was edited
+    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
 
 
 class PickedRow(NamedTuple):
@@ -125,17 +113,14 @@ class PickedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
-
-    ``batch`` is its id. ``round`` is the sum over all its rows, where it was pressed on the batch's card.
-    """
+    """A decision about some rows of a batch: which to approve and which to decline; the others stay open."""
 
     actor: Actor
-    batch: str
+    batch: str  # its id
     approve: tuple[PickedRow, ...] = ()
     decline: tuple[PickedRow, ...] = ()
     reason: str | None = None
-    round: int | None = None
+    round: int | None = None  # the sum over all rows that the batch's card showed; None: not pressed there
     address: Address | None = None
     ref: str | None = None
     by_api: bool = False
@@ -149,52 +134,41 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed.
-
-    ``in_conversation`` False: the platform does not say which conversation it was typed in. ``begun_by``:
-    only work that had begun by then is to be stopped; None for all of it.
-    """
+    """A slash command."""
 
     actor: Actor
-    name: str
-    text: str
+    name: str  # without the slash
+    text: str  # after the name, unparsed
     address: Address
     private: bool = True
-    in_conversation: bool = True
+    in_conversation: bool = True  # False: the platform does not say in which conversation it was typed
     mentions: tuple[Actor, ...] = field(default=(), compare=False)  # people, with what they are to the team
-    names: Names = field(
-        default_factory=dict, compare=False
-    )  # of places and people, as the platform has them
-    begun_by: datetime | None = None
+    names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
+    begun_by: datetime | None = None  # stop only work that had begun by then; None: all of it
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A call that no model made: a script asks for approval, a person calls a tool, a server asks a question.
 
-    It always becomes a proposal. ``text`` is what people read above its card. It belongs to the conversation
-    ``into``, else to the one at ``address``, which begins if none continues there (with the id ``begin``).
-    ``event_id`` is unique within the channel: a second request with it is the first. ``ttl`` shortens how
-    long it waits. ``callback_url`` is told the end. ``agent``: the program that asks for the actor, as
-    `Agent.key`; ``servers`` are those at which it may act as them, ``depth`` the number of calls that led to
-    its own.
+    It always becomes a proposal. It belongs to the conversation ``into``, else to the one at ``address``.
     """
 
     actor: Actor
     tool_name: str
     arguments: Mapping[str, Any]
     address: Address
-    text: str
+    text: str  # that people read above its card
     private: bool = False
-    into: str | None = None
-    begin: str | None = None
-    event_id: str | None = None
+    into: str | None = None  # the id of a conversation
+    begin: str | None = None  # the id of the conversation that begins if there is none at ``address``
+    event_id: str | None = None  # unique within the channel: a second request with it is the first
     reason: str = ""
-    ttl: timedelta | None = None
-    callback_url: str | None = None
-    agent: str | None = None
-    servers: tuple[str, ...] = ()
-    depth: int = 0
+    ttl: timedelta | None = None  # shortens the time that it waits
+    callback_url: str | None = None  # the webhook for its end
+    agent: str | None = None  # the program that asks for the actor, as `Agent.key`
+    servers: tuple[str, ...] = ()  # at which that program may act as the actor
+    depth: int = 0  # how many agents' calls led to this one
 
 
 class Answer(StrEnum):
@@ -230,21 +204,17 @@ class LinkButton:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The private reply to the person who wrote or pressed. ``rule`` is the id of a rule that was set.
-
-    ``is_private``: it tells what may be from other chats, so no one but that person may read it. ``link`` is
-    the first line of ``text``, too.
-    """
+    """The private reply to the person who wrote or pressed."""
 
     answer: Answer
     text: str
-    proposals: tuple[Proposal, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    proposals: tuple[Proposal, ...] = ()  # those it is about
+    fields: Mapping[str, str] = field(default_factory=dict)  # faults, by the argument's name
     conversation_id: str | None = None
     message_id: int | None = None
-    rule: int | None = None
-    is_private: bool = False
-    link: LinkButton | None = None
+    rule: int | None = None  # the id of a rule that was set
+    is_private: bool = False  # no one else may read it: it may tell of other chats
+    link: LinkButton | None = None  # it is the first line of ``text``, too
 
     def split_link(self) -> tuple[str, LinkButton | None]:
         """Return the text without its link, and the button for that; the full text and None without one."""
@@ -254,14 +224,14 @@ class Reply:
 
     @property
     def on_cards(self) -> bool:
-        """True if the cards show all that this says: it was taken, and nothing stayed open."""
-        open_still = any(p.state is State.PROPOSED for p in self.proposals)
-        return self.answer is Answer.ACCEPTED and not open_still
+        """True if the cards show all that this says: it was accepted, and nothing stayed open."""
+        is_any_open = any(proposal.state is State.PROPOSED for proposal in self.proposals)
+        return self.answer is Answer.ACCEPTED and not is_any_open
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMoved:
-    """A platform's word that a chat at which people wrote to Nod has been another one's earlier id."""
+    """The news from a platform that a chat has a new address."""
 
     old: Address
     new: Address
@@ -274,9 +244,10 @@ Incoming = Sent | ChatMoved
 
 def names_in(incoming: Sent) -> dict[str, str]:
     """Return the platform's names for the person and the places in an input."""
-    more = {} if isinstance(incoming, Request) else incoming.names
-    found = {str(incoming.actor): incoming.actor.name, **more}
-    return {key: name for key, name in found.items() if name.strip()}
+    names = {str(incoming.actor): incoming.actor.name}
+    if not isinstance(incoming, Request):
+        names.update(incoming.names)
+    return {key: name for key, name in names.items() if name.strip()}
 
 
 Inbox = Callable[[Incoming], Awaitable[Reply]]
@@ -295,18 +266,15 @@ class Parts(StrEnum):
 
 
 class Used(NamedTuple):
-    """The usage of one part, or of all. Tokens are as the model server told them; 0 where it did not.
-
-    ``cost`` is None where no model of it has a price.
-    """
+    """The usage of one part, or of all."""
 
     key: str
     name: str
     turns: int
     model_calls: int
-    prompt_tokens: int
+    prompt_tokens: int  # both as the model's server counts them; 0 where it does not say
     completion_tokens: int
-    cost: float | None = None
+    cost: float | None = None  # None where no model of it has a price
 
     @property
     def tokens(self) -> int:
@@ -314,7 +282,7 @@ class Used(NamedTuple):
 
     def plus(self, other: "Used") -> "Used":
         """Return the sum of both, under this one's name."""
-        costs = [each.cost for each in (self, other) if each.cost is not None]
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return self._replace(
             turns=self.turns + other.turns,
             model_calls=self.model_calls + other.model_calls,
@@ -328,13 +296,17 @@ EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
 
 
 def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the label of each button and what it carries, where that fits."""
-    marked = [(words, f"{_MARK}{words}") for words in dict.fromkeys(choices)]
-    return [(_label(words), mark) for words, mark in marked if read_choice(mark)][:_MOST_CHOICES]
+    """Return the label and the data of each button; choices that are too long for a button are left out."""
+    buttons = []
+    for words in dict.fromkeys(choices):  # each once
+        mark = f"{_MARK}{words}"
+        if read_choice(mark):
+            buttons.append((_label(words), mark))
+    return buttons[:_MAX_CHOICES]
 
 
 def make_offer_mark(words: str) -> str:
-    """Return what the button of a command carries. Raises ValueError for more than a button can carry."""
+    """Return the data of a button that sends a command. Raises ValueError if it is too long for a button."""
     mark = f"{_MARK}{OFFERED}{words}"
     if read_choice(mark) is None:
         raise ValueError(f"{words!r} does not fit a button")
@@ -348,10 +320,11 @@ def _label(words: str) -> str:
 
 
 def read_choice(mark: str) -> str | None:
-    """Return the words a button stands for; None for any other button."""
+    """Return the words of a choice button by its data; None for any other button."""
+    if not mark.startswith(_MARK) or len(mark.encode(errors="replace")) > _MAX_MARK_BYTES:
+        return None
     words = mark.removeprefix(_MARK)
-    fits = mark.startswith(_MARK) and words.strip() and len(mark.encode(errors="replace")) <= _BYTES
-    return words if fits else None
+    return words if words.strip() else None
 
 
 def make_said(
@@ -370,5 +343,5 @@ def make_said(
 def refusal(reply: Reply) -> str:
     """Return the reply to the person who pressed; empty where a message was accepted."""
     if reply.answer is Answer.DUPLICATE:
-        return _ALREADY
+        return _ALREADY_TEXT
     return reply.text

@@ -1,11 +1,12 @@
 """Connections: the account at a server in whose name a call is made, and access to its token.
 
-A `Connection` holds no secret. A call that is made as Nod has none. Where they are kept is behind the port of
+A call that is made as Nod has no `Connection`. A `Connection` holds no secret: tokens are behind the port of
 ``bot/domain/connection_port.py``.
 """
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -17,8 +18,8 @@ from bot.domain.text import escape_point, make_visible, one_line, shorten, stora
 
 CONSENT = "consent"
 """The verb of an owner's vote that lets a call run in their name where they don't decide it otherwise."""
-_NAME_CHARS = 60
-_LEAST_SECRET_CHARS = 8  # shorter values are words, which hiding would only garble
+_MAX_NAME_CHARS = 60
+_MIN_SECRET_CHARS = 8  # shorter values are words, which hiding would only garble
 
 
 class Identity(StrEnum):
@@ -33,36 +34,33 @@ class Identity(StrEnum):
 class Connection:
     """An account at a server that a person connected for themselves, or an admin for a chat.
 
-    ``owner`` is an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``). ``server`` is the
-    entry's name in the settings. ``name`` is what the server calls the account, empty where it does not say;
-    it and ``owner_name`` are hostile text. ``is_expired``: nothing runs until it is connected again.
-    ``is_resting``: nothing runs under the account of a chat now; no value that is kept says so.
+    Both names are hostile text.
     """
 
     id: str
-    server: str
+    server: str  # its name in the settings
     identity: Identity
-    owner: str
+    owner: str  # an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``)
     owner_name: str
-    name: str
+    name: str  # what the server calls the account; empty if it does not say
     issuer: str
-    subject: str
+    subject: str  # the server's id of the account; empty if it does not say
     connected_at: datetime
-    is_expired: bool = False
-    is_resting: bool = False
+    is_expired: bool = False  # nothing runs until it is connected again
+    is_resting: bool = False  # nothing runs under the account of a chat now; not stored
 
     @classmethod
-    def read(cls, kept: Mapping[str, Any]) -> Self:
-        """Read what `kept` gives."""
-        identity, connected_at = Identity(kept["identity"]), datetime.fromisoformat(kept["connected_at"])
-        return cls(**{**kept, "identity": identity, "connected_at": connected_at})
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `as_json` gives."""
+        identity, connected_at = Identity(stored["identity"]), datetime.fromisoformat(stored["connected_at"])
+        return cls(**{**stored, "identity": identity, "connected_at": connected_at})
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """The connection as rows keep it: JSON."""
-        kept = {**asdict(self), "connected_at": self.connected_at.isoformat()}
-        del kept["is_resting"]
-        return kept
+    def as_json(self) -> dict[str, Any]:
+        """The connection as rows store it."""
+        values = {**asdict(self), "connected_at": self.connected_at.isoformat()}
+        del values["is_resting"]
+        return values
 
     @property
     def bounded(self) -> "Connection":
@@ -71,7 +69,7 @@ class Connection:
 
     @property
     def key(self) -> str:
-        """The part of a digest that says whose: issuer and subject, or the id of an account without one."""
+        """JSON that names the account in a digest: its server, with issuer and subject, else with its id."""
         account = [self.issuer, self.subject] if self.subject else [self.id]
         return json.dumps([self.server, *account], ensure_ascii=False, separators=(",", ":"))
 
@@ -91,7 +89,8 @@ class Connection:
     @property
     def account(self) -> str:
         """The account in words, for example ``octocat``."""
-        if name := bound_name(self.name):
+        name = bound_name(self.name)
+        if name:
             return name
         day = f"{self.connected_at.day} {self.connected_at:%B}"
         return f"an account whose name {self.server} does not tell, connected {day}"
@@ -146,29 +145,31 @@ class ConnectionAccess(TokenSource, Protocol):
 
 def bound_name(text: str) -> str:
     """Return a name on one line, cut where it is long, with unseen characters spelled out."""
-    return shorten(make_visible(one_line(storable(text[: 10 * _NAME_CHARS])), escape_point), _NAME_CHARS)
+    line = one_line(storable(text[: 10 * _MAX_NAME_CHARS]))  # cut first: all that follows takes time
+    return shorten(make_visible(line, escape_point), _MAX_NAME_CHARS)
 
 
 def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return each secret as it may stand in a text: plain, percent-, base64- or JSON-encoded. Longest first.
-
-    In base64 a text looks another way at each of three offsets, so the part that they have in common counts.
-    """
+    """Return each secret plain, and percent-, base64- and JSON-encoded, the longest first."""
     found: set[str] = set()
     for secret in secrets:
-        if len(secret) >= _LEAST_SECRET_CHARS:
+        if len(secret) >= _MIN_SECRET_CHARS:
             found |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
             found |= _in_base64(secret.encode())
     return tuple(sorted(found, key=len, reverse=True))
 
 
 def _in_base64(secret: bytes) -> set[str]:
-    """Return what base64 of any text with the secret in it has of it, by both alphabets."""
-    found: set[str] = set()
+    """Return the parts that base64 of any longer text has of a secret in it, in both alphabets.
+
+    Base64 writes three bytes as four letters of 6 bits, so the secret may begin at three offsets. Letters
+    that depend on the bytes before or after it are left out.
+    """
+    parts: set[str] = set()
     for offset in range(3):
-        encode = base64.b64encode(b"\0" * offset + secret).decode().rstrip("=")
-        first = -(-offset * 8 // 6)
-        whole = (offset + len(secret)) * 8 // 6
-        part = encode[first:whole]
-        found |= {part, part.replace("+", "-").replace("/", "_")}
-    return {each for each in found if len(each) >= _LEAST_SECRET_CHARS}
+        letters = base64.b64encode(b"\0" * offset + secret).decode().rstrip("=")
+        first = math.ceil(offset * 8 / 6)
+        end = (offset + len(secret)) * 8 // 6
+        part = letters[first:end]
+        parts |= {part, part.replace("+", "-").replace("/", "_")}
+    return {part for part in parts if len(part) >= _MIN_SECRET_CHARS}

@@ -1,6 +1,6 @@
-"""A conversation and its lines: what people, the agent and Nod said, in the order the model reads it.
+"""A conversation and its lines: what people, the agent and Nod said, in the order the model reads it. Pure.
 
-A question about an open proposal, and its answer. Pure.
+Also turns, and people's questions about proposals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,11 +35,11 @@ SPOKEN = HEARD | {LineRole.ASSISTANT}
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation. ``origin``: the place where people see its cards, whose rules apply."""
+    """A conversation."""
 
     id: str
     address: Address
-    origin: Address
+    origin: Address  # the place where people see its cards, whose rules apply
     private: bool
     requester: Actor  # who began it
     title: str
@@ -51,18 +51,16 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call as the model asked for it; ``arguments`` is its raw JSON text.
-
-    Tools and models give what no database keeps; a row of an older release may have it.
-    """
+    """A tool call as the model asked for it."""
 
     id: str
     tool_name: str
-    arguments: str
+    arguments: str  # raw JSON
     summary: str
     extra: Mapping[str, Any] = field(default_factory=dict)  # what the model's server wants back with it
 
     def __post_init__(self) -> None:
+        # models and tools send what no database can store; rows of an older release may have it
         names = ("id", "tool_name", "arguments", "summary")
         for name, text in storable({name: getattr(self, name) for name in names}).items():
             object.__setattr__(self, name, text)
@@ -70,15 +68,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The result of a call that never was a proposal: a read, or a call that was refused.
-
-    ``outside``: the text is a tool's own, not Nod's. ``files`` are for the program that asked, if one did.
-    """
+    """The result of a call that never was a proposal: a read, or a call that was refused."""
 
     text: str
     ok: bool
-    outside: bool = True
-    files: tuple[File, ...] = ()
+    outside: bool = True  # the text is a tool's own, not Nod's
+    files: tuple[File, ...] = ()  # for the program that asked, if one did
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", storable(self.text))
@@ -86,24 +81,23 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One entry. ``after`` is the id of the last heard line it answers (its own id where it is heard)."""
+    """One entry of a conversation."""
 
     id: int
     role: LineRole
     text: str
-    after: int
+    after: int  # the id of the last line of `HEARD` that it answers; of such a line its own id
     actor: Actor | None
     calls: Sequence[Call]
     results: Mapping[str, CallResult]
     created_at: datetime
-    event_id: str | None = None  # what its channel calls it; of an answer its key; of a run, which it is
-    files: Sequence[str] = ()  # handles of what came with it
+    event_id: str | None = None  # the channel's id; of an answer its key; of a schedule's run SCHEDULE.NUMBER
+    files: Sequence[str] = ()  # handles of the files that came with it
 
     @property
     def schedule(self) -> str | None:
-        """The id of the schedule that a note begins a run of."""
-        is_run = self.role is LineRole.NOTE and self.event_id is not None
-        if is_run and self.event_id:
+        """The id of the schedule of which this note begins a run; None for any other line."""
+        if self.role is LineRole.NOTE and self.event_id:
             return self.event_id.partition(".")[0]
         return None
 
@@ -116,11 +110,9 @@ class Transcript:
     lines: Sequence[Line]
     proposals: Mapping[tuple[int, str], Proposal]  # by message id and call id
     teammate: Teammate | None = None  # whose conversation it is; None: the lead agent's
-    files: Mapping[str, Attachment] = field(
-        default_factory=dict
-    )  # by handle; those that are forgotten are not
+    files: Mapping[str, Attachment] = field(default_factory=dict)  # by handle, without forgotten ones
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # those that the model is shown, by handle
-    summary: Line | None = None  # what stands for the oldest lines
+    summary: Line | None = None  # replaces the oldest lines
     seen: int = field(init=False)  # the id of the last heard line, 0 in an empty conversation
     asker: Actor = field(init=False)  # who wrote last: the requester of what the agent proposes now
     schedule: str | None = field(init=False)  # whose run this is, where no person wrote since
@@ -128,31 +120,36 @@ class Transcript:
 
     def __post_init__(self) -> None:
         """Find once what each step of a turn asks for."""
-        newest = self.lines[::-1]
-        begun = next((line for line in newest if line.actor), None)
-        known = {
-            "seen": max((line.id for line in newest if line.role in HEARD), default=0),
-            "asker": (begun and begun.actor) or self.conversation.requester,
-            "schedule": begun.schedule if begun else None,
-            "heard": next((line.text for line in newest if line.role is LineRole.USER), ""),
+        newest_first = self.lines[::-1]
+        newest_of_actor = next((line for line in newest_first if line.actor), None)
+        if newest_of_actor and newest_of_actor.actor:
+            asker, schedule = newest_of_actor.actor, newest_of_actor.schedule
+        else:
+            asker, schedule = self.conversation.requester, None
+        values = {
+            "seen": max((line.id for line in newest_first if line.role in HEARD), default=0),
+            "asker": asker,
+            "schedule": schedule,
+            "heard": next((line.text for line in newest_first if line.role is LineRole.USER), ""),
         }
-        for name, value in known.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
     def unread(self) -> list[Attachment]:
         """The attached files that are not read yet."""
-        return [each for each in self.files.values() if not each.ready]
+        return [file for file in self.files.values() if not file.ready]
 
     @property
     def order(self) -> int:
-        """The id of the line that all of this answers, teammates' work included; 0 before any.
+        """The id of the line that ordered all this work, teammates' included; 0 before any.
 
-        It is a person's, or the one that began a run of a schedule.
+        It is the last line of a person, or the one that began a run of a schedule.
         """
         if self.teammate is not None:
             return self.teammate.asked
-        return max((x.id for x in self.lines if x.role is LineRole.USER or x.schedule), default=0)
+        orders = [line.id for line in self.lines if line.role is LineRole.USER or line.schedule]
+        return max(orders, default=0)
 
     @property
     def awaits_answer(self) -> bool:
@@ -163,39 +160,46 @@ class Transcript:
         last = spoken[-1]
         if last.role in HEARD:
             return True
-        found = (self.proposals.get((last.id, call.id)) for call in last.calls)
-        return bool(last.calls) and all(p is None or p.settled for p in found)
+        proposals = [self.proposals.get((last.id, call.id)) for call in last.calls]
+        have_ended = all(proposal is None or proposal.settled for proposal in proposals)
+        return bool(proposals) and have_ended
 
 
 def keep_to_one_person(transcript: Transcript) -> Transcript:
-    """Return a transcript up to where someone else wrote, as long as what came before awaits an answer.
+    """Return the transcript up to the first unanswered line of a second account.
 
     So a turn answers the lines of one account, and what others wrote since begins the next turn.
     """
-    answered = max((x.after for x in transcript.lines if x.role is LineRole.ASSISTANT), default=0)
     lines = transcript.lines
-    first = next((at for at, x in enumerate(lines) if x.role in HEARD and x.id > answered), len(lines))
-    before = replace(transcript, lines=lines[:first])
-    whose = before.asker if first and before.awaits_answer else None
-    for at in range(first, len(lines)):
-        line = lines[at]
+    answered_id = max((line.after for line in lines if line.role is LineRole.ASSISTANT), default=0)
+    first_unanswered = len(lines)
+    for position, line in enumerate(lines):
+        if line.role in HEARD and line.id > answered_id:
+            first_unanswered = position
+            break
+
+    # calls that ended await an answer, too: for the account that asked last
+    before = replace(transcript, lines=lines[:first_unanswered])
+    asker = before.asker if first_unanswered and before.awaits_answer else None
+    for position in range(first_unanswered, len(lines)):
+        line = lines[position]
         if line.actor is None or line.role not in HEARD:
             continue
-        if whose is not None and str(line.actor) != str(whose):
-            return replace(transcript, lines=lines[:at])
-        whose = line.actor
+        if asker is not None and str(line.actor) != str(asker):
+            return replace(transcript, lines=lines[:position])
+        asker = line.actor
     return transcript
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The cost of a turn. ``cost`` is None where its model has no price; ``model`` is the one asked last."""
+    """The cost of a turn."""
 
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = None
-    model: str | None = None
+    cost: float | None = None  # None where its model has no price
+    model: str | None = None  # the one asked last
 
     @property
     def tokens(self) -> int:
@@ -204,50 +208,41 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A wanted turn, as taken up: its id, everything the model will see, and the process that runs it.
-
-    ``has_undelivered``: people have yet to be shown something from before it.
-    """
+    """A turn that begins to run."""
 
     id: int
-    transcript: Transcript
+    transcript: Transcript  # everything the model will see
     usage: Usage
-    owner: str = ""
-    has_undelivered: bool = False
+    owner: str = ""  # the id of the process that runs it
+    has_undelivered: bool = False  # people were not shown everything from before it yet
 
-    def key(self, answers: int) -> str:
-        """Return the key of its answer of this number, before there is a row and in it."""
-        return f"{self.id}.{answers}"
+    def key(self, number: int) -> str:
+        """Return the key of its answer of this number, which its row has, too."""
+        return f"{self.id}.{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The end of a turn. ``state``: an `Ending`, or ``failed``. ``error``: the text that people were told."""
+    """The end of a turn."""
 
     turn_id: int
-    state: str
-    error: str | None
+    state: str  # an `Ending`, or ``failed``
+    error: str | None  # the text for people
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A person's question about a proposal.
-
-    ``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
-
-    ``place`` and ``ref``: the card elsewhere below which the answer is awaited; without ``ref`` the asker's
-    own chat, without both nowhere.
-    """
+    """A person's question about a proposal."""
 
     proposal_id: str
-    home: str
-    note: int
-    asker: str
-    name: str
+    home: str  # the id of the conversation in which the agent answers
+    note: int  # the id of the line that asks the agent
+    asker: str  # an account, as text
+    name: str  # the asker's
     text: str
     asked_at: str  # ISO 8601
-    place: str = ""
-    ref: str = ""
+    place: str = ""  # the address where the answer is posted; empty: only in the conversation
+    ref: str = ""  # the card there below which it is posted; empty: in the asker's own chat
     answer: str = ""
 
     @property

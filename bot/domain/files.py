@@ -17,21 +17,19 @@ RESULT_SHOWN = 1000
 MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
 """The number of files that a program gets with the answer of one call, and their bytes together."""
 
-_LONGEST_NAME = 80
-_MOST_FIELDS = 60
+_MAX_NAME_CHARS = 80
+_MAX_ENDING_CHARS = 10  # of a file's name; a longer one is a part of the name
+_MAX_FIELDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file for people. ``name`` may be anything; see `safe_name`.
+    """A file for people."""
 
-    ``data``: its bytes, of the media type ``kind``, where it is more than its text.
-    """
-
-    name: str
+    name: str  # may be anything; see `safe_name`
     text: str
-    data: bytes | None = None
-    kind: str = ""
+    data: bytes | None = None  # its bytes, if it is more than its text
+    kind: str = ""  # their media type
 
 
 def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:
@@ -57,31 +55,36 @@ def safe_name(name: str) -> str:
     """Return a name that every platform and every disk takes: no folders, no odd characters, never empty."""
     clean = re.sub(r"[^\w.\- ]+", "_", name, flags=re.ASCII).strip("._ ")
     stem, dot, ending = clean.rpartition(".")
-    if not dot or len(ending) > 10:  # noqa: PLR2004 - longer ones are no ending
+    if not dot or len(ending) > _MAX_ENDING_CHARS:
         stem, dot, ending = clean, ".", "txt"
-    return f"{stem[: _LONGEST_NAME - len(ending) - 1] or 'file'}{dot}{ending}"
+    return f"{stem[: _MAX_NAME_CHARS - len(ending) - 1] or 'file'}{dot}{ending}"
 
 
 def read_fields(text: str) -> tuple[tuple[str, str], ...]:
-    """Return a JSON object as people read it: the label and value of each field that says something.
+    """Return the labels and values of a JSON object as people read them; empty for any other text.
 
-    Else empty.
+    Empty fields are left out, unless all are empty.
     """
     try:
         data = json.loads(text)
-        if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
+        if not isinstance(data, dict) or len(data) > _MAX_FIELDS:
             return ()
-        said = {name: value for name, value in data.items() if value != ""} or data
-        return tuple((label_of(name), speak_value(value, is_choice=False)) for name, value in said.items())
+        shown = {name: value for name, value in data.items() if value != ""} or data
+        return tuple((label_of(name), speak_value(value, is_choice=False)) for name, value in shown.items())
     except (ValueError, RecursionError):
         return ()
 
 
 def unfold(text: str) -> str:
     """Return a JSON object as one field below the other; anything else as it is."""
-    said = read_fields(text)
-    lines = (f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
-    return "\n".join(lines) if said else text
+    fields = read_fields(text)
+    if not fields:
+        return text
+    lines = []
+    for label, value in fields:
+        separator = ":\n" if "\n" in value else ": "
+        lines.append(f"{label}{separator}{value}")
+    return "\n".join(lines)
 
 
 def for_people(text: str) -> str:
@@ -90,12 +93,14 @@ def for_people(text: str) -> str:
     It is cut with a note where it is longer than `MOST_BYTES`.
     """
     plain = redact_text(text)
-    lined = any("\n" in said for _, said in read_fields(plain))
-    whole = redact_text(unfold(plain) if lined else plain).encode(errors="replace")
-    if len(whole) <= MOST_BYTES:
-        return whole.decode()
-    left_out = len(whole) - MOST_BYTES
-    return whole[:MOST_BYTES].decode(errors="ignore") + f"\n[{left_out} more bytes left out]\n"
+    has_long_values = any("\n" in value for _, value in read_fields(plain))
+    if has_long_values:
+        plain = unfold(plain)
+    data = redact_text(plain).encode(errors="replace")  # again: unfolding may reveal another secret
+    if len(data) <= MOST_BYTES:
+        return data.decode()
+    left_out = len(data) - MOST_BYTES
+    return data[:MOST_BYTES].decode(errors="ignore") + f"\n[{left_out} more bytes left out]\n"
 
 
 def fits_card(text: str) -> bool:

@@ -1,9 +1,8 @@
 """The only reader of tools' JSON schemas: the fields of a call, how to ask for them, how to display them.
 
-Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`. A field's value is
-checked here only as far as that can be known right away, by `Field.fault`; the tool checks everything when
-the form is sent. A schema is untrusted: it is followed `_MAX_DEPTH` levels down, and none of its patterns is
-run.
+Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`. `Field.fault` checks
+what a schema says about one value; the tool checks everything when the form is sent. A schema is untrusted:
+it is followed `_MAX_DEPTH` levels down, and none of its patterns is run.
 """
 
 import json
@@ -13,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from bot.domain.proposals import canonical
 from bot.domain.redaction import HIDDEN, find_referred, redact
@@ -23,8 +22,8 @@ from bot.domain.value_text import label_of, speak_value
 MOST_FIELDS = 60
 _MORE_FIELDS = "More fields than fit here. The others stay as they are."
 _MAX_DEPTH = 8  # references and unions inside one another
-_MOST_OPTIONS = 100
-_MULTILINE = 400  # a text that may be longer than this gets several lines
+_MAX_OPTIONS = 100  # more are no choice but a text
+_MULTILINE_CHARS = 400  # a text that may be longer than this gets several lines
 _NUMBER = (int, float)
 _BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "minLength": ((str,), operator.ge),
@@ -36,7 +35,10 @@ _BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "exclusiveMinimum": (_NUMBER, operator.gt),
     "exclusiveMaximum": (_NUMBER, operator.lt),
 }
-"""Of which values each bound of JSON Schema speaks, and what it asks of their length or of themselves."""
+"""The bounds of JSON Schema: the types of values for which each counts, and the comparison that must hold.
+
+Of a text or a list the length is compared.
+"""
 
 
 class BadAnswer(ValueError):
@@ -60,7 +62,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument. ``value`` is what it is now: given, or the default."""
+    """One argument of a call."""
 
     name: str
     label: str
@@ -68,8 +70,8 @@ class Field:
     description: str
     required: bool
     nullable: bool
-    present: bool  # it is among the arguments; otherwise ``value`` is the default, or None
-    value: Any
+    present: bool  # it is among the arguments
+    value: Any  # the one in the arguments; else the default, or None
     options: tuple[Any, ...] = ()
     multiline: bool = False
     secret: bool = False
@@ -78,13 +80,13 @@ class Field:
     @property
     def default(self) -> bool:
         """True if ``value`` is the default, given or not."""
-        return self.value is not None and (
-            not self.present or is_same(self.value, self.schema.get("default"))
-        )
+        if self.value is None:
+            return False
+        return not self.present or is_same(self.value, self.schema.get("default"))
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The values there are, where exactly one of a few is to be chosen."""
+        """The values to choose exactly one from; empty for another shape."""
         if self.shape is Shape.FLAG:
             return (True, False)
         if self.shape is Shape.CHOICE:
@@ -94,22 +96,25 @@ class Field:
     @property
     def may_be_empty(self) -> bool:
         """True if "" or no entries is a value."""
-        few = self.schema.get("minLength") or self.schema.get("minItems")
-        return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not few
+        has_minimum = self.schema.get("minLength") or self.schema.get("minItems")
+        return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not has_minimum
 
     @property
     def as_text(self) -> str:
         """The value as text in an input, so that `read` gives it back; empty for none."""
         value = self.value
-        lines = self.shape is Shape.LINES and isinstance(value, list)
-        if lines and all(isinstance(v, str) and "\n" not in v for v in value):
-            return "\n".join(value)
-        if value is None or (isinstance(value, str) and self.shape is not Shape.DATA):
-            return value or ""
+        if value is None:
+            return ""
+        if isinstance(value, str) and self.shape is not Shape.DATA:
+            return value
+        if self.shape is Shape.LINES and isinstance(value, list):
+            has_simple_lines = all(isinstance(line, str) and "\n" not in line for line in value)
+            if has_simple_lines:
+                return "\n".join(value)
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """Return the fault of a value, as far as it shows without the tool; empty for none."""
+        """Return the fault of a value, in words, as far as the schema tells; empty for none."""
         if value is None:
             if self.nullable or not self.required:
                 return ""
@@ -117,7 +122,7 @@ class Field:
         return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
 
     def check_value(self, value: Any) -> Any:
-        """Give the value back; raises BadAnswer where it does not fit."""
+        """Return the value; raise BadAnswer if it does not fit."""
         words = self.fault(value)
         if words:
             raise BadAnswer(words)
@@ -128,20 +133,22 @@ class Field:
         return self.check_value(self._parse(text))
 
     def _parse(self, text: str) -> Any:
+        """Return the value that a text means: lists and choices may be typed in words, all else as JSON."""
+        is_json_list = text.lstrip().startswith("[")
         match self.shape:
             case Shape.TEXT | Shape.DATE | Shape.USER:
                 return text
-            case Shape.LINES if not text.lstrip().startswith("["):
-                return _entries(text)
+            case Shape.LINES if not is_json_list:
+                return _split_lines(text)
             case Shape.CHOICE if self.option(text) is not None:
                 return self.option(text)
-            case Shape.CHOICES if not text.lstrip().startswith("["):
+            case Shape.CHOICES if not is_json_list:
                 return [self.option(part) for part in text.split(",") if part.strip()]
         try:
             return json.loads(text.strip())
         except (ValueError, RecursionError):
             if self.shape is Shape.LINES:
-                return _entries(text)  # the first of them begins with a bracket
+                return _split_lines(text)  # not JSON after all: the first line begins with a bracket
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
     def option(self, text: str) -> Any:
@@ -153,7 +160,7 @@ class Field:
         return None
 
 
-def _entries(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -171,11 +178,8 @@ _EXPECTED = {
 
 
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return every argument in the schema's order, then those the schema does not name.
-
-    At most `MOST_FIELDS`.
-    """
-    return tuple(_all_fields(schema, arguments, MOST_FIELDS))
+    """Return the schema's arguments in its order, then those it does not name; at most `MOST_FIELDS`."""
+    return tuple(_list_fields(schema, arguments, MOST_FIELDS))
 
 
 def fill_in(
@@ -183,30 +187,31 @@ def fill_in(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the arguments with a form's values for these fields, and the faults by field.
 
-    ``read`` gives what was entered, None for nothing; it raises BadAnswer. What no one touched stays.
+    ``read`` returns what was entered for a field, None for nothing; it raises BadAnswer.
     """
     values, faults = dict(arguments), {}
-    for each in fields:
+    for field_ in fields:
         try:
-            value = read(each)
+            value = read(field_)
         except BadAnswer as error:
-            faults[each.name] = str(error)
+            faults[field_.name] = str(error)
             continue
-        if each.default and value == each.value:
-            continue
-        if value == [] and not each.required and not each.present:
-            value = None
-        if value is not None or (each.nullable and (each.present or each.required)):
-            values[each.name] = value
-        elif each.required:
-            faults[each.name] = "This is needed."
+        if field_.default and value == field_.value:
+            continue  # untouched: the argument stays as it is, or stays away
+        if value == [] and not field_.required and not field_.present:
+            value = None  # an untouched list
+        takes_null = field_.nullable and (field_.present or field_.required)
+        if value is not None or takes_null:
+            values[field_.name] = value
+        elif field_.required:
+            faults[field_.name] = "This is needed."
         else:
-            values.pop(each.name, None)
+            values.pop(field_.name, None)
     return values, faults
 
 
 def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Say so where there are more arguments than `fields_of` gives; empty where there are not."""
+    """Return a sentence if there are more arguments than `fields_of` returns; else an empty text."""
     known = schema.get("properties")
     names = {*arguments, *(known if isinstance(known, Mapping) else ())}
     if len(names) > MOST_FIELDS:
@@ -228,24 +233,28 @@ def option_labels(options: Sequence[Any], most: int) -> list[str]:
     return labels
 
 
-def _cut_middle(number: str, text: str, most: int) -> str:
-    half = (most - len(number)) // 2
-    return f"{number}{shorten(text, half)}{text[whole_until(text, max(0, len(text) - half)) :]}"
+def _cut_middle(prefix: str, text: str, most: int) -> str:
+    """Return the prefix, the beginning and the end of the text, in at most ``most`` characters."""
+    half = (most - len(prefix)) // 2
+    end_start = whole_until(text, max(0, len(text) - half))
+    return f"{prefix}{shorten(text, half)}{text[end_start:]}"
 
 
-def _all_fields(
+def _list_fields(
     schema: Mapping[str, Any], arguments: Mapping[str, Any], most: int | None = None
 ) -> Iterator[Field]:
     known = schema.get("properties")
     properties: dict[str, Any] = dict(known) if isinstance(known, Mapping) else {}
     properties |= {name: {} for name in arguments if name not in properties}
-    return (_field(*named, schema, arguments) for named in list(properties.items())[:most])
+    for name, part in list(properties.items())[:most]:
+        yield _make_field(name, part, schema, arguments)
 
 
-def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str, Any]) -> Field:
+def _make_field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str, Any]) -> Field:
+    """Return the field of an argument; ``part``: its part of the tool's schema, which is ``root``."""
     schema, nullable = resolve_part(part, root)
     given = arguments.get(name)
-    shape, options = _shape(schema, root, given)
+    shape, options = _find_shape(schema, root, given)
     required = root.get("required")
     secret = schema.get("writeOnly") is True or schema.get("format") == "password"
     return Field(
@@ -258,88 +267,120 @@ def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str
         present=name in arguments,
         value=given if name in arguments else _hide_secrets(name, schema.get("default"), secret=secret),
         options=options,
-        multiline=_multiline(schema, given),
+        multiline=_is_multiline(schema, given),
         secret=secret or given == HIDDEN,
         schema=schema,
     )
 
 
 def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
-    """Follow local references, join ``allOf``, take "or null" apart; unions of more stay as they are."""
+    """Return a part of a schema in its simplest form, and whether its value may be null.
+
+    Local references are followed, ``allOf`` is joined, and "or null" is taken out of unions. A union of
+    several types stays as it is.
+    """
     flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
     nullable = False
     if depth >= _MAX_DEPTH:
         return flat, nullable
-    if isinstance(reference := flat.get("$ref"), str) and reference.startswith("#/"):
+    reference = flat.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
         inner, nullable = resolve_part(find_referred(root, reference), root, depth + 1)
-        flat = inner | {k: v for k, v in flat.items() if k != "$ref"}
+        flat = inner | _without_key(flat, "$ref")
     for word in ("allOf", "anyOf", "oneOf"):
         parts = flat.get(word)
         if not isinstance(parts, list):
             continue
-        real = [each for each in parts if not (isinstance(each, Mapping) and each.get("type") == "null")]
-        if word != "allOf" and len(real) < len(parts):
+        types = [each for each in parts if not _is_null_type(each)]
+        has_null = len(types) < len(parts)
+        if has_null and word != "allOf":
             nullable = True
-        if word == "allOf" or len(real) == 1:
+        if word == "allOf" or len(types) == 1:
             joined: dict[str, Any] = {}
-            for each in real:
-                inner, more = resolve_part(each, root, depth + 1)
+            for each in types:
+                inner, is_inner_nullable = resolve_part(each, root, depth + 1)
                 joined |= inner
-                nullable = nullable or (more and len(real) == 1)
-            flat = joined | {k: v for k, v in flat.items() if k != word}
-        elif len(real) < len(parts):
-            flat[word] = real
+                if len(types) == 1:
+                    nullable = nullable or is_inner_nullable
+            flat = joined | _without_key(flat, word)
+        elif has_null:
+            flat[word] = types
     return _without_null(flat, nullable=nullable)
 
 
+def _without_key(flat: Mapping[str, Any], left_out: str) -> dict[str, Any]:
+    return {key: value for key, value in flat.items() if key != left_out}
+
+
+def _is_null_type(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "null"
+
+
 def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, Any], bool]:
-    kinds, choices = flat.get("type"), flat.get("enum")
-    if isinstance(kinds, list):
-        nullable = nullable or "null" in kinds
-        real = [kind for kind in kinds if kind != "null"]
-        flat["type"] = real[0] if len(real) == 1 else real
+    """Take null out of a list of types and out of choices; return the rest, and whether null was allowed."""
+    types, choices = flat.get("type"), flat.get("enum")
+    if isinstance(types, list):
+        nullable = nullable or "null" in types
+        others = [name for name in types if name != "null"]
+        flat["type"] = others[0] if len(others) == 1 else others
     if isinstance(choices, list) and None in choices:
-        flat["enum"], nullable = [choice for choice in choices if choice is not None], True
+        nullable = True
+        flat["enum"] = [choice for choice in choices if choice is not None]
     return flat, nullable
 
 
-def _shape(schema: Mapping[str, Any], root: Mapping[str, Any], given: Any) -> tuple[Shape, tuple[Any, ...]]:
+def _find_shape(
+    schema: Mapping[str, Any], root: Mapping[str, Any], given: Any
+) -> tuple[Shape, tuple[Any, ...]]:
+    """Return the shape of a field and its options; ``given``: its argument, which need not fit the schema."""
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if isinstance(choices, list) and 0 < len(choices) <= _MOST_OPTIONS:
+    if _is_choice(choices):
         return Shape.CHOICE, tuple(choices)
-    kind = schema.get("type") or _kind_of(given)
-    if kind == "array":
+    type_name = schema.get("type") or _name_type(given)
+    if type_name == "array":
         items, _ = resolve_part(schema.get("items"), root)
-        some = items.get("enum")
-        if given is not None and not (isinstance(given, list) and all(isinstance(v, str) for v in given)):
+        if given is not None and not (isinstance(given, list) and _all_text(given)):
             return Shape.DATA, ()
-        if isinstance(some, list) and 0 < len(some) <= _MOST_OPTIONS and _all_text(some):
-            return Shape.CHOICES, tuple(some)
+        item_choices = items.get("enum")
+        if _is_choice(item_choices) and _all_text(item_choices):
+            return Shape.CHOICES, tuple(item_choices)
         return (Shape.LINES if items.get("type") == "string" else Shape.DATA), ()
-    if kind == "string" and (given is None or isinstance(given, str)):
+    if type_name == "string" and (given is None or isinstance(given, str)):
         special = {"date": Shape.DATE, "user": Shape.USER}
         return special.get(str(schema.get("format")), Shape.TEXT), ()
     simple = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG}
-    return simple.get(str(kind), Shape.DATA), ()
+    return simple.get(str(type_name), Shape.DATA), ()
+
+
+def _is_choice(options: Any) -> TypeGuard[list[Any]]:
+    return isinstance(options, list) and 0 < len(options) <= _MAX_OPTIONS
 
 
 def _all_text(values: Sequence[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _kind_of(value: Any) -> str:
-    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
-    return next((name for kind, name in kinds if isinstance(value, kind)), "")
+def _name_type(value: Any) -> str:
+    """Return JSON Schema's name for the type of a simple value; else an empty text."""
+    if isinstance(value, bool):  # which is an int, too
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return "string" if isinstance(value, str) else ""
 
 
-def _multiline(schema: Mapping[str, Any], given: Any) -> bool:
-    most = schema.get("maxLength")
-    roomy = isinstance(most, int) and most > _MULTILINE
-    return roomy or schema.get("format") == "multiline" or (isinstance(given, str) and "\n" in given)
+def _is_multiline(schema: Mapping[str, Any], given: Any) -> bool:
+    max_chars = schema.get("maxLength")
+    if isinstance(max_chars, int) and max_chars > _MULTILINE_CHARS:
+        return True
+    return schema.get("format") == "multiline" or (isinstance(given, str) and "\n" in given)
 
 
 def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return a sentence on what is expected if the value has another shape; else an empty text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     match shape:
         case Shape.CHOICE:
             fits = value in options
@@ -350,9 +391,9 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
         case Shape.FLAG:
             fits = isinstance(value, bool)
         case Shape.INTEGER:
-            fits = number and value == int(value)
+            fits = is_number and value == int(value)
         case Shape.NUMBER:
-            fits = number
+            fits = is_number
         case Shape.DATA:
             fits = True
         case _:
@@ -361,14 +402,16 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
 
 
 def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
+    """Return a sentence on the first bound that the value does not keep; empty if it keeps all."""
     if isinstance(value, bool):
         return ""
-    for keyword, (kinds, keeps) in _BOUNDS.items():
-        wanted = schema.get(keyword)
-        if isinstance(value, kinds) and isinstance(wanted, _NUMBER) and not isinstance(wanted, bool):
-            measured = len(value) if isinstance(value, str | list) else value
-            if not keeps(measured, wanted):
-                return describe_bound(keyword, wanted)
+    for keyword, (types, compare) in _BOUNDS.items():
+        bound = schema.get(keyword)
+        is_bound = isinstance(bound, _NUMBER) and not isinstance(bound, bool)
+        if is_bound and isinstance(value, types):
+            measure = len(value) if isinstance(value, str | list) else value
+            if not compare(measure, bound):
+                return describe_bound(keyword, bound)
     return ""
 
 
@@ -400,18 +443,23 @@ def describe_bound(keyword: str, wanted: Any) -> str:
 def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return the name and text of each argument that would run; defaults come last and are marked.
 
-    Defaults that are not among the arguments are told, too: a proposal of an earlier release runs with them.
+    Defaults are listed also where the arguments lack them: a proposal of an earlier release runs with them.
     """
-    running = [each for each in _all_fields(schema, arguments) if each.present or each.default]
-    return tuple((each.name, _write_default(each)) for each in sorted(running, key=lambda each: each.default))
+    fields = [each for each in _list_fields(schema, arguments) if each.present or each.default]
+    fields.sort(key=lambda each: each.default)  # False comes first
+    return tuple((each.name, _describe_value(each)) for each in fields)
 
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the defaults that a tool's schema names, by argument; null doesn't count."""
     known = schema.get("properties")
     properties = known if isinstance(known, Mapping) else {}
-    named = {name: resolve_part(part, schema)[0].get("default") for name, part in properties.items()}
-    return {name: value for name, value in named.items() if value is not None}
+    defaults = {}
+    for name, part in properties.items():
+        resolved, _ = resolve_part(part, schema)
+        if resolved.get("default") is not None:
+            defaults[name] = resolved["default"]
+    return defaults
 
 
 def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -420,7 +468,7 @@ def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) 
 
 
 def is_same(value: Any, default: Any) -> bool:
-    """Return whether a value is a default, which is not null; 1 is not yes."""
+    """Return whether a value is the default; null is none, and 1 is not the same as true."""
     return default is not None and canonical(value) == canonical(default)
 
 
@@ -428,12 +476,10 @@ def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:
     return redact({name: value}, {"properties": {name: {"writeOnly": secret}}})[name]
 
 
-def _write_default(each: Field) -> str:
-    value = _hide_secrets(each.name, each.value, secret=each.secret)
+def _describe_value(shown: Field) -> str:
+    value = _hide_secrets(shown.name, shown.value, secret=shown.secret)
     if value == "":
         words = "(empty)"
     else:
-        words = speak_value(value, is_choice=each.shape in (Shape.CHOICE, Shape.CHOICES))
-    if each.default:
-        return f"{words} (default)"
-    return words
+        words = speak_value(value, is_choice=shown.shape in (Shape.CHOICE, Shape.CHOICES))
+    return f"{words} (default)" if shown.default else words

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from bot.domain.times import format_span
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
-"""What is counted of what was asked; those edited first were approved, and some of those failed."""
-_MOST_WAITS = 10_000  # the first that are counted: to sort all of them would hold the loop
+"""The outcomes that are counted. They overlap: edited requests are approved, and approved ones may fail."""
+_MAX_WAITS = 10_000  # the first that are counted: sorting all of them would block the event loop
 _SLOWEST = 0.9  # where the slowest tenth begins
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
@@ -40,10 +40,10 @@ class Tally:
     waits: list[float] = field(default_factory=list)
 
     def add(self, ends: Iterable[str], waited: float | None) -> None:
-        """Count one more; ``waited`` is None where no one decided it."""
+        """Count one request with its outcomes. ``waited``: seconds until it was decided, if it was."""
         for name in ("asked", *ends):
             setattr(self, name, getattr(self, name) + 1)
-        if waited is not None and len(self.waits) < _MOST_WAITS:
+        if waited is not None and len(self.waits) < _MAX_WAITS:
             self.waits.append(waited)
 
     @property
@@ -63,17 +63,22 @@ class Tally:
     @property
     def words(self) -> str:
         """For example ``asked 41, approved 40 (2 edited first), declined 1; median 4 min``."""
-        ends = ((name, getattr(self, name)) for name in ENDS if name != "edited")
-        parts = [f"asked {self.asked}", *(f"{name} {many}" for name, many in ends if many)]
-        edited = f" ({self.edited} edited first)" if self.edited else ""
-        said = ", ".join(f"{part}{edited if part.startswith('approved') else ''}" for part in parts)
-        half, tenth = self.median_seconds, self.slowest_seconds
-        if half is None or tenth is None:
-            return said
-        return f"{said}; median {_span(half)}, slowest tenth from {_span(tenth)}"
+        parts = [f"asked {self.asked}"]
+        for name in ENDS:
+            count = getattr(self, name)
+            if not count or name == "edited":
+                continue
+            edited = f" ({self.edited} edited first)" if name == "approved" and self.edited else ""
+            parts.append(f"{name} {count}{edited}")
+        counts = ", ".join(parts)
+        median_seconds, slowest_seconds = self.median_seconds, self.slowest_seconds
+        if median_seconds is None or slowest_seconds is None:
+            return counts
+        times = f"median {_format_span(median_seconds)}, slowest tenth from {_format_span(slowest_seconds)}"
+        return f"{counts}; {times}"
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     return format_span(timedelta(seconds=seconds))
 
 
@@ -96,16 +101,12 @@ class Decider(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Insights:
-    """The statistics since a moment, for everyone or for one person alone.
-
-    ``back_to``: the oldest moment that was counted, where there was too much of it. ``week``: the number of
-    requests, by weekday from Monday and by hour, in the team's time zone.
-    """
+    """The statistics since a moment."""
 
     since: datetime
-    back_to: datetime | None
-    everyone: bool
+    back_to: datetime | None  # the oldest moment that was counted, if there was too much to count all
+    everyone: bool  # False: of one person alone
     total: Tally
     parts: Mapping[Facet, Sequence[InsightPart]]
     deciders: Sequence[Decider]
-    week: Sequence[Sequence[int]]
+    week: Sequence[Sequence[int]]  # requests by weekday from Monday and by hour, on the team's clock

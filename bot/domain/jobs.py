@@ -1,6 +1,7 @@
-"""Jobs: wake-ups whose worker looks at the rows and does what they ask for. A job is never truth.
+"""Jobs, their queues, and the processes that work on one database.
 
-A process works on a database, and others judge when it is gone.
+A job is a wake-up: its worker looks at the rows and does what they ask for. So a lost job is found again, and
+one too many does no harm.
 """
 
 import os
@@ -16,12 +17,12 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 
 BEAT_SECONDS = 2.0
-"""How often a process says that it is there, and looks who else is."""
-_SILENT = 4  # looks in a row without a beat
-_MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
-_KEPT = 10_000
-_MOST_OPENED = 200  # proposals in full
-_ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them it can be stopped
+"""The time between two beats of a process; at each it also looks for those of the others."""
+_MAX_SILENT_LOOKS = 4  # in a row without a beat, after which a process counts as gone
+_MAX_OWN_TURNS = 50  # beyond these, turns wait in their queue, and any process may begin them
+_MAX_CACHED = 10_000  # small entries of a cache
+_MAX_OPENED = 200  # proposals in full
+_MAX_ROWS_AT_ONCE = 4  # of one batch: between them it can be stopped
 
 
 class Work(StrEnum):
@@ -38,25 +39,22 @@ class Job(NamedTuple):
 
 
 CHANGED = Job(Work.REDRAW, "")
-"""A proposal changed that has no cards: only what reads rows itself is told."""
+"""Wakes only those who read rows themselves: what changed has no cards."""
 
 Wake = Callable[..., Awaitable[None]]
 """Starts jobs, as `Dispatcher.wake` does; a process that runs none leaves them to the rows."""
 
 
 class Queue(NamedTuple):
-    """A queue of jobs, of which at most ``most`` run at a time.
-
-    ``later``: no one waits for these jobs, so they come after all others.
-    """
+    """A queue of jobs."""
 
     name: str
-    most: int
-    later: bool = False
+    most: int  # that run at a time
+    later: bool = False  # no one waits for these jobs, so they come after all others
 
 
 HERE = Queue("here", sys.maxsize)
-"""For what costs next to nothing: the process that wakes it does it, and asks no other."""
+"""The queue of jobs that cost next to nothing: the process that wakes them runs them itself."""
 
 
 class Dispatcher(Protocol):
@@ -64,7 +62,7 @@ class Dispatcher(Protocol):
 
     @property
     def takes_work(self) -> bool:
-        """True if this process runs what is woken now: not before the start, while paused, or at its end."""
+        """True if this process runs jobs now; False before the start, while paused, and at the end."""
 
     async def wake(self, *jobs: Job) -> None: ...
 
@@ -92,35 +90,49 @@ class Process:
 
 
 class Watch:
-    """A failure detector: it judges by their beats which processes are gone, each time after its own beat.
+    """A failure detector: it tells by their beats which processes are gone.
 
-    It counts looks instead of seconds. A clock that jumps changes nothing, and nor does a time in which the
-    database was away or in which the one who looks was frozen: no one could give or see a beat.
+    A process looks after each beat of its own. What counts are looks, not seconds. So a clock that jumps
+    changes nothing, and neither does a time in which the database was away, or this process was frozen.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, int]] = {}  # beats, and looks since they changed, by process id
+        self._seen: dict[str, _SeenBeats] = {}  # by process id
 
     def look(self, beats: Mapping[str, int]) -> dict[str, int]:
-        """Take in the beats of the others; gives those of the processes that fell silent."""
+        """Take in the number of beats of each other process; return those of the processes that are gone."""
         before, self._seen = self._seen, {}
-        for ident, count in beats.items():
-            known, looks = before.get(ident, (None, 0))
-            self._seen[ident] = count, looks + 1 if known == count else 0
-        return {ident: count for ident, (count, looks) in self._seen.items() if looks >= _SILENT}
+        for process_id, count in beats.items():
+            earlier = before.get(process_id)
+            silent_looks = 0
+            if earlier is not None and earlier.beats == count:
+                silent_looks = earlier.silent_looks + 1
+            self._seen[process_id] = _SeenBeats(count, silent_looks)
+        return {
+            process_id: seen.beats
+            for process_id, seen in self._seen.items()
+            if seen.silent_looks >= _MAX_SILENT_LOOKS
+        }
+
+
+class _SeenBeats(NamedTuple):
+    """The number of a process's beats, and of the looks since it changed."""
+
+    beats: int
+    silent_looks: int
 
 
 class Peers(Protocol):
     """The other processes on this database."""
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
-        """Call this with what others say of a kind."""
+        """Call the handler with each message of a kind from another process."""
 
     def broadcast(self, kind: str, body: Any) -> None:
-        """Tell all others something of a kind, as JSON takes it; it may be lost."""
+        """Send a message of a kind to all others. ``body`` is JSON. It may be lost."""
 
     def on_arrival(self, handler: Callable[[], None]) -> None:
-        """Call this when one begins to listen, or does so again: what was said before, it may not know."""
+        """Call the handler when a process begins to listen: it may have missed all messages before."""
 
     async def lease(self, name: str) -> bool:
         """Try to take the lease on a name, and tell if this process has it.
@@ -132,12 +144,12 @@ class Peers(Protocol):
 class OwnWork:
     """A cache of the work that this process makes and does itself, to save reads and claims.
 
-    It has turns that begin as soon as they are wanted, the newest proposals of turns, and proposals that run
-    as soon as they are approved. It is in memory only: whatever is not in it is looked up in the rows.
+    It has turns that this process begins immediately, proposals that were just opened, and proposals that
+    were just approved. It is in memory only: whatever is not in it is looked up in the rows.
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
-        """``process``: the id of this one, where no other does its work; else empty."""
+        """``process``: the id of this process if it alone does its work, else empty."""
         self._process = process
         self._by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
@@ -148,18 +160,20 @@ class OwnWork:
 
     def learn(self, actor: Actor, person: str) -> None:
         """Remember which Person an account belongs to."""
-        if len(self._people) >= _KEPT:
+        if len(self._people) >= _MAX_CACHED:
             self._people.clear()
         self._people[str(actor)] = person
 
     def owner(self, actor: Actor) -> str:
-        """Return the owner of a turn that is wanted now: this process where it begins right away."""
+        """Return the owner of a turn that is wanted now: this process if it can begin it immediately."""
         person = self._people.get(str(actor))
-        busy = list(self._turns.values())
-        free = len(busy) < _MOST_OWNED and busy.count(person or "") < self._by_person
-        if person and free:
-            return self._process
-        return ""
+        if not person:
+            return ""
+        people_with_turns = list(self._turns.values())
+        is_full = len(people_with_turns) >= _MAX_OWN_TURNS
+        if is_full or people_with_turns.count(person) >= self._by_person:
+            return ""
+        return self._process
 
     def begins(self, conversation_id: str, actor: Actor) -> None:
         """Note that a conversation's turn was stored with this process as its owner."""
@@ -176,10 +190,10 @@ class OwnWork:
         self._turns.pop(conversation_id, None)
 
     def keep_opened(self, proposal: Proposal) -> None:
-        """Keep a proposal that was just opened, for when it is approved; of older ones the rows tell."""
+        """Keep a proposal that was just opened, for when it is approved. The oldest ones are dropped."""
         if not self._process or proposal.state is not State.PROPOSED:
             return
-        if len(self._opened) >= _MOST_OPENED:
+        if len(self._opened) >= _MAX_OPENED:
             del self._opened[next(iter(self._opened))]
         self._opened[proposal.id] = proposal
 
@@ -188,22 +202,22 @@ class OwnWork:
         return self._opened.pop(proposal_id, None)
 
     def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
-        """Keep what was just approved for when it is run; each move of it is guarded by its version."""
-        if len(self._batches) >= _KEPT:
+        """Keep what was just approved for when it runs; its version guards each change of its row."""
+        if len(self._batches) >= _MAX_CACHED:
             self._batches.clear()
-        self._batches |= {p.id: p.batch for p in found if p.batch}
+        self._batches |= {proposal.id: proposal.batch for proposal in found if proposal.batch}
         if not self._process:
             return
-        if len(self._approved) >= _KEPT:
+        if len(self._approved) >= _MAX_CACHED:
             self._approved.clear()
-        runs = {job.key for job in jobs if job.work is Work.EXECUTE}
-        self._approved |= {p.id: p for p in found if p.id in runs}
+        running_ids = {job.key for job in jobs if job.work is Work.EXECUTE}
+        self._approved |= {proposal.id: proposal for proposal in found if proposal.id in running_ids}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
-        """Return the queue of a batch's row, which keeps others' work from waiting behind all of it."""
+        """Return the queue of a batch's row: a long batch must not keep others' work waiting."""
         batch = self._batches.pop(proposal_id, None)
         if batch:
-            return Queue(batch, _ROWS_TOGETHER)
+            return Queue(batch, _MAX_ROWS_AT_ONCE)
         return None
 
     def take_approved(self, proposal_id: str) -> Proposal | None:

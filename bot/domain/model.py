@@ -31,14 +31,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """A message of a person, or a note of Nod's own. ``name`` is the speaker as people know them.
-
-    ``when`` is the day and hour of a message that follows a long gap.
-    """
+    """A message of a person, or a note of Nod's own."""
 
     text: str
-    name: str = ""
-    when: str = ""
+    name: str = ""  # the speaker's, as people know them
+    when: str = ""  # the day and hour of a message that follows a long gap
     pictures: tuple[Picture, ...] = ()
 
     @property
@@ -49,25 +46,22 @@ class UserText:
         names take only some letters.
         """
         speaker = " ".join(self.name.split())
-        said = f"{speaker}: {self.text}" if speaker else self.text
+        words = f"{speaker}: {self.text}" if speaker else self.text
         if self.when:
-            return f"[{self.when}]\n{said}"
-        return said
+            return f"[{self.when}]\n{words}"
+        return words
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model asks for. ``arguments`` is the raw JSON text, unchecked.
-
-    ``extra`` is what its server sent with it and wants back: of the ``answer`` and the
-    ``call``, for the same ``model``. ``refused`` says what is wrong with one that can't be read.
-    """
+    """One call the model asks for."""
 
     id: str
     name: str
-    arguments: str
+    arguments: str  # raw JSON, unchecked
+    # what the server sent along and wants back: of the ``answer`` and of the ``call``, for the same ``model``
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    refused: str = ""
+    refused: str = ""  # why the call can't be read; empty if it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +72,11 @@ class AssistantText:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call. ``outside``: the text is a tool's own, not Nod's word on how the call ended."""
+    """The result of a call."""
 
     call_id: str
     text: str
-    outside: bool = False
+    outside: bool = False  # the text is a tool's own, not Nod's word on how the call ended
 
 
 Entry = SystemText | UserText | AssistantText | ToolResult
@@ -90,22 +84,22 @@ Entry = SystemText | UserText | AssistantText | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as offered to the model. ``strict`` says the schema fits OpenAI's strict mode."""
+    """A tool as offered to the model."""
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
-    strict: bool = True
+    parameters: Mapping[str, Any]  # a JSON schema
+    strict: bool = True  # the schema fits OpenAI's strict mode
     size: int = field(init=False, compare=False)  # characters of it in a request
 
     def __post_init__(self) -> None:
-        told = {
+        offered = {
             "name": self.name,
             "description": self.description,
             "parameters": self.parameters,
             "strict": self.strict,
         }
-        object.__setattr__(self, "size", len(json.dumps(told, default=dict)))
+        object.__setattr__(self, "size", len(json.dumps(offered, default=dict)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +148,13 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last part: complete calls in the order asked for, and what it cost in tokens (0 = not told)."""
+    """The last part of an answer. Tokens are 0 if the server does not say."""
 
     stop: Stop
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[ToolCall, ...] = ()  # complete, in the order asked for
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0  # of the prompt: what the server had already
+    cached_tokens: int = 0  # of the prompt: those that the server had already
 
 
 Part = Text | Thought | Retracted | Busy | LeftOut | Finished

@@ -1,8 +1,8 @@
 """Addresses that a reading call would send to other servers, and those that are safe to send.
 
-An address tells its server whatever stands in it. So it is sent unasked only where it cannot carry what the
-agent has read: the requester wrote it letter for letter in this conversation, or it is a link that stands
-letter for letter in a page which the same tool read from the same host.
+Whatever is in an address reaches its server. So it is sent unasked only if it can't carry what the agent has
+read: the requester wrote it letter for letter in this conversation, or it is a link in a page that the same
+tool read from the same host.
 """
 
 import json
@@ -15,21 +15,23 @@ from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import Level, Risk, State
 from bot.domain.text import host_of
 
-_NAMED = re.compile(
+_ADDRESS_FIELD = re.compile(
     r"(^|_)(url|uri|link|href|host|hostname|domain|site|website|webpage|endpoint)s?(_|$)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
 _WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
-_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")
-_BEFORE, _AFTER = "([{*_", ".,;:!?)]}*_…"
-_MARKS = 8  # after an address: more of them belong to no sentence
+_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
+_MARKS_BEFORE, _MARKS_AFTER = "([{*_", ".,;:!?)]}*_…"  # of a sentence around an address
+_MAX_MARKS = 8  # more marks after an address belong to no sentence
 
 
 def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
     """Yield every address in a call's arguments, found by the field's name or by its look."""
     if isinstance(arguments, str):
-        own = "://" in arguments  # in a scheme of its server's own it names a thing there
-        if _ADDRESS.match(arguments) or (arguments and _NAMED.search(key) and not own):
+        # an address in a scheme of the server's own only names a thing there
+        has_other_scheme = "://" in arguments and not _ADDRESS.match(arguments)
+        is_in_field = bool(arguments) and _ADDRESS_FIELD.search(key) is not None
+        if _ADDRESS.match(arguments) or (is_in_field and not has_other_scheme):
             yield arguments
     elif isinstance(arguments, Mapping):
         for name, value in arguments.items():
@@ -44,15 +46,13 @@ def judge_addresses(
 ) -> Risk:
     """Return the risk of a reading call by the addresses that it sends.
 
-    It becomes a write, which people are asked for, where an address is neither in ``known`` (see
-    `find_known`) nor at one of ``hosts``, which rules allow; they may hold * and ?.
+    The call counts as a write, so that people are asked, unless each address is in ``known`` (see
+    `find_known`) or at one of ``hosts``, which rules allow. Hosts may hold * and ?.
     """
     for address in addresses:
         host = host_of(address)
-        # programs disagree on where an address with a backslash or white space leads
-        plain = not _UNCLEAR.search(address)
-        allowed = plain and any(fnmatchcase(host, each) for each in hosts)
-        if not allowed and _plain(address) not in known:
+        is_allowed = not _UNCLEAR.search(address) and any(fnmatchcase(host, allowed) for allowed in hosts)
+        if not is_allowed and _shorten_address(address) not in known:
             where = host or "a server outside"
             return Risk(
                 Level.WRITE, f"the address goes to {where} and may carry what Nod has read", vouched=False
@@ -63,18 +63,18 @@ def judge_addresses(
 def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
-    """Return those addresses that a call of this tool may send, for the Person with these accounts."""
-    wanted = {_plain(each): host_of(each) for each in addresses}
-    found: set[str] = set()
+    """Return those addresses that a call of this tool may send unasked, for the Person of these accounts."""
+    host_by_address = {_shorten_address(address): host_of(address) for address in addresses}
+    known: set[str] = set()
     for line in transcript.lines:
         if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
-            found.update(_find_words(line.text))
-        for host, text in _read(transcript, line, tool_name):
-            found.update(each for each in _find_words(text) if wanted.get(each) == host)
-    return found & wanted.keys()
+            known.update(_find_words(line.text))
+        for host, text in _list_answers(transcript, line, tool_name):
+            known.update(word for word in _find_words(text) if host_by_address.get(word) == host)
+    return known & host_by_address.keys()
 
 
-def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
+def _list_answers(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
     """Yield the answers of earlier calls of the tool that went to one host, with that host."""
     for call in line.calls:
         if call.tool_name != tool_name:
@@ -86,25 +86,30 @@ def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[
             arguments, answer = json.loads(call.arguments), line.results[call.id].text
         else:
             continue
-        hosts = {host_of(each) for each in find_addresses(arguments)}
+        hosts = {host_of(address) for address in find_addresses(arguments)}
         if len(hosts) == 1:
             host = hosts.pop()
-            yield from ((host, text) for text in _texts(answer))
+            for text in _split_answer(answer):
+                yield host, text
 
 
-def _texts(answer: str) -> Iterator[str]:
+def _split_answer(answer: str) -> Iterator[str]:
+    """Return the texts in an answer that is JSON; any other answer as one text."""
     try:
-        return _strings(json.loads(answer))
+        return _list_texts(json.loads(answer))
     except (ValueError, RecursionError):
-        return iter([answer.replace("\\n", "\n")])
+        return iter([answer.replace("\\n", "\n")])  # a part of JSON, which was cut, may be read here
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _strings(each)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _list_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _list_texts(inner)
 
 
 def _find_words(text: str) -> Iterator[str]:
@@ -113,16 +118,16 @@ def _find_words(text: str) -> Iterator[str]:
         if line.lstrip().startswith(">"):
             continue
         for word in _WORD.findall(line):
-            each = word.lstrip(_BEFORE)
-            yield _plain(each)
-            for _ in range(_MARKS):
-                if each[-1:] not in _AFTER:
+            address = word.lstrip(_MARKS_BEFORE)
+            yield _shorten_address(address)
+            for _ in range(_MAX_MARKS):
+                if address[-1:] not in _MARKS_AFTER:
                     break
-                each = each[:-1]
-                yield _plain(each)
+                address = address[:-1]
+                yield _shorten_address(address)
 
 
-def _plain(address: str) -> str:
+def _shorten_address(address: str) -> str:
     """Return an address without its fragment, its scheme, and the slash of an empty path."""
     bare = address.partition("#")[0]
     scheme, mark, rest = bare.partition("://")

@@ -12,22 +12,22 @@ from enum import StrEnum
 from typing import Self
 
 SHELL = "cli"
-"""The channel of who sits at this machine's shell; nothing is posted there, people look by themselves."""
+"""The channel of the person at this machine's shell. Nothing is posted there."""
 
 NOD = "nod"
-"""The channel of what is no person's account: the lead agent decides from there."""
+"""The channel of Nod itself: the lead agent decides as an account there."""
 
 AGENTS = "agents"
-"""The channel of agents' calls; what is there is no account of anyone, and nothing is posted there."""
+"""The channel of agents' calls. No person has an account there, and nothing is posted there."""
 
 # what Nod writes where a person's name could stand, without spaces and signs
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
-_GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
+_GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")  # Slack's ids of user groups begin with S
 _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 _OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line", AGENTS: "a program"}
-"""Nod's own channels: what is below them is no place to anyone."""
+"""The names of Nod's own channels. To people these are places, not the addresses below them."""
 
 
 Names = Mapping[str, str]
@@ -52,14 +52,12 @@ class Membership(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that.
-
-    ``standing`` is None where the channel does not say; what it last said then counts, else a member.
-    """
+    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that."""
 
     channel: str
     key: str
     name: str = field(default="", compare=False)
+    # None: the channel does not say now; what it said last counts, and if it never did, they are a member
     standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
-"""A plan: what it is, how it reads on a card, who may approve it.
+"""A plan, its text on a card, and its approvers.
 
-A plan is a proposal of kind ``plan`` like any other, so it waits, expires and is decided as those are; what
-an approved one unlocks follows from its row (`bot.domain.teams.Teammate.locked`). The calls that its steps
-list with all their arguments run under it once each; what can't be undone among them still asks.
+A plan is a proposal of kind ``plan``, so it waits, expires and is decided like any other. An approved plan
+unlocks its teammate (`bot.domain.teams.Teammate.locked`). Its steps may list calls with all their arguments:
+each of these runs once without another question, unless it can't be undone.
 """
 
 from collections import Counter
@@ -30,23 +30,22 @@ class Approver(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One call of a step, exactly as it will be made; ``asks``: it can't be undone."""
+    """One call of a step, exactly as it will be made."""
 
     tool: str
     version: str
     arguments: Mapping[str, Any]
-    asks: bool = False
+    asks: bool = False  # all the same, since it can't be undone
 
     @property
     def digest(self) -> str:
         return digest(self.tool, self.version, self.arguments)
 
     def __str__(self) -> str:
-        given = ", ".join(
-            f"{name} = {canonical(value)}" for name, value in self.arguments.items() if value is not None
-        )
+        given = {name: value for name, value in self.arguments.items() if value is not None}
+        arguments = ", ".join(f"{name} = {canonical(value)}" for name, value in given.items())
         note = " (still asks: it can't be undone)" if self.asks else ""
-        return f"{self.tool}({given}){note}"
+        return f"{self.tool}({arguments}){note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,10 @@ class Step:
         return "; ".join((self.description, *map(str, self.calls)))
 
     def __str__(self) -> str:
-        about = [f"tools: {', '.join(self.tools)}"] if self.tools else ["no tools"]
-        about += [f"about {self.tokens:,} tokens"] if self.tokens else []
-        return f"{self.told} ({'; '.join(about)})"
+        facts = [f"tools: {', '.join(self.tools)}" if self.tools else "no tools"]
+        if self.tokens:
+            facts.append(f"about {self.tokens:,} tokens")
+        return f"{self.told} ({'; '.join(facts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,11 @@ class Plan:
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
         """Read the canonical arguments of ``plan_submit``."""
-        steps = (
-            Step(
-                each["description"],
-                tuple(dict.fromkeys((*(each.get("tools") or ()), *(call["tool"] for call in _calls(each))))),
-                each.get("estimated_tokens"),
-                tuple(PlannedCall(**call) for call in _calls(each)),
-            )
-            for each in arguments["steps"]
-        )
         return cls(
             arguments["summary"],
-            tuple(steps),
-            _lines(arguments.get("risks")),
-            _lines(arguments.get("alternatives")),
+            tuple(_read_step(step) for step in arguments["steps"]),
+            _join_lines(arguments.get("risks")),
+            _join_lines(arguments.get("alternatives")),
         )
 
     @property
@@ -104,70 +95,74 @@ class Plan:
         return tuple(dict.fromkeys(name for step in self.steps for name in step.tools))
 
 
-def _calls(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return step.get("calls") or ()
+def _read_step(step: Mapping[str, Any]) -> Step:
+    calls = tuple(PlannedCall(**call) for call in step.get("calls") or ())
+    tools = (*(step.get("tools") or ()), *(call.tool for call in calls))
+    return Step(step["description"], tuple(dict.fromkeys(tools)), step.get("estimated_tokens"), calls)
 
 
-def _lines(given: str | list[str] | None) -> str:
-    if isinstance(given, list):
-        return "\n".join(given)
-    return given or ""
+def _join_lines(given: str | list[str] | None) -> str:
+    return "\n".join(given) if isinstance(given, list) else given or ""
 
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
-    """Return the plan as a card shows it, each part alongside what it was in the version ``before``."""
-    old = {} if before is None else _label_steps(before)
-    new = _label_steps(plan)
-    steps = max(len(each.steps) for each in (plan, before or plan))
-    labels = ["Summary", *(f"Step {number}" for number in range(1, steps + 1)), "Risks", "Alternatives"]
-    return tuple(
-        PreviewField(label, old.get(label), new.get(label)) for label in labels if label in old | new
-    )
+    """Return the plan as a card shows it, each part with what it was in the version ``before``."""
+    old = {} if before is None else _label_parts(before)
+    new = _label_parts(plan)
+    step_count = max(len(plan.steps), len(before.steps) if before else 0)
+    steps = [f"Step {number}" for number in range(1, step_count + 1)]
+    labels = ["Summary", *steps, "Risks", "Alternatives"]
+    shown = [label for label in labels if label in old or label in new]
+    return tuple(PreviewField(label, old.get(label), new.get(label)) for label in shown)
 
 
-def _label_steps(plan: Plan) -> dict[str, str]:
-    labelled = {"Summary": plan.summary}
-    labelled |= {f"Step {number}": str(step) for number, step in enumerate(plan.steps, 1)}
-    more = {"Risks": plan.risks, "Alternatives": plan.alternatives}
-    return labelled | {label: text for label, text in more.items() if text}
+def _label_parts(plan: Plan) -> dict[str, str]:
+    """Return the parts of a plan by their labels."""
+    parts = {"Summary": plan.summary}
+    for number, step in enumerate(plan.steps, 1):
+        parts[f"Step {number}"] = str(step)
+    if plan.risks:
+        parts["Risks"] = plan.risks
+    if plan.alternatives:
+        parts["Alternatives"] = plan.alternatives
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """One line of a plan on a card: its number, or its label, and how it differs from the version before."""
+    """One line of a plan on a card."""
 
     text: str
-    number: int = 0  # of a step
-    label: str = ""
+    number: int = 0  # of a step; 0 for another line
+    label: str = ""  # of another line
     tools: tuple[str, ...] = ()
-    mark: str = ""
+    mark: str = ""  # how it differs from the version before
 
 
 def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
     """Return the plan as numbered steps with their tools.
 
-    ``shown``: its `fields`, which know the version before. ``ticked``: the numbers of the steps that are
-    done.
+    ``shown``: its `fields`, which know the version before. ``ticked``: the numbers of the finished steps.
     """
-    if any(f.old_value for f in shown):
-        marks = {each.field: _mark(each) for each in shown}
-    else:
-        marks = {}
+    has_version_before = any(field.old_value for field in shown)
+    marks = {field.field: _describe_difference(field) for field in shown} if has_version_before else {}
     lines = [PlanLine(plan.summary, mark=marks.get("Summary", ""))]
     for number, step in enumerate(plan.steps, 1):
-        mark = marks.get(f"Step {number}", "")
-        tokens = f" (about {step.tokens:,} tokens)" if step.tokens else ""
         done = "✅ " if number in ticked else ""
-        named = tuple(name for name in step.tools if name not in {call.tool for call in step.calls})
-        lines.append(PlanLine(f"{done}{step.told}{tokens}", number, tools=named, mark=mark))
-    lines += [
-        PlanLine(f.old_value or "", label=f.field, mark="removed") for f in shown if f.new_value is None
-    ]
-    more = (("Risks", plan.risks), ("Alternatives", plan.alternatives))
-    return [*lines, *(PlanLine(text, label=each, mark=marks.get(each, "")) for each, text in more if text)]
+        tokens = f" (about {step.tokens:,} tokens)" if step.tokens else ""
+        called = {call.tool for call in step.calls}  # the step's text names these
+        tools = tuple(name for name in step.tools if name not in called)
+        mark = marks.get(f"Step {number}", "")
+        lines.append(PlanLine(f"{done}{step.told}{tokens}", number, tools=tools, mark=mark))
+    removed = [field for field in shown if field.new_value is None]
+    lines += [PlanLine(field.old_value or "", label=field.field, mark="removed") for field in removed]
+    for label, text in (("Risks", plan.risks), ("Alternatives", plan.alternatives)):
+        if text:
+            lines.append(PlanLine(text, label=label, mark=marks.get(label, "")))
+    return lines
 
 
-def _mark(field: PreviewField) -> str:
+def _describe_difference(field: PreviewField) -> str:
     if field.old_value is None:
         return "new"
     if field.old_value == field.new_value:
@@ -176,19 +171,15 @@ def _mark(field: PreviewField) -> str:
 
 
 def stands(plan: Proposal) -> bool:
-    """Return whether the plan was approved and is still what was approved, to the letter."""
-    return plan.state is State.SUCCEEDED and plan.digest == digest(
-        plan.tool_name, plan.tool_version, plan.arguments
-    )
+    """Return whether the plan was approved and has not changed since."""
+    current_digest = digest(plan.tool_name, plan.tool_version, plan.arguments)
+    return plan.state is State.SUCCEEDED and plan.digest == current_digest
 
 
 def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
-    """Return the newest approved plan among a conversation's proposals.
-
-    None where a later one waits or failed.
-    """
-    every = [p for p in found if p.kind.has_steps]
-    newest = max(every, key=lambda p: p.message_id, default=None)
+    """Return the newest plan among a conversation's proposals if it is approved, else None."""
+    plans = [proposal for proposal in found if proposal.kind.has_steps]
+    newest = max(plans, key=lambda plan: plan.message_id, default=None)
     if newest is not None and stands(newest):
         return newest
     return None
@@ -196,11 +187,14 @@ def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
 
 def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
     """Return the numbers of finished steps: ticked ones, and those all of whose calls have run since."""
-    ran = Counter(p.digest for p in found if p.message_id > plan.message_id and p.state is State.SUCCEEDED)
-    done = list(plan.ticked)
+    ran_digests: Counter[str] = Counter()
+    for proposal in found:
+        if proposal.message_id > plan.message_id and proposal.state is State.SUCCEEDED:
+            ran_digests[proposal.digest] += 1
+    finished = set(plan.ticked)
     for number, step in enumerate(Plan.of(plan.arguments).steps, 1):
-        needed = Counter(call.digest for call in step.calls)
-        if needed and needed <= ran:
-            ran -= needed
-            done += [] if number in done else [number]
-    return tuple(sorted(done))
+        needed_digests = Counter(call.digest for call in step.calls)
+        if needed_digests and needed_digests <= ran_digests:
+            ran_digests -= needed_digests  # each run counts for one step
+            finished.add(number)
+    return tuple(sorted(finished))

@@ -1,18 +1,24 @@
 """Policy: what needs approval, who may decide, how many must, how long it waits. Pure rules, no clock.
 
 `Policy` joins the settings' defaults with the rulebook that admins keep at run time. `Policy.judge` is asked
-before a call becomes a proposal, `Policy.objection` at every press; both say which rule spoke.
+before a call becomes a proposal.
+
+Four methods look for an objection. Each returns it in words, or None if there is none:
+`Policy.find_call_objection` (a rule forbids the call), `Policy.find_message_objection` (this person may not
+talk to Nod here), `Policy.find_quorum_objection` (too few people could decide) and
+`Policy.find_decision_objection` (this person may not decide this proposal).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.people import (
     LOCAL,
     Absence,
+    Actor,
     Membership,
     Person,
     Role,
@@ -28,7 +34,7 @@ from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
 
 _USUAL_DECIDERS = ("requester", *Role)  # if no rule names them
-_PRIVATE_DECIDERS = ("requester", Role.ADMIN)
+_PRIVATE_DECIDERS = ("requester", Role.ADMIN)  # the same in a private chat
 _FEW_DECIDERS_ADVICE = "an admin must change that (/approvals approvers)"
 _FEW_AGENT_DECIDERS_ADVICE = (
     "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
@@ -62,6 +68,20 @@ class Verdict:
     no_undo: str = ""  # why it can't be undone
 
 
+class _JudgedRisk(NamedTuple):
+    """The risk of a call under the rules."""
+
+    risk: Risk
+    is_spared: bool  # a rule says that people need not be asked about it
+
+
+class _Asking(NamedTuple):
+    """The answer to whether people are asked about a call, and the rule behind it in words."""
+
+    asks: bool
+    rule: str
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The current rules: the defaults of the settings, and the rulebook. Accounts are Actors as text."""
@@ -72,7 +92,7 @@ class Policy:
     approvers: frozenset[str] = frozenset()
     plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
-    groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those that platforms told of lately
+    groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those whose members are known now
     missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed and are not known
     absences: tuple[Absence, ...] = ()  # of people who are away now
 
@@ -131,7 +151,10 @@ class Policy:
         """
         admin_accounts = person.accounts & self.holders(Role.ADMIN)
         by_rules = self.book.accounts_with(Role.ADMIN)
-        workspaces = {None if by_rules.get(account) else workspace_of(account) for account in admin_accounts}
+        workspaces: set[str | None] = set()
+        for account in admin_accounts:
+            is_admin_everywhere = by_rules.get(account, False)
+            workspaces.add(None if is_admin_everywhere else workspace_of(account))
         return workspaces.pop() if len(workspaces) == 1 else None
 
     def judge(self, call: CallFacts) -> Verdict:
@@ -146,62 +169,75 @@ class Policy:
         mode = found.value
         deciders = self._find_deciders(call, risk)
         if mode is Mode.FORBID:
-            rule = found.rule.words if found.rule else f"policy {mode}"
-            return Verdict(Judgement.REFUSE, risk, rule, deciders)
+            return Verdict(Judgement.REFUSE, risk, _name_mode_rule(found), deciders)
+
         asks, rule = self._decide_to_ask(call, risk, found, is_spared=is_spared)
         if call.requester.outside:
             deciders = replace(deciders, requester=False)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        own, judged = call.own, replace(call, risk=risk)
-        needed, of = Quorum() if own or call.undoes else self.book.quorum(call)
-        ttl = self.book.ttl(call, self.ttl)
-        escalation = None if own else self.book.escalation(judged)
-        steps = () if own else self.book.steps(judged)
-        verdict = Verdict(
-            Judgement.ASK,
-            risk,
-            rule,
-            deciders,
-            quorum=needed,
-            declines=max(1, of - needed + 1),
-            ttl=ttl.value,
-            remind_every=self.book.remind_every(judged),
-            escalate_after=escalation.after if escalation else None,
-            escalate_to=escalation.to if escalation else None,
-            steps=steps,
-            undo=self.book.undo(call) if call.kind.may_be_undone else None,
-        )
-        if not asks:
+
+        verdict = self._set_terms(call, Verdict(Judgement.ASK, risk, rule, deciders))
+        if not asks:  # a write that runs unasked is a proposal too, so it has all terms
             warning = UNASKED if is_spared or mode is Mode.NEVER else ""
             return replace(verdict, judgement=Judgement.RUN, rule=rule + warning)
-        objection = self.too_few(deciders, call.requester, needed)
+        objection = self.find_quorum_objection(deciders, call.requester, verdict.quorum)
         if objection:
             advice = _FEW_AGENT_DECIDERS_ADVICE if call.place.is_of_agent else _FEW_DECIDERS_ADVICE
             return replace(verdict, judgement=Judgement.REFUSE, rule=f"{objection}; {advice}")
         return verdict
 
-    def _decide_to_ask(
-        self, call: CallFacts, risk: Risk, found: Found[Mode], *, is_spared: bool
-    ) -> tuple[bool, str]:
-        """Return True if people are asked about a call, and the rule behind it in words.
+    def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
+        """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
+        # who decides alone needs no second approval, and no one else sees it
+        needed, of = Quorum() if call.own or call.undoes else self.book.quorum(call)
+        # rules on escalation, steps and reminders may look at the risk as the rules see it
+        judged = replace(call, risk=verdict.risk)
+        escalation = None if call.own else self.book.escalation(judged)
+        return replace(
+            verdict,
+            quorum=needed,
+            declines=max(1, of - needed + 1),  # from then on too few of them are left to approve
+            ttl=self.book.ttl(call, self.ttl).value,
+            remind_every=self.book.remind_every(judged),
+            escalate_after=escalation.after if escalation else None,
+            escalate_to=escalation.to if escalation else None,
+            steps=() if call.own else self.book.steps(judged),
+            undo=self.book.undo(call) if call.kind.may_be_undone else None,
+        )
 
-        ``found``: its mode; ``is_spared``: a rule on its risk spares people the question.
+    def _decide_to_ask(self, call: CallFacts, risk: Risk, found: Found[Mode], *, is_spared: bool) -> _Asking:
+        """Decide whether people are asked about a call whose mode was ``found``.
+
+        The first row that fits counts:
+
+        ================================================  ======================  =========================
+        Call                                             Asks                     Rule that is named
+        ================================================  ======================  =========================
+        a plan                                           yes                      the one on plans
+        a write by someone outside, not asked otherwise  yes                      that outsiders always ask
+        its kind always asks, its mode doesn't           yes                      its kind
+        spared by a rule, mode writes or destructive     if its kind always asks  the rule that spares
+        spared by a rule, mode always                    yes                      its mode
+        any other                                        if its mode asks         its mode
+        ================================================  ======================  =========================
         """
         mode, kind = found.value, call.kind
         asks_by_mode = mode.asks(risk)
-        asks_for_all = mode is Mode.ALWAYS if is_spared else asks_by_mode
-        asks = kind.always_asks or asks_for_all
+        if is_spared:
+            asks = mode is Mode.ALWAYS or kind.always_asks
+        else:
+            asks = asks_by_mode or kind.always_asks
         if kind.has_lead:
             plans = self.plan_rule(call.place.address)
-            return asks, plans.rule.words if plans.rule else f"plans {plans.value}"
+            return _Asking(asks, plans.rule.words if plans.rule else f"plans {plans.value}")
         if call.requester.outside and risk.writes and not asks:
-            return True, "requests from outside the team always ask"
+            return _Asking(asks=True, rule="requests from outside the team always ask")
         if asks and not asks_by_mode:
-            return True, f"a {kind} always asks"
+            return _Asking(asks=True, rule=f"a {kind} always asks")
         if is_spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
-            return asks, risk.reason
-        return asks, found.rule.words if found.rule else f"policy {mode}"
+            return _Asking(asks, risk.reason)
+        return _Asking(asks, _name_mode_rule(found))
 
     def _find_usual_mode(self, call: CallFacts) -> Mode:
         """Return the mode if no rule says another. For agents it asks at least about each change."""
@@ -209,10 +245,10 @@ class Policy:
             return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
         return self.mode
 
-    def forbidding(self, call: CallFacts, *, always: bool = False) -> str | None:
-        """Return the rule, in words, that forbids a call; None where none does.
+    def find_call_objection(self, call: CallFacts, *, always: bool = False) -> str | None:
+        """Return the rule, in words, that forbids a call; None if no rule does.
 
-        ``always``: only one that forbids it with any arguments.
+        ``always``: look only for a rule that forbids it with any arguments.
         """
         if not self.book.forbids:
             return None
@@ -224,10 +260,10 @@ class Policy:
             return found.rule.words
         return None
 
-    def refusal(self, person: Person, place: str) -> str | None:
-        """Return why what a person says at a place (an address as text) is not for Nod; None where it is.
+    def find_message_objection(self, person: Person, place: str) -> str | None:
+        """Return why a person may not talk to Nod at a place (an address as text); None if they may.
 
-        Guests and people of another company are heard only where a rule says so, or where they have a role.
+        Guests and people of another company may only where a rule says so, or where they have a role.
         """
         if not person.outside or self.book.hears_outsiders(place) or self.roles_of(person, place):
             return None
@@ -235,21 +271,20 @@ class Policy:
             return "I can't check who you are right now. Please send it again."
         return "I only work for people of this team. An admin can let others write to me here."
 
-    def _override_risk(self, call: CallFacts) -> tuple[Risk, bool]:
-        """Return a call's risk under the rules, and True if a rule spares people the question.
+    def _override_risk(self, call: CallFacts) -> _JudgedRisk:
+        """Return a call's risk under the rules.
 
-        ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
-        proposal and a claim of its own. It has no effect on what can't be undone.
+        ``risk read`` for a tool that writes spares people the question and no more: the call stays a write,
+        with a proposal and a claim of its own. It has no effect on what can't be undone.
         """
         found = self.book.level(call)
         if found.rule is None:
-            return call.risk, False
-        is_spared = found.value is Level.READ and call.risk.writes
-        if not is_spared:
-            return Risk(found.value, found.rule.words), False
+            return _JudgedRisk(call.risk, is_spared=False)
+        if found.value is not Level.READ or not call.risk.writes:
+            return _JudgedRisk(Risk(found.value, found.rule.words), is_spared=False)
         if call.risk.level is Level.DESTRUCTIVE:
-            return call.risk, False
-        return Risk(Level.WRITE, found.rule.words), True
+            return _JudgedRisk(call.risk, is_spared=False)
+        return _JudgedRisk(Risk(Level.WRITE, found.rule.words), is_spared=True)
 
     def _find_deciders(self, call: CallFacts, risk: Risk) -> Deciders:
         """Return the people who may decide a call, by the rules or as usual.
@@ -259,25 +294,34 @@ class Policy:
         if call.own:
             return Deciders(requester=True)
         place, requester, kind = call.place, call.requester, call.kind
+        home = place.home or place.address
         is_destructive = risk.level is Level.DESTRUCTIVE
+
         # in a private chat approvers decide only what can't be undone, and what a rule routes to others
         is_private = place.private and not is_destructive and not self.book.routes(call)
-        words = self.book.deciders(call, _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS).value
-        home = place.home or place.address
+        usual = _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS
+        words = self.book.deciders(call, usual).value
+
         holders = {role: self.holders(role, home) for role in (Role.APPROVER, Role.ADMIN)}
         roles = tuple(role for role, accounts in holders.items() if role in words and accounts)
-        named = tuple(word for word in words if ":" in word)
+        named = tuple(word for word in words if ":" in word)  # accounts and groups
         # an agent's own place has no members
         may_members = "member" in words and not kind.for_approvers and not place.is_of_agent
-        accounts = self.expand_groups(named).union(*(holders[role] for role in roles))
+
+        # is there anyone else than who asks? Then some calls are theirs to approve
+        accounts = self.expand_groups(named)
+        for role in roles:
+            accounts |= holders[role]
         has_others = bool(accounts - requester.accounts) or (may_members and not place.private)
-        needs_other = kind.for_approvers and (has_others or str(LOCAL) not in requester.accounts)
+        is_local = str(LOCAL) in requester.accounts  # at the command line there may be no one else
+        needs_other = kind.for_approvers and (has_others or not is_local)
         four_eyes = needs_other or (is_destructive and has_others)
-        excluded = requester.accounts if four_eyes else frozenset[str]()
+        if four_eyes:
+            named = tuple(name for name in named if name not in requester.accounts)
         return Deciders(
             requester="requester" in words and not needs_other,
             roles=roles,
-            people=tuple(name for name in named if name not in excluded),
+            people=named,
             members=str(place.address) if may_members else None,
             four_eyes=four_eyes,
             lead=self._find_lead(place.address) if kind.has_lead else None,
@@ -289,32 +333,35 @@ class Policy:
         approver = self.plan_rule(place).value
         return None if approver is Approver.HUMAN else str(approver)
 
-    def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
-        """Return why no one, or too few, could ever decide; None if enough could, or if no one can tell."""
+    def find_quorum_objection(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
+        """Return why no one, or too few, could ever approve; None if enough could.
+
+        None also for chats and for groups whose members are not known, since no one can count them.
+        """
         accounts = self.expand_groups(deciders.people)
         for role in deciders.roles:
             accounts |= self.holders(Role(role), deciders.place)
-        is_count_unknown = bool(deciders.members) or any(map(is_group, accounts))
-        if is_count_unknown:
+        has_unknown_group = any(is_group(account) for account in accounts)
+        if deciders.members or has_unknown_group:
             return None
-        voters = set(accounts - requester.accounts)
+
+        voters = set(accounts - requester.accounts)  # of who asks the Person counts, once
         requester_may = deciders.requester or bool(accounts & requester.accounts)
         if requester_may and not deciders.four_eyes:
             voters.add(requester.id)
         for absence in self.absences:  # someone who is away and their stand-in have one vote
-            away, stand_in = (
-                requester.id if account in requester.accounts else account
-                for account in (str(absence.who), str(absence.stand_in))
-            )
-            if away != stand_in and {away, stand_in} <= voters:
-                voters.remove(stand_in)
+            away = _name_voter(absence.who, requester)
+            stand_in = _name_voter(absence.stand_in, requester)
+            if away != stand_in and away in voters:
+                voters.discard(stand_in)
+
         if not voters:
             return "no one may decide this here"
         if len(voters) < needed:
             return f"{needed} approvals are needed, but only {len(voters)} may decide"
         return None
 
-    def objection(
+    def find_decision_objection(
         self,
         proposal: Proposal,
         person: Person,
@@ -323,25 +370,46 @@ class Policy:
         *,
         approves: bool = True,
     ) -> str | None:
-        """Return why this person may not decide this proposal, in words; None when they may.
+        """Return why this person may not decide this proposal, in words; None if they may.
 
-        ``at`` is the address where the card was pressed, for circles that are "anyone in this chat".
+        ``at``: the address where the card was pressed. ``approves``: the person would approve it; who asked
+        under four eyes may still decline.
+
+        The first row that fits counts:
+
+        ==================================================================  ============================
+        Person                                                              May decide
+        ==================================================================  ============================
+        asked for it, approves, and four eyes are needed                    no
+        asked for it, is of the team, and the requester may decide          yes
+        is named by an account, or has a named role at that place           yes
+        may or may not be of the team: the platform does not say now        no: they can't be checked
+        is of the team, and presses in a chat whose members may decide      yes
+        it was escalated to them alone                                      yes
+        is in a named group                                                 yes
+        may be in a named group whose members are not known now             no: they can't be checked
+        anyone else                                                         no
+        ==================================================================  ============================
         """
         deciders = proposal.deciders
-        if person == requester and deciders.four_eyes and approves:
+        is_requester = person == requester
+        if is_requester and deciders.four_eyes and approves:
             return "Four eyes: you asked for it, so someone else must approve it."
-        if deciders.requester and person == requester and not person.outside:
+        if is_requester and deciders.requester and not person.outside:
             return None
+
         is_named = not person.accounts.isdisjoint(deciders.people)
         if is_named or not self.roles_for(person, proposal).isdisjoint(deciders.roles):
             return None
         if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Press again. It stays open."
+
         chats = [chat for chat in (deciders.members, *deciders.escalation_chats) if chat]
-        if not person.outside and at is not None and any(same_chat(chat, at) for chat in chats):
+        if at is not None and not person.outside and any(same_chat(chat, at) for chat in chats):
             return None
-        if not person.accounts.isdisjoint(deciders.escalation_chats):  # it was escalated to them alone
+        if not person.accounts.isdisjoint(deciders.escalation_chats):
             return None
+
         if not self.groups_of(person).isdisjoint(deciders.people):
             return None
         unknown = self._note_unknown_groups(deciders.people, person)
@@ -381,13 +449,28 @@ class Policy:
 
 def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
     """Tell if the mode, the risk or the quorum grew, or if someone may no longer decide."""
-    both = (before, after)
-    old_mode, new_mode = (STRICTNESS.index(policy.book.mode(call, policy.mode).value) for policy in both)
-    old_level, new_level = (LEVELS.index(policy.book.level(call).value) for policy in both)
-    old_needed, new_needed = (policy.book.quorum(call).needed for policy in both)
-    old_deciders, new_deciders = (set(policy.book.deciders(call, _USUAL_DECIDERS).value) for policy in both)
-    has_grown = new_mode > old_mode or new_level > old_level or new_needed > old_needed
-    return has_grown or not old_deciders <= new_deciders
+    old_mode = before.book.mode(call, before.mode).value
+    new_mode = after.book.mode(call, after.mode).value
+    if STRICTNESS.index(new_mode) > STRICTNESS.index(old_mode):
+        return True
+    old_level, new_level = before.book.level(call).value, after.book.level(call).value
+    if LEVELS.index(new_level) > LEVELS.index(old_level):
+        return True
+    if after.book.quorum(call).needed > before.book.quorum(call).needed:
+        return True
+    old_deciders = set(before.book.deciders(call, _USUAL_DECIDERS).value)
+    new_deciders = set(after.book.deciders(call, _USUAL_DECIDERS).value)
+    return not old_deciders <= new_deciders
+
+
+def _name_mode_rule(found: Found[Mode]) -> str:
+    """Return the words of the rule that sets this mode; without one, the mode of the settings."""
+    return found.rule.words if found.rule else f"policy {found.value}"
+
+
+def _name_voter(account: Actor, requester: Person) -> str:
+    """Return the account as text; of who asked, their id, since all their accounts have one vote."""
+    return requester.id if str(account) in requester.accounts else str(account)
 
 
 def same_chat(origin: str, pressed: str) -> bool:
@@ -400,8 +483,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     steps = verdict.steps
     if steps and verdict.escalate_to and verdict.escalate_after:
         steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))
-    due_steps = start_steps(steps, now)
-    return {
+    columns = {
         "risk": verdict.risk,
         "deciders": verdict.deciders,
         "quorum": verdict.quorum,
@@ -411,11 +493,15 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
         "remind_every": verdict.remind_every,
         "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
         "escalate_to": verdict.escalate_to,
-        **(time_steps(due_steps) if due_steps else {"steps": (), "notify_at": None}),
+        "steps": (),
+        "notify_at": None,
         "undo_seconds": None if verdict.undo is None else verdict.undo.total_seconds(),
         "inverse": Inverse(verdict.no_undo) if verdict.no_undo else None,
-        **clock(verdict.ttl, verdict.remind_every, now),
     }
+    due_steps = start_steps(steps, now)
+    if due_steps:
+        columns |= time_steps(due_steps)  # also the next escalation among them
+    return columns | clock(verdict.ttl, verdict.remind_every, now)
 
 
 def explain(verdict: Verdict, requester: str) -> str:

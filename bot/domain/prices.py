@@ -24,8 +24,10 @@ class Price(NamedTuple):
     cached: float
 
     def of(self, prompt: int, answer: int, cached: int) -> float:
-        had = min(cached, prompt)
-        return ((prompt - had) * self.prompt + had * self.cached + answer * self.answer) / _MILLION
+        """Return the price of so many tokens; ``cached`` are a part of ``prompt``."""
+        cached = min(cached, prompt)
+        new = prompt - cached
+        return (new * self.prompt + cached * self.cached + answer * self.answer) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,16 @@ class Prices:
     models: Mapping[str, Price] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """Return the price of a model. A version without a line of its own costs what the model does.
+        """Return the price of a model; None if it has none.
 
-        So it does at a reseller.
+        A dated version, and a reseller's model (``RESELLER/MODEL``), costs what the model itself does if it
+        has no line of its own.
         """
         bare = model.rpartition("/")[2]
-        names = (model, _DATED.sub("", model), bare, _DATED.sub("", bare))
-        return next((self.models[name] for name in names if name in self.models), None)
+        for name in (model, _DATED.sub("", model), bare, _DATED.sub("", bare)):
+            if name in self.models:
+                return self.models[name]
+        return None
 
     def cost(self, model: str, prompt: int, answer: int, cached: int = 0) -> float | None:
         """Return the cost of a call; None where the model has no price."""
@@ -52,10 +57,7 @@ class Prices:
         return None
 
     def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":
-        """Return the prices with one of a model, for a million tokens: two or three numbers as in the file.
-
-        Unchanged without a ``price``.
-        """
+        """Return the prices with that of one model more: two or three numbers, as in the file."""
         if not price:
             return self
         prompt, answer, cached = (*price, price[0])[:3]
@@ -94,9 +96,9 @@ def _currency(words: list[str], before: str) -> str:
 
 
 def _price(words: list[str]) -> Price:
-    wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong[:50]!r} is not a price; write a number such as 0.25")
+    for word in words:
+        if not _NUMBER.fullmatch(word):
+            raise ValueError(f"{word[:50]!r} is not a price; write a number such as 0.25")
     match [float(word) for word in words]:
         case [prompt, answer]:
             return Price(prompt, answer, prompt)
@@ -107,7 +109,8 @@ def _price(words: list[str]) -> Price:
 
 def money(amount: float, currency: str) -> str:
     """Format an amount for people: ``20 EUR``, ``0.0312 EUR``."""
-    digits = 2 if amount >= 1 or not amount else 4
-    said = f"{amount:,.{digits}f}"
-    said = said.removesuffix("0").removesuffix("0") if digits > 2 else said  # noqa: PLR2004 - of money
-    return f"{said.removesuffix('.00')} {currency}"
+    if amount >= 1 or not amount:
+        text = f"{amount:,.2f}"
+    else:
+        text = f"{amount:,.4f}".removesuffix("0").removesuffix("0")
+    return f"{text.removesuffix('.00')} {currency}"

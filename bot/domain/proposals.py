@@ -19,10 +19,10 @@ from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
-_MAX_VALUE_CHARS = 120  # of a value in one sentence
-_MAX_INLINE_CHARS = 60  # of a value that stands among others
+_MAX_VALUE_CHARS = 120  # of a value in a sentence about it alone
+_MAX_INLINE_CHARS = 60  # of a value among others
 REMOVED = "removed"
-"""Stands for the new value of a field whose value goes and none comes."""
+"""The word for the new value of a field that has none any longer."""
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -36,14 +36,11 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """The harm that a call can do, and the reason, in words that fit on a card.
-
-    ``vouched``: someone Nod trusts says that it is no worse than this. Where a rule asks only for destructive
-    calls, a write that no one vouches for is asked for as well.
-    """
+    """The harm that a call can do."""
 
     level: Level
-    reason: str
+    reason: str  # in words that fit on a card
+    # someone Nod trusts says that it is no worse; else it asks also where only destructive calls have to
     vouched: bool = True
 
     @property
@@ -111,15 +108,12 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreviewField:
-    """One thing that will change; values are text for people, None where there was or will be nothing.
-
-    ``titled``: the tool's own summary quotes the new value in the title.
-    """
+    """One thing that will change, with its values as text for people."""
 
     field: str
-    old_value: str | None
-    new_value: str | None
-    titled: bool = False
+    old_value: str | None  # None: there is none
+    new_value: str | None  # None: there will be none
+    titled: bool = False  # the tool's own summary quotes the new value in the title
 
 
 def hash_left_values(preview: Sequence[PreviewField]) -> str:
@@ -128,18 +122,18 @@ def hash_left_values(preview: Sequence[PreviewField]) -> str:
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """Return the old values of a preview; where they change, people are asked again."""
-    return [(f.field, f.old_value) for f in preview]
+    """Return the old values of a preview, by field. If they change, people are asked again."""
+    return [(field.field, field.old_value) for field in preview]
 
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """One field as it was read again after the run, in brief; ``approved`` is what it should be."""
+    """One field as it was read again after the run, in brief."""
 
     field: str
     now: str | None
-    approved: str | None
-    agrees: bool
+    approved: str | None  # what it should be
+    agrees: bool  # it is that
 
     @property
     def words(self) -> str:
@@ -157,26 +151,21 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The call that undoes what ran, or the ``reason`` why nothing does. Its arguments are kept apart.
+    """The call that undoes what ran, or the reason why there is none. Its arguments are stored apart."""
 
-    ``title`` and ``fields`` say what it puts back, in brief and without secrets. ``digest`` is that of the
-    call, ``left`` one over the old values it showed right after the run.
-    """
-
-    reason: str = ""
+    reason: str = ""  # why nothing undoes it; empty if a call does
     tool_name: str = ""
-    digest: str = ""
-    left: str = ""
-    title: str = ""
+    digest: str = ""  # of the call
+    left: str = ""  # `hash_left_values` of its preview right after the run
+    title: str = ""  # what it puts back, in brief and without secrets; so are the fields
     fields: tuple[PreviewField, ...] = ()
 
     @property
     def words(self) -> str:
         """For example ``Change priority of issue #3 (Priority: high → normal)``."""
-        changes = [f"{each.field}: {_format_change(each)}" for each in self.fields if _is_short(each)]
-        if changes:
-            return f"{self.title} ({', '.join(changes)})"
-        return self.title
+        short_fields = [field for field in self.fields if _is_short(field)]
+        changes = ", ".join(f"{field.field}: {_format_change(field)}" for field in short_fields)
+        return f"{self.title} ({changes})" if changes else self.title
 
 
 def _quote_value(value: str | None) -> str:
@@ -192,14 +181,14 @@ def _is_short(field: PreviewField) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One Person's vote in one round, or another verb that shaped the proposal."""
+    """One Person's vote in one round, or another verb that changed the proposal."""
 
     person_id: str
     actor: Actor
     verb: str
     reason: str | None
     at: datetime
-    absent: Actor | None = None  # in whose place, where the voter's own right was not enough
+    absent: Actor | None = None  # the person for whom they decided, if their own right was not enough
 
     @property
     def who(self) -> str:
@@ -219,7 +208,7 @@ class Edited:
 
     @property
     def words(self) -> str:
-        """For example ``Ben changed color: red → blue``; of what is nested the field alone."""
+        """For example ``Ben changed color: red → blue``; of nested values only the field."""
         changes = []
         for change in self.fields:
             if _is_nested(change):
@@ -240,7 +229,8 @@ class Edited:
 
 def _is_nested(field: PreviewField) -> bool:
     """Tell if one of the values is an object or a list of them, which the card shows as an outline."""
-    return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
+    values = (field.old_value or "", field.new_value or "")
+    return any(value.startswith(("{", "[{", "[[")) for value in values)
 
 
 def _format_change(field: PreviewField) -> str:
@@ -258,14 +248,11 @@ def _shorten_value(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """The people who may decide: named accounts, and all others in words. ``but``: an exception.
+    """The people who may decide."""
 
-    ``stand_ins``: people who decide for others, such as ``Ben for Ana``.
-    """
-
-    members: tuple[Actor | str, ...]
-    but: str = ""
-    stand_ins: tuple[str, ...] = ()
+    members: tuple[Actor | str, ...]  # accounts, and all others in words
+    but: str = ""  # the name of the one person who may not
+    stand_ins: tuple[str, ...] = ()  # people who decide for others, such as ``Ben for Ana``
 
     @property
     def parts(self) -> list[Actor | str]:
@@ -310,10 +297,10 @@ class Deciders:
         return (*first, *self.also_escalated)
 
     def escalate(self, roles: Iterable[str], targets: Sequence[str]) -> "Deciders":
-        """Return them with further roles, and with the people of these chats, accounts and groups."""
+        """Return the deciders with further roles, and with the people of these chats, accounts and groups."""
         groups = [target for target in targets if is_group(target)]
-        further = [target for target in targets if target not in groups]
-        chats = tuple(dict.fromkeys((*self.escalation_chats, *further)))
+        others = [target for target in targets if target not in groups]
+        chats = tuple(dict.fromkeys((*self.escalation_chats, *others)))
         return replace(
             self,
             roles=tuple(dict.fromkeys((*self.roles, *roles))),
@@ -342,7 +329,8 @@ class Deciders:
             members.append("anyone in the chats it was escalated to")
         elif self.escalated:
             members.append("anyone in the chat it was escalated to")
-        all_named = all(isinstance(member, Actor) for member in members)  # none counts by a role
+        # a named requester is left out already; by a role or as a member they could seem to be meant
+        all_named = all(isinstance(member, Actor) for member in members)
         return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
@@ -360,7 +348,7 @@ def _is_account(name: str) -> bool:
 
 
 class Sibling(NamedTuple):
-    """The facts on a proposal of the same answer, for the card that has the buttons of the group."""
+    """The facts on one proposal of an answer, for the card that has the buttons of all of them."""
 
     id: str
     state: State
@@ -371,11 +359,11 @@ class Sibling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AskerFacts:
-    """The person who asked, for the line of a card that says so."""
+    """The facts for the line of a card on who asked."""
 
     name: str
     place: str  # where it was asked, in words; empty on a card in that chat
-    pending: bool  # it still waits
+    pending: bool  # the proposal still waits
     decides: bool  # no one else needs to decide
 
 
@@ -384,46 +372,55 @@ def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[V
 
     ``grantable``: the rules let calls like it be allowed in advance.
     """
-    edit = () if p.undoes or not p.kind.may_edit else (Verb.EDIT,)
-    asks = (Verb.ASK,) if p.called else ()
-    verbs = (Verb.APPROVE, Verb.DECLINE, *edit, *asks, Verb.EXTEND)
-    if Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes:
-        verbs = (*verbs, Verb.SIMILAR)
+    may_allow_similar = Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes
+    has_trial = p.trial is not None and p.trial.tried
+    # a trial that can't be applied leaves only running it for real
+    may_approve = p.trial is None or not p.trial.tried or p.trial.applies
+
+    verbs = []
+    if may_approve:
+        verbs.append(Verb.APPROVE)
+    verbs.append(Verb.DECLINE)
+    if p.kind.may_edit and not p.undoes:
+        verbs.append(Verb.EDIT)
+    if p.called:
+        verbs.append(Verb.ASK)
+    verbs.append(Verb.EXTEND)
+    if may_approve and may_allow_similar:
+        verbs.append(Verb.SIMILAR)
     if may_mute(p):
-        verbs = (*verbs, Verb.MUTE)
-    if p.trial is None or not p.trial.tried:
-        return verbs
-    if not p.trial.applies:  # what can't be applied can only be run for real
-        verbs = tuple(verb for verb in verbs if verb not in (Verb.APPROVE, Verb.SIMILAR))
-    return (*verbs, Verb.FOR_REAL)
+        verbs.append(Verb.MUTE)
+    if has_trial:
+        verbs.append(Verb.FOR_REAL)
+    return tuple(verbs)
 
 
 def may_mute(p: "Proposal") -> bool:
-    """Return whether people may choose not to be told of cards like it: others decide, it is not urgent."""
+    """Return whether people may mute cards like it: others decide it, and it is not urgent."""
     asks_others = p.deciders.four_eyes or not p.deciders.requester
     is_urgent = p.risk.level is Level.DESTRUCTIVE or bool(p.deciders.escalated)
     return asks_others and p.kind.runs and not p.undoes and not is_urgent
 
 
 def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":
-    """Return None: the words of every proposal do."""
+    """Return None: this kind has no words of its own for how it stands or ended."""
     return None
 
 
 def find_no_words(_: "Proposal") -> str:
-    """Return nothing: the model is told the words of every proposal."""
+    """Return an empty text: this kind has no words of its own for the model."""
     return ""
 
 
 def introduce_asker(asker: AskerFacts) -> str:
-    """Return the line on the requester; on a copy elsewhere also on the place."""
+    """Return the line on the requester, on a copy elsewhere with the place."""
     if asker.place:
         return f"Asked by {asker.name} in {asker.place}"
     return f"Asked by {asker.name}"
 
 
 def is_for_others(_: Mapping[str, Any]) -> bool:
-    """Return False: others than who asked may decide it."""
+    """Return False: not only the requester may decide it."""
     return False
 
 
@@ -431,15 +428,14 @@ def is_for_others(_: Mapping[str, Any]) -> bool:
 class ProposalKind:
     """A kind of proposal: its words, what people may do with it, who decides, and whether it runs.
 
-    The values are in ``bot/domain/kinds/``. Each is compared by identity. ``name`` is what rows, programs and
-    rules call it.
+    The kinds are in ``bot/domain/kinds/``. Each is compared by identity.
     """
 
-    name: str
+    name: str  # in rows, rules and the API
     waiting: str  # how it stands while no one has decided
 
     # words
-    answered: str = "Approved"  # what those who decide have done, on its card
+    answered: str = "Approved"  # the act of those who decide, on its card
     decided: str = "decided"  # the same in a sentence, such as "no one decided in time"
     approved_text: str = "Approved."  # the reply to the vote that approves it
     edited_text: str = "Edited. It needs approval in this form."
@@ -455,13 +451,13 @@ class ProposalKind:
     # verbs
     takes: frozenset[Verb] = frozenset()  # those of the verbs that only some kinds have
     offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # the buttons while it waits
-    buttons: Mapping[Verb, Button] = field(default_factory=dict)  # those that say something else on its card
+    buttons: Mapping[Verb, Button] = field(default_factory=dict)  # those with other labels on its card
 
     # who decides
     always_asks: bool = True  # no rule and no grant lets it run without a decision
     is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # by its arguments: who asked decides alone
     hides_own: bool = False  # and then no one else sees it
-    of_script: bool = False  # a script asks, and reads what became of it
+    of_script: bool = False  # a script asks, and reads the outcome
     for_approvers: bool = False  # members of a chat do not decide it, nor who asked where anyone else can
     has_lead: bool = False  # the lead agent may have a say
 
@@ -480,7 +476,7 @@ class ProposalKind:
     is_locked: bool = False  # two that change the same run one after the other
     may_claim_early: bool = False  # its run may be claimed in the transaction that approves it
     is_counted: bool = True  # by the insights
-    of_agent: "ProposalKind | None" = None  # the kind instead, of one that a call of the model led to
+    of_agent: "ProposalKind | None" = None  # the kind in its place where a call of the model led to it
 
     def __repr__(self) -> str:
         return self.name
@@ -492,19 +488,14 @@ class ProposalKind:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposal, read from its row.
-
-    ``call_id`` is empty where no model made the call: its message is then a notice, which only people see.
-    ``version`` counts every change, ``round`` what a button is about: contents (edits, changed previews) and
-    retries.
-    """
+    """A proposal, read from its row."""
 
     id: str
     kind: ProposalKind
     conversation_id: str
     message_id: int
-    call_id: str
-    position: int
+    call_id: str  # empty if no model made the call: its message is then a notice, which only people see
+    position: int  # among the calls of its answer
     tool_name: str
     tool_version: str
     arguments: Mapping[str, Any]
@@ -516,8 +507,8 @@ class Proposal:
     deciders: Deciders
     quorum: int
     state: State
-    round: int
-    version: int
+    round: int  # counts what a button is about: new contents (edits, changed previews) and retries
+    version: int  # counts every change
     digest: str
     created_at: datetime
     updated_at: datetime
@@ -591,17 +582,19 @@ class Proposal:
 
         Of the annotations, those that were on the card when it was posted.
         """
-        fields = [(f.field, f.old_value, f.new_value) for f in self.preview]
+        fields = [(change.field, change.old_value, change.new_value) for change in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
-        shown += [self.trial.token] if self.trial else []
-        lines = [(each.name, each.text) for each in self.frozen_annotations]
-        shown += [lines] if lines else []
+        if self.trial:
+            shown.append(self.trial.token)
+        lines = [(annotation.name, annotation.text) for annotation in self.frozen_annotations]
+        if lines:
+            shown.append(lines)
         return hashlib.sha256(canonical(shown).encode()).hexdigest()
 
     @property
     def frozen_annotations(self) -> tuple[Annotation, ...]:
         """The annotations that were on the card when it was posted."""
-        return tuple(each for each in self.annotations if not each.is_late)
+        return tuple(annotation for annotation in self.annotations if not annotation.is_late)
 
     @property
     def record(self) -> tuple[str, ...]:
@@ -610,14 +603,14 @@ class Proposal:
 
     @property
     def shown_again(self) -> bool:
-        """True if the same arguments were offered again with other values, which the digest does not tell."""
-        began = self.edits[-1].round if self.edits else 1
-        return self.state is State.PROPOSED and self.round > began
+        """True if the same arguments, with the same digest, were offered again with other old values."""
+        first_round = self.edits[-1].round if self.edits else 1  # of these arguments
+        return self.state is State.PROPOSED and self.round > first_round
 
     @property
     def misread(self) -> tuple[Reread, ...]:
         """The fields that are not what was approved, by another look after the run."""
-        return tuple(each for each in self.read_again if not each.agrees)
+        return tuple(field for field in self.read_again if not field.agrees)
 
     @property
     def settled(self) -> bool:
@@ -626,8 +619,9 @@ class Proposal:
     @property
     def unasked(self) -> bool:
         """True if it runs, or ran, without anyone's decision: neither a vote nor a grant let it."""
-        running = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
-        return running and self.decided_by is not None and not self.votes and self.grant_id is None
+        is_approved = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
+        has_decision = bool(self.votes) or self.grant_id is not None
+        return is_approved and self.decided_by is not None and not has_decision
 
     @property
     def own(self) -> bool:
@@ -650,8 +644,9 @@ class Proposal:
     @property
     def escalation_targets(self) -> tuple[str, ...]:
         """The chats, accounts and groups that it came to, or may come to, because no one decides in time."""
-        short = (self.escalate_to,) if self.escalate_to else ()
-        return tuple(dict.fromkeys((*short, *(step.to for step in self.steps if step.escalates))))
+        targets = [self.escalate_to] if self.escalate_to else []
+        targets += [step.to for step in self.steps if step.escalates]
+        return tuple(dict.fromkeys(targets))
 
     @property
     def choices(self) -> tuple[str, ...] | None:
@@ -694,7 +689,8 @@ def digest(
 ) -> str:
     """Return the SHA-256, in hex, of what would run: the tool, its version, every argument, in whose name."""
     call: list[Any] = [tool_name, tool_version, arguments]
-    call += [connection.key] if connection else []
+    if connection:
+        call.append(connection.key)
     return hashlib.sha256(canonical(call).encode()).hexdigest()
 
 
@@ -717,11 +713,11 @@ class Mark(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read what `str` gives; raises ValueError for any other text."""
-        at, _, ident = text.partition("~")
-        found = cls(datetime.fromisoformat(at.replace(" ", "+")), ident)
-        if not (found.at.tzinfo and ident.isalnum()):
+        time_text, _, ident = text.partition("~")
+        at = datetime.fromisoformat(time_text.replace(" ", "+"))  # a "+" that a client did not escape
+        if at.tzinfo is None or not ident.isalnum():
             raise ValueError(f"{text!r} is no place in a list")
-        return found
+        return cls(at, ident)
 
     @classmethod
     def of(cls, proposal: Proposal, order: Order) -> Self:
@@ -729,19 +725,15 @@ class Mark(NamedTuple):
 
 
 class ProposalFilter(NamedTuple):
-    """A filter of proposals; an empty field matches all. ``own``: only the person's own requests.
-
-    ``words`` are in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
-    ``accounts`` are those of one who asked.
-    """
+    """A filter of proposals; an empty field matches all."""
 
     tool: str | None = None
     kind: str | None = None
     level: Level | None = None
-    own: bool = False
-    words: str | None = None
-    channel: str | None = None
-    accounts: frozenset[str] | None = None
+    own: bool = False  # only the person's own requests
+    words: str | None = None  # in its title, its tool's name or the requester's name
+    channel: str | None = None  # where it was asked
+    accounts: frozenset[str] | None = None  # of the requester
     order: Order = Order.CHANGED
 
 

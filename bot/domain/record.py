@@ -80,19 +80,14 @@ Done = Verb | Act | State
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A filter of audit rows; empty fields match all.
+    """A filter of audit rows; empty fields match all."""
 
-    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too
-    (``known`` False: there is no such tool now, so rules for many tools are not about it). ``grant`` finds
-    what was run under it and how it came and went.
-    """
-
-    who: str = ""
-    tool: str = ""
+    who: str = ""  # an account, with all others of that Person
+    tool: str = ""  # its calls, and rules about it
     proposal: str = ""
     since: datetime | None = None
-    grant: int | None = None
-    known: bool = True
+    grant: int | None = None  # calls that ran under it, and changes of the grant itself
+    known: bool = True  # False: there is no such tool now, so rules for many tools are not about it
     before: int | None = None  # only rows with a smaller number
     after: int | None = None  # only rows with a larger one
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import re2
 
@@ -27,9 +27,13 @@ _SECRET_WORDS = frozenset({
     "authorization", "apikey",
     "apikeys", "privatekey", "secretkey", "accesskey",
 })  # fmt: skip
-_SECRET_LAST = frozenset({"pass", "auth", "pin"})
+"""Words that make a name secret, wherever they stand in it."""
+_SECRET_LAST_WORDS = frozenset({"pass", "auth", "pin"})
+"""Words that do so at the end of a name."""
 _SECRET_KEYS = frozenset({"api", "private", "access", "signing", "encryption", "ssh", "master", "account"})
-_COUNTED = frozenset({"token", "tokens", "cookie", "cookies", "secret", "secrets"})  # max_tokens is a number
+"""Words that do so before "key"."""
+_COUNTED_WORDS = frozenset({"token", "tokens", "cookie", "cookies", "secret", "secrets"})
+"""Words for things that are counted: where the value is a number, as of ``max_tokens``, it is no secret."""
 
 _SHAPES = (
     r"xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}",  # Slack
@@ -37,7 +41,7 @@ _SHAPES = (
     r"\b[MNO][\w-]{22,30}\.[\w-]{6}\.[\w-]{27,}",  # Discord
     r"\b[srp]k_(?:live|test)_\w{10,}|\bwhsec_[\w+/=]{16,}|\bsk-[\w-]{16,}",  # Stripe, OpenAI
     r"\bgh[opsur]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}",  # GitHub, GitLab
-    r"\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b",  # AWS, by its prefix; the secret half is in _TESTED
+    r"\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b",  # AWS, by its prefix; the secret half is in _AMBIGUOUS
     r"\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}|\bGOCSPX-[\w-]{16,}",  # Google
     r"\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z0-9]{24,}|\bpypi-[\w-]{24,}|\bdckr_pat_[\w-]{16,}",
     r"\bdop_v1_[a-f0-9]{32,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bshp(?:at|ss|ca|pa)_[a-fA-F0-9]{24,}",
@@ -45,23 +49,27 @@ _SHAPES = (
     r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # a JSON Web Token
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
 )
-_NAMES = r"password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
-_KEPT = (
-    rf"(?P<set>(?i:{_NAMES})=)(?:[^\s\"'&;,$<{{(*=][^\s\"'&;,]*)",  # --password=x, DB_PASSWORD=x
-    rf"(?P<quote>(?i:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}})(?:\"[^\"\n]+\"|'[^'\n]+')",  # "password": "x"
+_NAME_WORDS = r"password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
+# in the following, the named group before the secret stays
+_AFTER_NAMES = (
+    rf"(?P<set>(?i:{_NAME_WORDS})=)(?:[^\s\"'&;,$<{{(*=][^\s\"'&;,]*)",  # DB_PASSWORD=x
+    rf"(?P<quote>(?i:{_NAME_WORDS})[\"']?\s{{0,3}}[:=]\s{{0,3}})(?:\"[^\"\n]+\"|'[^'\n]+')",  # "token": "x"
     r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@\"']*:)(?:[^\s/@\"']+)@",  # postgres://u:p@h
 )
-_TESTED = (
+# which of these is a secret, `_replace_secret` decides
+_AMBIGUOUS = (
     r"(?P<scheme>\b(?i:bearer|basic)\s{1,3})(?:[\w.~+/-]{8,}=*)",
     r"(?P<random>\b[A-Za-z0-9/+]{40}\b)",  # the secret half of an AWS key
 )
 _DOTS = HIDDEN.encode()
-_MOST = 2000  # secrets of one text
-_LONGEST_NAME = 64  # characters of a name that is kept in memory
-_SHORTEST = 3  # characters; what is shorter is in too many words
-_MOST_STEPS = 100_000
-_HERE = ("allOf", "anyOf", "oneOf")  # what else a schema says of the same value
-_HERE_ONE = ("if", "then", "else", "not")
+_MAX_SECRETS = 2000  # of one text
+_MAX_CACHED_NAME_CHARS = 64
+_MAX_SHORT_CHARS = 3  # so short a value is in too many words to hide it there
+_MAX_STEPS = 100_000  # parts of a schema that are looked at
+_MIN_RANDOM_BITS = 4.4  # entropy of a letter; paths of words have about 4
+# the keywords of JSON Schema whose schemas are about the same value: several schemas, or one
+_LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
+_SINGLE_PARTS = ("if", "then", "else", "not")
 
 
 def _linear(pattern: str) -> Any:
@@ -71,7 +79,7 @@ def _linear(pattern: str) -> Any:
     return re2.compile(pattern.encode(), options=options)
 
 
-_SECRET = _linear("|".join((*_SHAPES, *_KEPT, *_TESTED)))
+_SECRET = _linear("|".join((*_SHAPES, *_AFTER_NAMES, *_AMBIGUOUS)))
 _GROUPS = {name: _SECRET.groupindex[name.encode()] for name in ("set", "quote", "url", "scheme", "random")}
 
 
@@ -79,15 +87,15 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     """Replace what looks like a secret, wherever it stands in the text, and every one of ``secrets``."""
     text = veil(text, secrets)
     raw = text.encode(errors="surrogatepass")
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     end = 0
-    for count, found in enumerate(_SECRET.finditer(raw)):
-        if count == _MOST:  # no honest text has so many; the rest is not looked through
-            return b"".join((*kept, _DOTS)).decode(errors="surrogatepass")
-        kept += (raw[end : found.start()], _replace_secret(found))
-        end = found.end()
-    if kept:
-        return b"".join((*kept, raw[end:])).decode(errors="surrogatepass")
+    for count, match in enumerate(_SECRET.finditer(raw)):
+        if count == _MAX_SECRETS:  # no honest text has so many: hide all that follows
+            return b"".join((*parts, _DOTS)).decode(errors="surrogatepass")
+        parts += (raw[end : match.start()], _replace_secret(match))
+        end = match.end()
+    if parts:
+        return b"".join((*parts, raw[end:])).decode(errors="surrogatepass")
     return text
 
 
@@ -98,43 +106,51 @@ def veil(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def _replace_secret(found: Any) -> bytes:
-    whole: bytes = found.group()
-    name = next((name for name, number in _GROUPS.items() if found.start(number) >= 0), "")
-    kept: bytes = found.group(_GROUPS[name]) if name else b""
+def _replace_secret(match: Any) -> bytes:
+    """Return the match with dots instead of the secret; as it is if it is none after all."""
+    text: bytes = match.group()
+    matched_groups = [name for name, number in _GROUPS.items() if match.start(number) >= 0]
+    if not matched_groups:
+        return _DOTS
+    name = matched_groups[0]
+    before: bytes = match.group(_GROUPS[name])
     if name == "quote":
-        mark = whole[-1:]
-        return kept + mark + _DOTS + mark
+        mark = text[-1:]
+        return before + mark + _DOTS + mark
     if name == "url":
-        return kept + _DOTS + b"@"
+        return before + _DOTS + b"@"
     if name == "scheme":
-        said = whole[len(kept) :].decode()
-        by_chance = said.isalpha() and (said.islower() or said.istitle())  # "basic understanding"
-        return whole if by_chance else kept + _DOTS
+        word = text[len(before) :].decode()
+        is_plain_word = word.isalpha() and (word.islower() or word.istitle())  # "basic understanding"
+        return text if is_plain_word else before + _DOTS
     if name == "random":
-        if _random(whole.decode()):
-            return _DOTS
-        return whole
-    return kept + _DOTS
+        return _DOTS if _looks_random(text.decode()) else text
+    return before + _DOTS
 
 
-def _random(text: str) -> bool:
+def _looks_random(text: str) -> bool:
     """Return whether 40 letters look drawn by chance: no digest in hex, no path of words."""
-    kinds = (str.isupper, str.islower, str.isdigit)
-    if not all(any(map(kind, text)) for kind in kinds):
+    has_all_kinds = (
+        any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
+    )
+    if not has_all_kinds:
         return False
     shares = [count / len(text) for count in Counter(text).values()]
-    return -sum(share * math.log2(share) for share in shares) > 4.4  # noqa: PLR2004 - bits; words have about 4
+    bits = -sum(share * math.log2(share) for share in shares)
+    return bits > _MIN_RANDOM_BITS
 
 
 def redact(value: Any, schema: Mapping[str, Any] | None = None, secrets: Sequence[str] = ()) -> Any:
     """Copy JSON data without its secrets.
 
-    A property is secret by a word of its name, by ``"writeOnly": true`` or ``"format": "password"`` in what
-    the schema says of it (JSON Schema's own words for it), or by a value that looks like a known kind of key;
-    so is what repeats one of ``secrets``.
+    These are secrets:
+
+    - a property whose name has a word such as "password"
+    - a property with ``"writeOnly": true`` or ``"format": "password"`` in the schema
+    - a text that looks like a known kind of key
+    - anything that repeats one of ``secrets``
     """
-    return _Hiding(schema, secrets).copy(value)
+    return _Redactor(schema, secrets).copy(value)
 
 
 def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) -> Any:
@@ -145,58 +161,61 @@ def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) ->
 def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the values that `redact` hides for their name or schema, as texts may repeat them.
 
-    Longest first.
+    They come also as JSON writes them, and the longest first: one may be a part of another.
     """
-    hiding = _Hiding(schema, texts=False)
-    hiding.copy(arguments)
-    found = {text for value in hiding.hidden for text in _texts(value) if len(text) > _SHORTEST}
-    escaped = {json.dumps(text, ensure_ascii=plain)[1:-1] for text in found for plain in (True, False)}
-    return tuple(sorted(found | escaped, key=len, reverse=True))
+    redactor = _Redactor(schema, redacts_texts=False)
+    redactor.copy(arguments)
+    secrets: set[str] = set()
+    for value in redactor.hidden:
+        for text in _list_texts(value):
+            if len(text) > _MAX_SHORT_CHARS:
+                secrets |= {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from _list_texts(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from _list_texts(item)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
 
 
-class _Hiding:
-    """Copies one value by one schema; ``hidden`` is what was left out for its name or schema.
+class _Redactor:
+    """Copies one value without its secrets, by one schema.
 
-    ``texts`` False leaves all others as they are: for whom only ``hidden`` matters.
-
-    Every part of the schema that could apply to a value counts, whether it does or not: it is enough that one
-    calls it secret. A schema that takes too many steps hides all that is left.
+    A value is secret if any part of the schema that could apply to it says so: which parts do apply is not
+    looked at. A schema that takes too many steps hides all that is left.
     """
 
     def __init__(
-        self, schema: Mapping[str, Any] | None, secrets: Sequence[str] = (), *, texts: bool = True
+        self, schema: Mapping[str, Any] | None, secrets: Sequence[str] = (), *, redacts_texts: bool = True
     ) -> None:
-        self.hidden: list[Any] = []
-        self._texts = texts
+        """``redacts_texts`` False: leave texts as they are, for who needs only ``hidden``."""
+        self.hidden: list[Any] = []  # the values that were hidden for their name or schema
+        self._redacts_texts = redacts_texts
         self._root = schema or {}
         self._secrets = secrets
         self._steps = 0
-        self._marked = _marks(self._root)
+        self._has_secret_parts = _has_secret_parts(self._root)
 
     def copy(self, value: Any) -> Any:
-        return self._copy(value, self._whole([self._root]) if self._marked else [])
+        parts = self._expand([self._root]) if self._has_secret_parts else []
+        return self._copy(value, parts)
 
     def _copy(self, value: Any, parts: list[Mapping[str, Any]]) -> Any:
-        if value is not None and (self._steps > _MOST_STEPS or any(map(_is_secret, parts))):
+        """Copy a value; ``parts``: all parts of the schema that could apply to it."""
+        is_secret = self._steps > _MAX_STEPS or any(_is_secret(part) for part in parts)
+        if is_secret and value is not None:
             self.hidden.append(value)
             return HIDDEN
         if isinstance(value, str):
-            if self._texts:
-                return redact_text(value, self._secrets)
-            return value
+            return redact_text(value, self._secrets) if self._redacts_texts else value
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
@@ -204,29 +223,33 @@ class _Hiding:
                     self.hidden.append(item)
                     copied[key] = HIDDEN
                 else:
-                    copied[key] = self._copy(item, self._whole(_of_property(parts, key)))
+                    copied[key] = self._copy(item, self._expand(_list_property_parts(parts, key)))
             return copied
         if isinstance(value, list | tuple):
-            return [self._copy(item, self._whole(_of_item(parts, n))) for n, item in enumerate(value)]
+            return [self._copy_item(item, number, parts) for number, item in enumerate(value)]
         if self._secrets and isinstance(value, int | float) and str(value) in self._secrets:
             return HIDDEN
         return value
 
-    def _whole(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return the parts and all that they refer to or are combined of."""
-        found: dict[int, Mapping[str, Any]] = {}
+    def _copy_item(self, item: Any, number: int, parts: Sequence[Mapping[str, Any]]) -> Any:
+        return self._copy(item, self._expand(_list_item_parts(parts, number)))
+
+    def _expand(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """Return the parts, and all parts that they refer to or are combined of."""
+        expanded: dict[int, Mapping[str, Any]] = {}  # by identity: references may lead in a circle
         waiting = list(parts)
-        while waiting and self._steps <= _MOST_STEPS:
+        while waiting and self._steps <= _MAX_STEPS:
             part = waiting.pop()
-            if not isinstance(part, Mapping) or id(part) in found:
+            if not isinstance(part, Mapping) or id(part) in expanded:
                 continue
             self._steps += 1
-            found[id(part)] = part
-            waiting += [one for word in _HERE for one in _as_list(part.get(word))]
-            waiting += [part.get(word) for word in _HERE_ONE]
-            waiting += _values(part.get("dependentSchemas"))
+            expanded[id(part)] = part
+            for keyword in _LISTS_OF_PARTS:
+                waiting += _as_list(part.get(keyword))
+            waiting += [part.get(keyword) for keyword in _SINGLE_PARTS]
+            waiting += _list_values(part.get("dependentSchemas"))
             waiting += [find_referred(self._root, part.get(word)) for word in ("$ref", "$dynamicRef")]
-        return list(found.values())
+        return list(expanded.values())
 
 
 def find_referred(root: Any, reference: Any) -> Any:
@@ -248,25 +271,36 @@ def find_referred(root: Any, reference: Any) -> Any:
 def _is_named_like_secret(name: str, value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return False
-    known, otherwise = (_known_words if len(name) <= _LONGEST_NAME else _secret_words)(name)
-    return otherwise or bool(known - _COUNTED if isinstance(value, int | float) else known)
+    cache = _find_secret_signs_cached if len(name) <= _MAX_CACHED_NAME_CHARS else _find_secret_signs
+    signs = cache(name)
+    words = signs.words
+    if isinstance(value, int | float):
+        words -= _COUNTED_WORDS
+    return signs.is_key_or_pass or bool(words)
 
 
-def _secret_words(name: str) -> tuple[frozenset[str], bool]:
-    """Return the words in a name that make it secret, and True if anything else in it does."""
+class _SecretSigns(NamedTuple):
+    """The signs by which a name is secret."""
+
+    words: frozenset[str]  # those of `_SECRET_WORDS`
+    is_key_or_pass: bool  # such as ``api_key`` or ``db_pass``
+
+
+def _find_secret_signs(name: str) -> _SecretSigns:
     words = [word.lower() for word in _WORD.findall(name)]
-    keys = any(one in _SECRET_KEYS and two in ("key", "keys") for one, two in pairwise(words))
-    return _SECRET_WORDS.intersection(words), keys or not _SECRET_LAST.isdisjoint(words[-1:])
+    is_key = any(word in _SECRET_KEYS and after in ("key", "keys") for word, after in pairwise(words))
+    is_pass = bool(words) and words[-1] in _SECRET_LAST_WORDS
+    return _SecretSigns(_SECRET_WORDS.intersection(words), is_key or is_pass)
 
 
-_known_words = lru_cache(maxsize=2048)(_secret_words)
+_find_secret_signs_cached = lru_cache(maxsize=2048)(_find_secret_signs)
 
 
 def _is_secret(part: Mapping[str, Any]) -> bool:
     return bool(part.get("writeOnly")) or part.get("format") == "password"
 
 
-def _marks(schema: Any) -> bool:
+def _has_secret_parts(schema: Any) -> bool:
     """Return whether a schema calls anything secret at all; most do not."""
     waiting = [schema]
     while waiting:
@@ -280,35 +314,34 @@ def _marks(schema: Any) -> bool:
     return False
 
 
-def _of_property(parts: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+def _list_property_parts(parts: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return what the parts of an object's schema say that could apply to one property."""
     found: list[Any] = []
     for part in parts:
-        named = part.get("properties")
-        found += [named[name]] if isinstance(named, Mapping) and name in named else []
-        found += _values(part.get("patternProperties"))
+        properties = part.get("properties")
+        if isinstance(properties, Mapping) and name in properties:
+            found.append(properties[name])
+        found += _list_values(part.get("patternProperties"))
         found += [part.get("additionalProperties"), part.get("unevaluatedProperties")]
     return found
 
 
-def _of_item(parts: Sequence[Mapping[str, Any]], number: int) -> list[Any]:
+def _list_item_parts(parts: Sequence[Mapping[str, Any]], number: int) -> list[Any]:
+    """Return what the parts of a list's schema say that could apply to one item."""
     found: list[Any] = []
     for part in parts:
-        for word in ("prefixItems", "items"):
-            found += _as_list(part.get(word))[number : number + 1]
+        for keyword in ("prefixItems", "items"):  # lists with a part for each item
+            found += _as_list(part.get(keyword))[number : number + 1]
         found += [part.get(word) for word in ("items", "additionalItems", "unevaluatedItems", "contains")]
     return found
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return []
+    return value if isinstance(value, list) else []
 
 
-def _values(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return []
+def _list_values(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, Mapping) else []
 
 
 def differences(
@@ -317,14 +350,14 @@ def differences(
     """Return the changed properties as text for people; secrets are hidden, also where they changed."""
     secrets = (*secrets_in(before, schema), *secrets_in(after, schema))
     old, new = redact(before, schema, secrets), redact(after, schema, secrets)
-    return tuple(
-        PreviewField(name, _text(old, name), _text(new, name))
-        for name in dict.fromkeys((*before, *after))
-        if before.get(name) != after.get(name) or (name in before) != (name in after)
-    )
+    names = dict.fromkeys((*before, *after))
+    changed = [
+        name for name in names if before.get(name) != after.get(name) or (name in before) != (name in after)
+    ]
+    return tuple(PreviewField(name, _format_value(old, name), _format_value(new, name)) for name in changed)
 
 
-def _text(values: Mapping[str, Any], name: str) -> str | None:
+def _format_value(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
     if value is None or isinstance(value, str):
         return value

@@ -33,9 +33,9 @@ UNDO_FOR = timedelta(minutes=30)  # where no rule says how long
 EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
 LONGEST_INSTRUCTIONS = 2_000
 """Characters of what is asked of the agent at one place."""
-_QUOTED = 60  # characters of instructions in a list of rules
-_WILD = re.compile(r"[*?\[]")
-_MEMO = 4096  # subjects times tools for which a book keeps what it found
+_MAX_QUOTED_CHARS = 60  # of instructions in a list of rules
+_WILDCARD = re.compile(r"[*?\[]")  # as `fnmatch` has them
+_MAX_CACHED_TOOLS = 4096  # pairs of a subject and a tool
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
 
@@ -82,6 +82,17 @@ class Mode(StrEnum):
     FORBID = "forbid"  # it can't be asked for at all; stronger than every other rule and every grant
 
     def asks(self, risk: Risk) -> bool:
+        """Return whether calls of a risk ask, if no other rule says so.
+
+        ===========  =====  ==============  ==================  ===========
+        Mode         Reads  Vouched writes  Writes not vouched  Destructive
+        ===========  =====  ==============  ==================  ===========
+        always       ask    ask             ask                 ask
+        writes       run    ask             ask                 ask
+        destructive  run    run             ask                 ask
+        never        run    run             run                 run
+        ===========  =====  ==============  ==================  ===========
+        """
         match self:
             case Mode.ALWAYS | Mode.FORBID:
                 return True
@@ -96,30 +107,31 @@ class Mode(StrEnum):
 STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
 
-_LOOSENS = frozenset({Subject.POLICY, Subject.RISK})
-"""Subjects whose rules may loosen: for an agent, one that names no agents' place only makes stricter."""
-_ONLY_LOOSENS = frozenset({Subject.GRANTS, Subject.FETCH})
-"""Subjects whose rules do nothing else: they count for an agent only where they name its place."""
+# A rule for all places was made with people in mind, so it must not loosen anything for agents' calls:
+_MAY_LOOSEN = frozenset({Subject.POLICY, Subject.RISK})
+"""Subjects whose rules may loosen. For an agent only rules that name agents' places may."""
+_ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
+"""Subjects whose rules only loosen. For an agent they count only if they name its place."""
 
 BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
-"""Subjects whose rules may look at the risk of a call: they are asked once that is judged."""
+"""Subjects whose rules may look at the risk of a call, since they are asked once that is judged."""
 
 FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 """Subjects of rules that are for a place or a person, not about calls."""
 
 
 class Quorum(NamedTuple):
-    """Approvals needed; ``of`` 0 when one decline ends it."""
+    """The approvals that are needed."""
 
     needed: int = 1
-    of: int = 0
+    of: int = 0  # deciders; declines end it once too few of them are left. 0: one decline ends it
 
 
 class Escalation(NamedTuple):
-    """The place where a card is posted, too, when no one has decided in time. ``to``: an address as text."""
+    """The place where a card is posted, too, when no one has decided in time."""
 
     after: timedelta
-    to: str
+    to: str  # an address as text
 
 
 class Raising(StrEnum):
@@ -138,13 +150,13 @@ class Opinion(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The number of cards that reach a person in an hour. What is beyond it and not urgent waits a little."""
+    """The number of cards that reach a person in an hour. Others wait, unless they are urgent."""
 
     cards: int
 
 
 class Hours(NamedTuple):
-    """A span of hours on a clock; it may go over midnight."""
+    """A span of hours on a clock; it may go past midnight."""
 
     begin: time
     end: time
@@ -163,11 +175,11 @@ class DailyDigest(NamedTuple):
 
 
 class GivenRole(NamedTuple):
-    """The role that an account (as text) has, and whether in every workspace."""
+    """The role of an account."""
 
-    account: str
+    account: str  # as text
     role: Role
-    everywhere: bool = False
+    everywhere: bool = False  # in every workspace
 
 
 RuleValue = (
@@ -191,14 +203,11 @@ RuleValue = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a call was asked for: the conversation's address as text, and if it is private.
+    """The place where a call was asked for."""
 
-    ``home``: where roles are held, if that is elsewhere: an agent's person, as text.
-    """
-
-    address: str
+    address: str  # of the conversation, as text
     private: bool
-    home: str = ""
+    home: str = ""  # where roles are held, if that is elsewhere: for an agent its person's place, as text
 
     @property
     def is_of_agent(self) -> bool:
@@ -207,20 +216,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """The facts on one call that rules look at. ``schema``: the tool's JSON schema, with its defaults."""
+    """The facts on one call that rules look at."""
 
     tool_name: str
-    risk: Risk  # as the tool says; of one that was judged, by the rules
+    risk: Risk  # as the tool says; once the call was judged, as the rules say
     place: Place
     requester: Person
     at: datetime
     kind: ProposalKind = kinds.CALL
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    schema: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] = field(default_factory=dict)  # the tool's JSON schema, with its defaults
     undoes: bool = False  # it puts back what was approved
-    followed: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # arguments that go through links, with their ends
+    followed: Mapping[str, Any] = field(default_factory=dict)  # arguments that are links, with their targets
     identity: Identity = Identity.NOD  # under whose account it is made
 
     @property
@@ -240,25 +247,25 @@ class Limits:
     days: str = ""  # of the week; hours that go over midnight are of the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
-        """Return whether a call is within them; None where the condition can't be told of it.
+        """Return whether a call is within the limits; None if its condition can be neither true nor false.
 
-        ``of_several``: a tool that lacks a field of the condition is not meant.
+        ``of_several``: the rule is about several tools, so one that lacks a field of the condition is not
+        meant. Links in arguments count by what they say and by where they lead: if these differ, None.
         """
         if not self.reach(call, zone):
             return False
         if self.condition is None:
             return True
-        ways = [call.arguments, *([{**call.arguments, **call.followed}] if call.followed else [])]
-        told = partial(
+        check = partial(
             self.condition.holds, of_several=of_several, identity=call.identity, level=call.risk.level
         )
-        answers = {told(each, call.schema) for each in ways}
-        if len(answers) == 1:
-            return answers.pop()
-        return None
+        answer = check(call.arguments, call.schema)
+        if call.followed and check({**call.arguments, **call.followed}, call.schema) != answer:
+            return None
+        return answer
 
     def reach(self, call: CallFacts, zone: tzinfo) -> bool:
-        """Return whether a call is within those that look at no arguments."""
+        """Return whether a call is within the limits on the person, the hours, the days and the end."""
         if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
@@ -270,59 +277,67 @@ class Limits:
 
     def _find_beginning(self, local: datetime) -> datetime:
         """Return a moment of the day on which the current hours began, which may be yesterday."""
-        over = self.hours and self.hours.begin > self.hours.end > local.time()
-        if over:
-            return local - timedelta(days=1)
-        return local
+        is_after_midnight = self.hours and self.hours.begin > self.hours.end > local.time()
+        return local - timedelta(days=1) if is_after_midnight else local
 
     @property
     def said(self) -> str:
         """The limits as an admin types them at the end of a rule."""
-        parts = [f"by {self.who}"] if self.who else []
-        parts += [f"until {format_moment(self.until)}"] if self.until else []
-        parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
-        parts += [f"on {self.days}"] if self.days else []
-        parts += [f"where {self.condition.text}"] if self.condition else []
+        parts = []
+        if self.who:
+            parts.append(f"by {self.who}")
+        if self.until:
+            parts.append(f"until {format_moment(self.until)}")
+        if self.hours:
+            parts.append(f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}")
+        if self.days:
+            parts.append(f"on {self.days}")
+        if self.condition:
+            parts.append(f"where {self.condition.text}")
         return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. ``scope`` is `EVERYWHERE`, ``slack:*``, or an address of which a conversation is a part."""
+    """One rule."""
 
     id: int
     subject: Subject
-    scope: str
+    scope: str  # `EVERYWHERE`, a channel (``slack:*``), or an address with all that lies below it
     pattern: str  # of tool names, with * and ?
     value: RuleValue
     limits: Limits | None = None
 
     @property
     def slot(self) -> tuple[object, ...]:
-        """The key by which one rule replaces another; roles and routes can have several rules side by side.
+        """The key by which a rule replaces an earlier one.
 
-        Rules that expire replace only expiring rules; forbid rules replace only forbid rules.
+        Rules that expire replace only expiring rules; forbid rules replace only forbid rules. Roles and
+        routes with different values stand side by side, and so do budgets for different periods.
         """
         limits = self.limits or Limits()
-        many: object = self.value is Mode.FORBID
+        expires = limits.until is not None
+        part: object = self.value is Mode.FORBID
         if isinstance(self.value, Budget):
-            many = self.value.per
+            part = self.value.per
         elif self.subject in (Subject.ROLE, Subject.ROUTE):
-            many = self.value
-        lasts = limits.until is None
-        return self.subject, self.scope, self.pattern, replace(limits, until=None), lasts, many
+            part = self.value
+        return self.subject, self.scope, self.pattern, replace(limits, until=None), expires, part
 
     @property
     def is_pattern(self) -> bool:
         """True if it may be about several tools."""
-        return bool(_WILD.search(self.pattern))
+        return bool(_WILDCARD.search(self.pattern))
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
         """Tell if the limits hold for a call, or None where that can't be known. True without limits."""
         return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
 
     def lacks(self, schema: Mapping[str, Any]) -> str | None:
-        """Return the field of its condition that a tool, one of several, lacks; None where it has all."""
+        """Return a field of the condition that a tool lacks; None if it has all.
+
+        None also for a rule about a single tool, whose condition was checked when the rule was set.
+        """
         condition = self.limits.condition if self.limits else None
         if condition and self.is_pattern:
             return condition.lacking(schema)
@@ -380,15 +395,15 @@ class Found(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """The current rules, at one version. ``paused``: nothing executes, timers stop.
+    """The current rules.
 
-    A rule whose condition can't be told of a call (`Limits.hold` gives None) counts where it makes the call
-    stricter than what holds without it, and not where it would spare anything.
+    If the condition of a rule can be neither true nor false of a call (`Limits.hold` returns None), the rule
+    counts where it is stricter than all others, and not where it would loosen anything.
     """
 
     version: int = 0
     rules: tuple[Rule, ...] = ()
-    paused: bool = False
+    paused: bool = False  # nothing executes, timers stop
     zone: tzinfo = UTC  # the team's, for hours and ends
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
@@ -402,8 +417,10 @@ class Rulebook:
         grouped: dict[Subject, list[Rule]] = {}
         for rule in self.rules:
             grouped.setdefault(rule.subject, []).append(rule)
-        object.__setattr__(self, "_by_subject", {k: tuple(v) for k, v in grouped.items()})
-        object.__setattr__(self, "_limited", frozenset(r.subject for r in self.rules if r.limits))
+        by_subject = {subject: tuple(rules) for subject, rules in grouped.items()}
+        object.__setattr__(self, "_by_subject", by_subject)
+        limited = frozenset(rule.subject for rule in self.rules if rule.limits)
+        object.__setattr__(self, "_limited", limited)
         forbids = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
         object.__setattr__(self, "forbids", forbids)
         conditional = any(rule.limits and rule.limits.condition for rule in self.rules)
@@ -413,58 +430,55 @@ class Rulebook:
         return self._by_subject.get(subject, ())
 
     def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
-        """Return the rules that apply to a call, in the order they were set.
-
-        A rule whose condition can't be told does not apply.
-        """
-        there = self._there(subject, call.place.address, call.tool_name)
+        """Return the rules that certainly apply to a call, in the order they were set."""
+        rules = self._list_at(subject, call.place.address, call.tool_name)
         if subject not in self._limited:
-            return there
-        return [rule for rule in there if rule.hold(call, self.zone)]
+            return rules
+        return [rule for rule in rules if rule.hold(call, self.zone)]
 
-    def _there(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
-        """Return the rules about a tool at a place (an address as text), whatever their other limits.
-
-        What only loosens counts for an agent where the rule names its place.
-        """
+    def _list_at(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
+        """Return the rules about a tool at a place (an address as text), whatever their other limits."""
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
             rules = tuple(rule for rule in self.list_about(subject) if rule.concerns(tool_name))
-            if len(self._by_tool) < _MEMO:
+            if len(self._by_tool) < _MAX_CACHED_TOOLS:
                 self._by_tool[subject, tool_name] = rules
-        if subject in _ONLY_LOOSENS and is_agents_place(place):
-            return [rule for rule in rules if is_agents_place(rule.scope) and covers(rule.scope, place)]
+        if subject in _ONLY_LOOSEN and is_agents_place(place):
+            rules = tuple(rule for rule in rules if is_agents_place(rule.scope))
         return [rule for rule in rules if covers(rule.scope, place)]
 
     def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
-        """Return the strictest value among the matching rules, or the default where none does.
-
-        Of those whose condition can't be told, one that is stricter than this counts.
-        """
+        """Return the strictest value among the matching rules; the default if none matches."""
         strictness = _STRICTNESS[subject]
         rules = self.matching(subject, call)
-        if subject in _LOOSENS and is_agents_place(call.place.address):
-            named = any(is_agents_place(rule.scope) for rule in rules)
-            rules = [rule for rule in rules if named or strictness(rule.value) > strictness(default)]
+        if subject in _MAY_LOOSEN and is_agents_place(call.place.address):
+            names_agents = any(is_agents_place(rule.scope) for rule in rules)
+            if not names_agents:
+                rules = [rule for rule in rules if strictness(rule.value) > strictness(default)]
         best = max(rules, key=lambda rule: strictness(rule.value), default=None)
         found = Found(default, None) if best is None else Found(best.value, best)
+
+        # a rule whose condition can be neither true nor false counts if it is stricter
         if subject in self._limited and found.value is not None:
-            for rule in self._there(subject, call.place.address, call.tool_name):
-                stricter = strictness(rule.value) > strictness(found.value)
-                if stricter and rule.hold(call, self.zone) is None:
+            for rule in self._list_at(subject, call.place.address, call.tool_name):
+                is_stricter = strictness(rule.value) > strictness(found.value)
+                if is_stricter and rule.hold(call, self.zone) is None:
                     found = Found(rule.value, rule)
         return found
 
     def mode(self, call: CallFacts, default: Mode) -> Found[Mode]:
-        """Return the strictest; a tool that lacks the field of what forbids asks for each change."""
+        """Return the strictest mode.
+
+        A rule may forbid calls by a condition on a field that this tool lacks. Then it can't be told if the
+        call would be forbidden, so its changes ask.
+        """
         found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
         if not self.conditional or STRICTNESS.index(found.value) >= STRICTNESS.index(Mode.WRITES):
             return found
-        there = self._there(Subject.POLICY, call.place.address, call.tool_name)
-        lacked = (rule for rule in there if rule.value is Mode.FORBID and rule.lacks(call.schema))
-        rule = next((each for each in lacked if each.limits and each.limits.reach(call, self.zone)), None)
-        if rule:
-            return Found(Mode.WRITES, rule)
+        for rule in self._list_at(Subject.POLICY, call.place.address, call.tool_name):
+            is_unclear = rule.value is Mode.FORBID and rule.lacks(call.schema)
+            if is_unclear and rule.limits and rule.limits.reach(call, self.zone):
+                return Found(Mode.WRITES, rule)
         return found
 
     def level(self, call: CallFacts) -> Found[Level]:
@@ -502,30 +516,32 @@ class Rulebook:
         return found.value or ()
 
     def opinion(self, call: CallFacts) -> Opinion | None:
-        """Return whose second opinion a card gets; of several the one that raises most."""
-        found: list[Opinion] = [
+        """Return the model that gives a second opinion on a call; of several the one that raises most."""
+        opinions = [
             rule.value for rule in self.matching(Subject.OPINION, call) if isinstance(rule.value, Opinion)
         ]
-        return max(found, key=_STRICTNESS[Subject.OPINION], default=None)
+        return max(opinions, key=_STRICTNESS[Subject.OPINION], default=None)
 
     def attention(self, names: AbstractSet[str]) -> int | None:
         """Return how many cards an hour reach a person; the fewest of several rules, None without one.
 
         ``names``: the person's accounts, and the groups that they are in.
         """
-        found = [
-            rule.value.cards
-            for rule in self.list_about(Subject.ATTENTION)
-            if isinstance(rule.value, Attention) and any(covers(rule.scope, name) for name in names)
-        ]
-        return min(found, default=None)
+        fewest: int | None = None
+        for rule in self.list_about(Subject.ATTENTION):
+            if not isinstance(rule.value, Attention):
+                continue
+            is_for_person = any(covers(rule.scope, name) for name in names)
+            if is_for_person and (fewest is None or rule.value.cards < fewest):
+                fewest = rule.value.cards
+        return fewest
 
     def routes(self, call: CallFacts) -> list[str]:
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Return the approver of plans."""
-        rules = self._there(Subject.PLANS, place, EVERYWHERE)
+        rules = self._list_at(Subject.PLANS, place, EVERYWHERE)
         best = max(rules, key=lambda rule: _STRICTNESS[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
@@ -549,16 +565,18 @@ class Rulebook:
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
         """Return the rule that says which model answers: that of a person, else of the narrowest place."""
-        rules = [r for r in self.list_about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
+        all_rules = self.list_about(Subject.MODEL)
+        rules = [rule for rule in all_rules if rule.scope in accounts or covers(rule.scope, place)]
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
     def instructions(self, place: str) -> list[str]:
         """Return the instructions for a place (an address as text), the widest first."""
-        found = sorted(self._there(Subject.INSTRUCTIONS, place, EVERYWHERE), key=lambda rule: len(rule.scope))
-        return [str(rule.value) for rule in found]
+        rules = self._list_at(Subject.INSTRUCTIONS, place, EVERYWHERE)
+        rules.sort(key=lambda rule: len(rule.scope))
+        return [str(rule.value) for rule in rules]
 
     def hears_outsiders(self, place: str) -> bool:
-        return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
+        return bool(self._list_at(Subject.OUTSIDERS, place, EVERYWHERE))
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
         """Return the rules that win over this one where both apply to one of these tools."""
@@ -576,40 +594,51 @@ class Rulebook:
 
     def list_ended(self, now: datetime) -> list[Rule]:
         """Return the expired rules, which match nothing."""
-        over = now.astimezone(UTC)
-        limited = ((rule, rule.limits.until) for rule in self.rules if rule.limits)
-        return [rule for rule, until in limited if until and until.astimezone(UTC) <= over]
+        ended = []
+        for rule in self.rules:
+            until = rule.limits.until if rule.limits else None
+            if until and until.astimezone(UTC) <= now.astimezone(UTC):
+                ended.append(rule)
+        return ended
 
     def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
-        """Return the rules whose condition does not fit a tool, by number, each with the reason.
+        """Return why the conditions of rules do not fit their tools, by the rules' numbers.
 
-        ``schemas`` are tools' by name. ``every``: they are all tools there are, so a rule about several is
-        reported where it fits none.
+        ``schemas``: by tool. ``every``: these are all tools there are, so a rule about several tools is
+        reported if it fits none.
         """
-        found: dict[int, str] = {}
-        for rule in (each for each in self.rules if each.limits and each.limits.condition):
+        reasons: dict[int, str] = {}
+        for rule in self.rules:
             condition = rule.limits.condition if rule.limits else None
-            there = {name: schema for name, schema in schemas.items() if rule.concerns(name)}
-            lacking = [field for schema in there.values() if (field := rule.lacks(schema))]
-            if every and there and len(lacking) == len(there):
-                found[rule.id] = f"fits no tool: none has {lacking[0]}"
-            for name, schema in there.items():
-                if condition and not rule.lacks(schema) and (why := condition.misfit(schema)):
-                    found[rule.id] = f"does not fit {name}: {why}"
-        return found
+            if condition is None:
+                continue
+            lacking: list[str] = []  # a field that the tool lacks, for each tool that lacks one
+            concerned = {name: schema for name, schema in schemas.items() if rule.concerns(name)}
+            for name, schema in concerned.items():
+                field_name = rule.lacks(schema)
+                if field_name:
+                    lacking.append(field_name)
+                    continue
+                why = condition.misfit(schema)
+                if why:
+                    reasons[rule.id] = f"does not fit {name}: {why}"
+            if every and lacking and len(lacking) == len(concerned):
+                reasons[rule.id] = f"fits no tool: none has {lacking[0]}"
+        return reasons
 
     def lift_limits(self, which: AbstractSet[Rule]) -> "Rulebook":
-        """Return the rules without their limits: of those that have any, only these."""
+        """Return the rulebook with these rules as if they had no limits, and without other limited rules."""
         rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
         return replace(self, rules=tuple(rules))
 
     def accounts_with(self, role: str) -> dict[str, bool]:
         """Return the accounts with a role, and True for those that have it in every workspace."""
-        found: dict[str, bool] = {}
-        for each in (rule.value for rule in self.list_about(Subject.ROLE)):
-            if isinstance(each, GivenRole) and each.role == role:
-                found[each.account] = each.everywhere or found.get(each.account, False)
-        return found
+        accounts: dict[str, bool] = {}
+        for rule in self.list_about(Subject.ROLE):
+            given = rule.value
+            if isinstance(given, GivenRole) and given.role == role:
+                accounts[given.account] = given.everywhere or accounts.get(given.account, False)
+        return accounts
 
 
 class Pause(NamedTuple):
@@ -621,9 +650,13 @@ class Pause(NamedTuple):
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the sort key of a circle: its widest word first, then the number of words that admit people."""
-    roles = sum(":" not in word for word in words)
-    return (-("member" in words), -("requester" in words), -roles, -len(words))
+    """Return the sort key of a circle of deciders: the fewer it admits, the larger.
+
+    Members of the chat make it widest, then the requester, then the number of roles, then all words.
+    """
+    has_members, has_requester = int("member" in words), int("requester" in words)
+    role_count = sum(":" not in word for word in words)
+    return -has_members, -has_requester, -role_count, -len(words)
 
 
 _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
@@ -640,12 +673,17 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
     Subject.ATTENTION: lambda value: -value.cards,
     Subject.UNDO: lambda length: -length,
 }
-"""What makes one value of a subject stricter than another; of several matching rules the strictest counts."""
+"""The strictness of a value, by subject; of several matching rules the strictest counts."""
+_ENUMS: Mapping[Subject, Callable[[str], RuleValue]] = {
+    Subject.POLICY: Mode,
+    Subject.RISK: Level,
+    Subject.PLANS: Approver,
+}
 _COUNTS: Mapping[Subject, Callable[..., RuleValue]] = {
     Subject.QUORUM: Quorum,
     Subject.ATTENTION: Attention,
 }
-"""Values of whole numbers."""
+"""The types of values that are stored as lists of whole numbers."""
 
 
 def is_agents_place(place: str) -> bool:
@@ -689,18 +727,14 @@ def value_words(subject: Subject, value: RuleValue) -> str:
     if subject is Subject.NOTIFY and isinstance(value, tuple):
         return format_steps(step for step in value if isinstance(step, TimedStep))
     if subject is Subject.INSTRUCTIONS:
-        return f"“{shorten(one_line(str(value)), _QUOTED)}”"
-    return " ".join(map(str, _parts(store_value(subject, value))))
-
-
-def _parts(kept: Any) -> list[Any]:
-    if isinstance(kept, list):
-        return kept
-    return [kept]
+        return f"“{shorten(one_line(str(value)), _MAX_QUOTED_CHARS)}”"
+    stored = store_value(subject, value)
+    parts = stored if isinstance(stored, list) else [stored]
+    return " ".join(str(part) for part in parts)
 
 
 def store_value(subject: Subject, value: RuleValue) -> Any:
-    """Return the value as rows and the record keep it: JSON."""
+    """Return the value as JSON, for rows and the audit log."""
     match value:
         case timedelta():
             if subject is Subject.TTL:
@@ -734,30 +768,30 @@ def _read_part(part: Any) -> Any:
     return part
 
 
-def value_of(subject: Subject, kept: Any) -> RuleValue:
-    """Read a stored value. Raises ValueError, TypeError or IndexError for anything else."""
+def value_of(subject: Subject, stored: Any) -> RuleValue:
+    """Read what `store_value` returned. Raises ValueError, TypeError or IndexError for anything else."""
     match subject:
         case Subject.POLICY | Subject.RISK | Subject.PLANS:
-            return {Subject.POLICY: Mode, Subject.RISK: Level, Subject.PLANS: Approver}[subject](kept)
+            return _ENUMS[subject](stored)
         case Subject.TTL:
-            return timedelta(seconds=kept)
+            return timedelta(seconds=stored)
         case Subject.REMIND | Subject.UNDO:
-            return timedelta(seconds=kept[0])
+            return timedelta(seconds=stored[0])
         case Subject.QUORUM | Subject.ATTENTION:
-            return _COUNTS[subject](*kept)
+            return _COUNTS[subject](*stored)
         case Subject.DECIDERS | Subject.NOTIFY:
-            return tuple(map(_read_part, kept))
+            return tuple(_read_part(part) for part in stored)
         case Subject.ESCALATE:
-            return Escalation(timedelta(seconds=kept[0]), kept[1])
+            return Escalation(timedelta(seconds=stored[0]), stored[1])
         case Subject.OPINION:
-            return Opinion(kept[0], Raising(kept[1]))
+            return Opinion(stored[0], Raising(stored[1]))
         case Subject.QUIET:
-            return Hours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
+            return Hours(time.fromisoformat(stored[0]), time.fromisoformat(stored[1]))
         case Subject.DIGEST:
-            return DailyDigest(time.fromisoformat(kept[0]), kept[1])
+            return DailyDigest(time.fromisoformat(stored[0]), stored[1])
         case Subject.BUDGET:
-            return Budget(kept[0], kept[1], Per(kept[2]), *kept[3:])
+            return Budget(stored[0], stored[1], Per(stored[2]), *stored[3:])
         case Subject.ROLE:
-            return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
+            return GivenRole(stored[0], Role(stored[1]), EVERYWHERE_WORD in stored[2:])
         case _:
-            return str(kept)
+            return str(stored)

@@ -1,8 +1,8 @@
 """Approve similar: the scopes that a grant may have, and the check that a call is within one.
 
-A grant is matched against full canonical arguments, never against what a card displayed. Its middle rung uses
-the tool's own key (for files the resolved folder), computed again for each call, so a spelling of the same
-path in another way, ``..``, a symlink or a letter's case cannot widen it: equal means equal.
+A grant is matched against full canonical arguments, never against what a card displayed. A scope by key uses
+the tool's own key, for files the resolved folder. It is computed again for each call, so another spelling of
+a path, ``..``, a symlink or a letter's case can't widen the grant.
 """
 
 import json
@@ -54,7 +54,7 @@ class GrantAudience(StrEnum):
     REQUESTER = "requester"  # the requester's, everywhere
     CHAT = "chat"  # everyone's in that chat; an admin's to give
     EVERYONE = "everyone"  # everyone's, everywhere; an admin's to give
-    SCHEDULE = "schedule"  # what the runs of the schedule ask for that asked for this
+    SCHEDULE = "schedule"  # runs of the schedule that asked for this call
 
     @property
     def wide(self) -> bool:
@@ -76,38 +76,34 @@ class GrantAudience(StrEnum):
 
 
 class Beginning(NamedTuple):
-    """The words a call begins with: those of a command, or the folders of a path, links looked through.
+    """The words a call begins with: those of a command, or the folders of a path after following links.
 
-    A grant may fix the first ``fixed`` of them; ``said`` is what it then allows, in words. A call with no
-    words is like no other by what it begins with.
+    A call without any is like no other by its beginning.
     """
 
     words: tuple[str, ...] = ()
-    fixed: int = 0
-    said: str = ""
+    fixed: int = 0  # how many of them a grant fixes
+    said: str = ""  # the calls that such a grant allows, in words
 
 
 NO_BEGINNING = Beginning()
 
 
 class Likeness(NamedTuple):
-    """The keys by which a call is like others: its tool's own key, and its beginning."""
+    """The keys by which a call is like others."""
 
-    key: Mapping[str, Any] | None = None
+    key: Mapping[str, Any] | None = None  # its tool's own
     begins: Beginning = NO_BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The calls a grant covers. ``match`` is canonical JSON: all arguments, the key, first words.
-
-    Or empty.
-    """
+    """The calls a grant covers."""
 
     tool_name: str
     tool_version: str
     rung: GrantScope
-    match: str
+    match: str  # canonical JSON: of EXACT all arguments, of KEY the key, of PREFIX the words; of TOOL empty
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
         """Return whether a call is within it. A tool that changed since is another tool."""
@@ -119,8 +115,9 @@ class Scope:
             case GrantScope.KEY:
                 return like.key is not None and canonical(like.key) == self.match
             case GrantScope.PREFIX:
-                first = json.loads(self.match)
-                return bool(first) and list(like.begins.words[: len(first)]) == first
+                fixed_words = json.loads(self.match)
+                first_words = list(like.begins.words[: len(fixed_words)])
+                return bool(fixed_words) and first_words == fixed_words
             case GrantScope.TOOL:
                 return True
 
@@ -151,8 +148,9 @@ class Grant:
 
     def is_for(self, accounts: frozenset[str], place: str) -> bool:
         """Return whether it is for a Person with these accounts, asking at this address."""
-        theirs = self.requester is None or self.requester in accounts
-        return theirs and (self.place is None or covers(self.place, place))
+        is_for_person = self.requester is None or self.requester in accounts
+        is_for_place = self.place is None or covers(self.place, place)
+        return is_for_person and is_for_place
 
 
 def ladder(
@@ -162,27 +160,18 @@ def ladder(
     like: Likeness,
     shown: Mapping[str, Any] | None = None,
 ) -> list[tuple[Scope, str]]:
-    """Return the rungs there are for a call, narrowest first, each with what it allows in words.
+    """Return the scopes that a grant for a call may have, narrowest first, each with its calls in words.
 
-    ``shown`` is the key as people may see it (without its secrets); the match is over the true one.
+    ``shown``: the key without its secrets, for people; the match is over the true one.
     """
-    rungs = [
-        (
-            Scope(tool_name, tool_version, GrantScope.EXACT, canonical(arguments)),
-            f"{tool_name} with exactly these arguments",
-        )
-    ]
+    scopes = [(GrantScope.EXACT, canonical(arguments), "with exactly these arguments")]
     if like.key:
-        same = ", ".join(f"{name} = {value}" for name, value in (shown or like.key).items())
-        rungs.append(
-            (
-                Scope(tool_name, tool_version, GrantScope.KEY, canonical(like.key)),
-                f"{tool_name} with {same}, whatever the rest",
-            )
-        )
+        values = ", ".join(f"{name} = {value}" for name, value in (shown or like.key).items())
+        scopes.append((GrantScope.KEY, canonical(like.key), f"with {values}, whatever the rest"))
     if like.begins.fixed:
-        first = canonical(like.begins.words[: like.begins.fixed])
-        prefix = Scope(tool_name, tool_version, GrantScope.PREFIX, first)
-        rungs.append((prefix, f"{tool_name} {like.begins.said}"))
-    rungs.append((Scope(tool_name, tool_version, GrantScope.TOOL, ""), f"{tool_name} with any arguments"))
-    return rungs
+        fixed_words = like.begins.words[: like.begins.fixed]
+        scopes.append((GrantScope.PREFIX, canonical(fixed_words), like.begins.said))
+    scopes.append((GrantScope.TOOL, "", "with any arguments"))
+    return [
+        (Scope(tool_name, tool_version, rung, match), f"{tool_name} {words}") for rung, match, words in scopes
+    ]

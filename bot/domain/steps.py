@@ -1,7 +1,7 @@
-"""Steps: the targets that are told of a waiting card, one after another. Pure.
+"""Steps: the targets that are notified of a waiting card, one after another. Pure.
 
 A target is an address or a user group as text, or the name of a notifier that a feature brings. The rules
-``remind`` and ``escalate`` are the short forms: a step that repeats at the card's own places, and one step.
+``remind`` and ``escalate`` are short forms: a step that repeats where the card is, and a single step.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bot.domain.times import format_length
 
 REMINDER = "reminder"
-"""The target that is the card's own places: a reminder there, once."""
+"""The target that stands for all places of the card: a reminder there, once."""
 MAX_STEPS = 8
 """Steps of one rule."""
 MAX_NAME_CHARS = 30
@@ -31,11 +31,11 @@ class TimedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DueStep:
-    """A step of a proposal, with its time. ``is_over``: it came."""
+    """A step of a proposal, with its time."""
 
     to: str
     at: datetime
-    is_over: bool = False
+    is_over: bool = False  # it has come
 
     @property
     def escalates(self) -> bool:
@@ -43,14 +43,14 @@ class DueStep:
         return is_place(self.to)
 
     @property
-    def kept(self) -> list[Any]:
-        """The step as rows hold it: JSON."""
+    def as_json(self) -> list[Any]:
+        """The step as rows store it."""
         return [self.to, self.at.isoformat(), self.is_over]
 
     @classmethod
-    def read(cls, kept: Sequence[Any]) -> "DueStep":
-        """Read what `kept` gave."""
-        to, at, is_over = kept
+    def from_json(cls, stored: Sequence[Any]) -> "DueStep":
+        """Read what `as_json` gave."""
+        to, at, is_over = stored
         return cls(to, datetime.fromisoformat(at), is_over)
 
 
@@ -65,24 +65,29 @@ def start_steps(steps: Iterable[TimedStep], now: datetime) -> tuple[DueStep, ...
 
 
 def delay_steps(steps: Iterable[DueStep], by: timedelta) -> tuple[DueStep, ...]:
-    """Return the steps with those that have not come so much later."""
+    """Return the steps, those that have not come yet ``by`` so much later."""
     return tuple(step if step.is_over else replace(step, at=step.at + by) for step in steps)
 
 
 def take_steps(
     steps: Sequence[DueStep], now: datetime, *, escalating: bool
 ) -> tuple[tuple[str, ...], tuple[DueStep, ...]]:
-    """Return the targets whose time has come, and the steps without them as open ones.
+    """Return the targets whose time has come, and all steps, with these marked as over.
 
-    ``escalating``: those whose people may decide from then on; else notifiers.
+    ``escalating``: take the steps whose people may decide from then on; otherwise the notifiers.
     """
-    due = [step for step in steps if _is_due(step, now) and step.escalates is escalating]
-    left = tuple(replace(step, is_over=True) if step in due else step for step in steps)
-    return tuple(dict.fromkeys(step.to for step in due)), left
+    due_targets: list[str] = []
+    steps_after: list[DueStep] = []
+    for step in steps:
+        is_due = not step.is_over and step.at <= now and step.escalates is escalating
+        if is_due:
+            due_targets.append(step.to)
+        steps_after.append(replace(step, is_over=True) if is_due else step)
+    return tuple(dict.fromkeys(due_targets)), tuple(steps_after)
 
 
 def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
-    """Return when the next open step of a kind is due."""
+    """Return when the next open step is due, of those that escalate or of the others."""
     times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
     return min(times, default=None)
 
@@ -90,7 +95,3 @@ def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
 def format_steps(steps: Iterable[TimedStep]) -> str:
     """Return the steps as an admin writes them: ``push after 2m, slack:T1/C2 after 10m``."""
     return ", ".join(step.words for step in steps)
-
-
-def _is_due(step: DueStep, now: datetime) -> bool:
-    return not step.is_over and step.at <= now

@@ -69,15 +69,17 @@ class Teammate:
     @property
     def about(self) -> str:
         """The text next to its name and state: the first line of its last words."""
-        said = self.words if self.standing is not Standing.WORKING else self.doing
-        return one_line(next((line for line in said.splitlines() if line.strip()), ""))
+        words = self.doing if self.standing is Standing.WORKING else self.words
+        lines = [line for line in words.splitlines() if line.strip()]
+        return one_line(lines[0]) if lines else ""
 
     @property
     def state(self) -> str:
         """Its status, in a few words for people."""
         if self.standing is not Standing.WORKING:
             return str(self.standing)
-        if any(self.plan is not None and p.id == self.plan.id for p in self.waits_for):
+        waiting_ids = [proposal.id for proposal in self.waits_for]
+        if self.plan is not None and self.plan.id in waiting_ids:
             return f"waiting for its plan to be approved (version {self.rounds})"
         if self.waits_for:
             return "waiting for approval"
@@ -110,7 +112,7 @@ class TeamStatus:
 
     @property
     def at_work(self) -> int:
-        return sum(t.standing is Standing.WORKING for t in self.teammates)
+        return sum(teammate.standing is Standing.WORKING for teammate in self.teammates)
 
     @property
     def title(self) -> str:
@@ -125,5 +127,8 @@ def name_of(role: str, taken: Sequence[str]) -> str:
     """Return a short name made of the role, unlike those taken."""
     words = re.findall(r"[a-z0-9]+", role.lower())[:4]
     base = "-".join(words)[:30].strip("-") or "teammate"
-    names = (base if number == 1 else f"{base}-{number}" for number in range(1, len(taken) + 2))
-    return next(name for name in names if name not in taken)
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}-{number}"
+    return name

@@ -1,7 +1,7 @@
 """Text: what can be stored and shown, characters that people do not see, and quotes.
 
-No one may approve what unseen characters hide, so they are spelled out. The console has both tables in
-``static/dom.js``, letter for letter. A test holds them to Unicode's data.
+No one may approve what unseen characters hide, so they are spelled out. The console has `HIDDEN` and
+`WRITTEN` in ``static/dom.js``, letter for letter. A test holds them to Unicode's data.
 """
 
 import json
@@ -16,11 +16,11 @@ import regex
 T = TypeVar("T")
 
 _NUL = "\x00"
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = re.compile("[\ud800-\udfff]")  # surrogates
 _UNSTORABLE = re.compile(f"{_NUL}|{_HALVES.pattern}")
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 _CLUSTER = regex.compile(r"\X")
-_LONGEST = 64  # code points of what people see as one character, so that a long run of marks costs little
+_MAX_CLUSTER_POINTS = 64  # code points of one visible character; a longer run of marks may be split
 HIDDEN = (
     "0-8 b-1f 7f-9f ad 34f 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 2028-202e 2060-206f 2800 "
     "3164 d800-dfff fdd0-fdef fe00-fe0f feff ffa0 fff0-fffc fffe-ffff 13430-1343f 13441-13442 16fe4 "
@@ -28,7 +28,7 @@ HIDDEN = (
     "6fffe-6ffff 7fffe-7ffff 8fffe-8ffff 9fffe-9ffff afffe-affff bfffe-bffff cfffe-cffff "
     "dfffe-e0fff efffe-effff ffffe-fffff 10fffe-10ffff"
 )
-"""Controls, formats, surrogates, what fonts draw nothing for, blank letters: code points in hexadecimal."""
+"""Code points that people do not see, in hexadecimal: controls, formats, surrogates, blank letters."""
 WRITTEN = (
     # the flags of England, Scotland and Wales; an emoji, alone or a family; a keycap
     r"(?:<1f3f4><e0067><e0062>(?:<e0065><e006e><e0067>|<e0073><e0063><e0074>|<e0077><e006c><e0073>)<e007f>"
@@ -40,11 +40,12 @@ WRITTEN = (
     r"|(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}][\p{Mn}]{0,3})[<200c><200d>]"
     r"(?=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}]))"
 )
-"""What scripts and emoji are written with, so that it stays there: code points between ``<`` and ``>``."""
+"""Places where such code points stay, since scripts and emoji need them: code points in ``<`` and ``>``."""
 _WRITTEN = regex.sub("<([0-9a-f]+)>", lambda found: f"\\U{int(found[1], 16):08x}", WRITTEN)
-_MOST = 2_000  # characters of what is quoted
-_THREAD = 8_000  # characters of what is forwarded, and of a thread, beyond what began it
-_REASON = 300  # of a sentence that stands as a reason
+_MAX_QUOTE_CHARS = 2_000  # of one message that is quoted
+_MAX_THREAD_CHARS = 8_000  # of a forwarded message, and of a thread besides its first message
+_NOTE_CHARS = 100  # for the line on messages that are left out
+_MAX_REASON_CHARS = 300
 _ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)
 
 
@@ -57,13 +58,13 @@ def storable(value: T) -> T:
     if isinstance(value, str) and _UNSTORABLE.search(value):
         clean = value.replace(_NUL, "").encode(errors="replace").decode()
     elif isinstance(value, dict):
-        clean = {key: storable(each) for key, each in value.items()}
+        clean = {key: storable(item) for key, item in value.items()}
     elif isinstance(value, list):
-        clean = [storable(each) for each in value]
+        clean = [storable(item) for item in value]
     elif isinstance(value, tuple):
-        clean = tuple(storable(each) for each in value)
-    found: T = clean
-    return found
+        clean = tuple(storable(item) for item in value)
+    same_type: T = clean
+    return same_type
 
 
 def unstorable(text: str) -> str | None:
@@ -81,7 +82,7 @@ def hash_text(text: str) -> str:
 
 
 def is_halved(text: str) -> bool:
-    """Return whether half of a character is missing somewhere."""
+    """Return whether a text has half a surrogate pair."""
     return _HALVES.search(text) is not None
 
 
@@ -97,21 +98,21 @@ def whole_until(text: str, at: int) -> int:
     """
     if at >= len(text):
         return len(text)
-    end = start = max(0, at - _LONGEST)
-    for found in _CLUSTER.finditer(text, start, at + _LONGEST):
-        if found.end() > at:
+    end = start = max(0, at - _MAX_CLUSTER_POINTS)
+    for cluster in _CLUSTER.finditer(text, start, at + _MAX_CLUSTER_POINTS):
+        if cluster.end() > at:
             break
-        end = found.end()
-    return end if end > start else at
+        end = cluster.end()
+    return end if end > start else at  # a single long cluster is split
 
 
 def sentence(words: str) -> str:
     """Return a sentence with a capital and a full stop. An account at its beginning keeps its case."""
-    account = re.match(r"\w+:\S", words)
-    begun = words if account else f"{words[:1].upper()}{words[1:]}"
-    if begun:
-        return f"{begun.removesuffix('.')}."
-    return ""
+    if not words:
+        return ""
+    begins_with_account = re.match(r"\w+:\S", words)
+    first = words[0] if begins_with_account else words[0].upper()
+    return f"{first}{words[1:]}".removesuffix(".") + "."
 
 
 def shorten(text: str, most: int) -> str:
@@ -135,19 +136,25 @@ def as_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def _class(ranges: str) -> str:
-    ends = (each.split("-") for each in ranges.split())
-    return "[" + "".join("-".join(f"\\U{int(end, 16):08x}" for end in each) for each in ends) + "]"
+    """Return the character class of a regular expression for ranges such as ``0-8 ad``."""
+    points = re.sub("[0-9a-f]+", lambda point: f"\\U{int(point[0], 16):08x}", ranges)
+    return f"[{points.replace(' ', '')}]"
 
 
-_MAYBE = regex.compile(_class(HIDDEN))
+_MAYBE_UNSEEN = regex.compile(_class(HIDDEN))
 _UNSEEN = regex.compile(f"{_WRITTEN}|({_class(HIDDEN)})")
+"""An allowed place, or an unseen code point, which is then its only group."""
 
 
 def make_visible(text: str, shown: Callable[[int], str]) -> str:
     """Return the text with each unseen character replaced by what ``shown`` makes of its code point."""
-    if not _MAYBE.search(text):
+    if not _MAYBE_UNSEEN.search(text):  # almost always
         return text
-    return str(_UNSEEN.sub(lambda found: shown(ord(found[1])) if found[1] else found[0], text))
+
+    def replace_unseen(match: regex.Match[str]) -> str:
+        return shown(ord(match[1])) if match[1] else match[0]
+
+    return str(_UNSEEN.sub(replace_unseen, text))
 
 
 def blank(text: str) -> bool:
@@ -175,7 +182,7 @@ def in_reply_to(author: str, quoted: str, words: str) -> str:
 
 def format_forwarded(author: str, quoted: str, words: str) -> str:
     """Format a forwarded message of someone else above the words of the person, which may be empty."""
-    return _above(f"Forwarded, written by {one_line(author)}", quoted, words, _THREAD)
+    return _above(f"Forwarded, written by {one_line(author)}", quoted, words, _MAX_THREAD_CHARS)
 
 
 def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
@@ -183,38 +190,44 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
 
     Of a long thread, the first message and the newest ones stay.
     """
-    if len(said) < 2:  # noqa: PLR2004 - what began the thread, alone
-        if said:
-            return in_reply_to(*said[0], words)
+    if not said:
         return words
+    if len(said) == 1:
+        [(author, text)] = said
+        return in_reply_to(author, text, words)
     began, *later = _lines(said)
-    return _above("The thread so far", "\n".join([began, *_newest(later)]), words, _MOST + _THREAD + 100)
+    return _above(
+        "The thread so far",
+        "\n".join([began, *_newest(later)]),
+        words,
+        _MAX_QUOTE_CHARS + _MAX_THREAD_CHARS + _NOTE_CHARS,
+    )
 
 
 def in_group(said: Sequence[tuple[str, str]], words: str) -> str:
     """Format what a group said since Nod's last turn above the person's words; the newest messages stay."""
     lines = "\n".join(_newest(_lines(said)))
-    return _above("Said here since your last turn", lines, words, _THREAD + 100)
+    return _above("Said here since your last turn", lines, words, _MAX_THREAD_CHARS + _NOTE_CHARS)
 
 
 def _lines(said: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{one_line(author)}: {text.strip()[:_MOST]}" for author, text in said if text.strip()]
+    return [f"{one_line(author)}: {text.strip()[:_MAX_QUOTE_CHARS]}" for author, text in said if text.strip()]
 
 
 def _newest(lines: Sequence[str]) -> list[str]:
     """Return the last lines that fit, after a line with the number of those left out."""
-    kept: list[str] = []
-    room = _THREAD
-    for each in reversed(lines):
-        room = room - len(each) - 1
-        if room < 0:
-            kept.append(f"(… {len(lines) - len(kept)} messages are left out)")
+    newest_first: list[str] = []
+    chars_left = _MAX_THREAD_CHARS
+    for line in reversed(lines):
+        chars_left -= len(line) + 1  # with its line break
+        if chars_left < 0:
+            newest_first.append(f"(… {len(lines) - len(newest_first)} messages are left out)")
             break
-        kept.append(each)
-    return kept[::-1]
+        newest_first.append(line)
+    return newest_first[::-1]
 
 
-def _above(head: str, quoted: str, words: str, most: int = _MOST) -> str:
+def _above(head: str, quoted: str, words: str, most: int = _MAX_QUOTE_CHARS) -> str:
     shown = shorten(quoted.strip(), most)
     if not shown:
         return words
@@ -223,9 +236,10 @@ def _above(head: str, quoted: str, words: str, most: int = _MOST) -> str:
 
 
 def format_request(said: str, by: str = "") -> str:
-    """Return a reason that is nothing but what was said to the agent."""
-    shown = shorten(" ".join(said.split()), _REASON)
-    return f"Requested{f' by {one_line(by)}' if by else ''}: “{shown}”"
+    """Return a reason that only repeats what a person said to the agent."""
+    shown = shorten(one_line(said), _MAX_REASON_CHARS)
+    requested = f"Requested by {one_line(by)}" if by else "Requested"
+    return f"{requested}: “{shown}”"
 
 
 def is_echo(reason: str) -> bool:

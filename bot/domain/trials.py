@@ -7,45 +7,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 """Trials of one person that run at the same time."""
-AN_HOUR = 30
+MAX_PER_HOUR = 30
 """Trials of one person within an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedFile:
-    """A file, folder or link that a trial added, changed or removed; sizes in bytes, None for none.
-
-    ``code``: something runs it later, as git does its hooks. ``field`` is the preview's field that shows its
-    text; empty where that field is a list of what has none.
-    """
+    """A file, folder or link that a trial added, changed or removed."""
 
     path: str
     change: str  # added, changed or removed
-    old_size: int | None = None
-    new_size: int | None = None
-    code: bool = False
-    field: str = ""
+    old_size: int | None = None  # bytes; None: there was none
+    new_size: int | None = None  # bytes; None: there is none
+    code: bool = False  # something runs it later, as git does its hooks
+    field: str = ""  # the preview's field that shows its text; empty: one field lists it with others
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial. ``token``: SHA-256, in hex, of what an approval applies.
-
-    Without a token nothing can be applied, and ``why`` says why not: it was not ``tried``, or what it would
-    change can't be applied. ``output`` is the end of what it printed, ``exit`` the exit code, if it has one.
-    ``cage`` names the cage it ran in, ``final`` says why what is applied can't be undone.
-    """
+    """The result of a trial."""
 
     tried: bool = True
-    why: str = ""
-    cage: str = ""
-    exit: int | None = None
-    output: str = ""
+    why: str = ""  # why it was not tried, or why its changes can't be applied
+    cage: str = ""  # the name of the cage in which it ran
+    exit: int | None = None  # the exit code, if there is one
+    output: str = ""  # the end of what it printed
     files: tuple[TriedFile, ...] = ()
-    token: str = ""
-    final: str = ""
+    token: str = ""  # SHA-256, in hex, of what an approval applies; empty: nothing can be applied
+    final: str = ""  # why that can't be undone
 
     @property
     def applies(self) -> bool:
@@ -58,18 +49,16 @@ class Trial:
         return self.tried and not self.token
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """The trial as stored JSON, without default values."""
-        usual = Trial()
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if value != getattr(usual, name) or name == "tried"
-        }
+    def as_json(self) -> dict[str, Any]:
+        """The trial as rows store it: without default values, but always with ``tried``."""
+        defaults = asdict(Trial())
+        changed = {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        return {"tried": self.tried, **changed}
 
     @classmethod
-    def read(cls, kept: Mapping[str, Any]) -> Self:
-        """Read a stored trial, of this release or a later one that knows more."""
-        known = {each.name for each in fields(cls)}
-        files = tuple(TriedFile(**each) for each in kept.get("files", ()))
-        return cls(**{name: value for name, value in kept.items() if name in known} | {"files": files})
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `as_json` gave, also in a later release that knows more fields."""
+        names = {field.name for field in fields(cls)}
+        known = {name: value for name, value in stored.items() if name in names}
+        known["files"] = tuple(TriedFile(**file) for file in stored.get("files", ()))
+        return cls(**known)

@@ -16,16 +16,16 @@ from typing import Self
 
 PERHAPS_TEXT = "Nod may not be able to undo it."
 CONTEXT = "What led to it"
-"""The button that shows the turn a card came from, to who may decide it."""
+"""The button that shows the turn a card came from, to people who may decide it."""
 VIEW_ALL = "View all"
 """The button that shows everything of a card that waits."""
+DETAILS = "Details"
+"""The button that shows everything of a card that has ended."""
 CHOOSE = "Choose"
 """The button of a batch that lets people pick rows."""
 EACH_ROW = "Rows"
-"""The same where none waits: it leads to each row by itself, as to retry or undo it."""
-DETAILS = "Details"
-"""The same on a card that has ended and is folded."""
-_SHAPE = re.compile(
+"""The button in its place once no row waits: it opens single rows, for example to undo them."""
+_MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
 )
 
@@ -86,11 +86,11 @@ class Look(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """Words that go with a press: the question, what becomes of the answer, and its name in a command."""
+    """The question for the words that go with a press."""
 
     question: str
-    hint: str
-    usage: str
+    hint: str  # what becomes of the answer
+    usage: str  # its name in a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,17 @@ class Sure:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """``label`` is the same in every channel; ``doing`` is what it says while it works."""
+    """A button, the same in every channel."""
 
     verb: Verb
     label: str
-    doing: str
+    doing: str  # the label while it works
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # behind ⋯ where there is a menu
-    command: str = ""  # what the command of this name does in the chats, after it an ID and words, if any
-    asks: AskedFor | None = None  # of what needs a reason or words
-    sure: Sure | None = None  # asked before it counts
+    command: str = ""  # what the command VERB ID [WORDS] does in the chats; empty: there is none
+    asks: AskedFor | None = None  # if it needs a reason or words
+    sure: Sure | None = None  # asked before the press counts
 
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
@@ -144,8 +144,8 @@ _UNDO_ALL = Sure(
 )
 
 BUTTONS: Mapping[Verb, Button] = {
-    each.verb: each
-    for each in (
+    button.verb: button
+    for button in (
         Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command="approve it as it is"),
         Button(
             Verb.DECLINE,
@@ -230,13 +230,13 @@ BUTTONS: Mapping[Verb, Button] = {
     )
 }
 
-COMMANDS = tuple(each for each in BUTTONS.values() if each.command)
-"""What needs no more than a proposal's ID and words: a command in every chat."""
+COMMANDS = tuple(button for button in BUTTONS.values() if button.command)
+"""The buttons that are also commands in every chat, since they need only a proposal's ID and words."""
 
 
-def with_reason(declining: Button) -> str:
-    """Return the label of a button that asks for the reason of a refusal first."""
-    return f"{declining.label} with a reason"
+def with_reason(decline: Button) -> str:
+    """Return the label of the button that asks for a reason before it declines."""
+    return f"{decline.label} with a reason"
 
 
 class Way(StrEnum):
@@ -258,7 +258,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ButtonMark:
-    """The complete data of a button: an id and a verb. Rights are checked when it comes back."""
+    """The complete data of a button. Rights are checked when it is pressed."""
 
     way: Way
     verb: Verb
@@ -268,9 +268,10 @@ class ButtonMark:
     picked: str = ""  # rows of a batch, as `Picked` packs them
 
     def pack(self, most: int) -> str:
-        """Raise ValueError when it is longer than ``most`` characters or would not read back."""
+        """Return the mark as text. Raise ValueError if it is longer than ``most``, or can't be parsed."""
         packed = f"nod:{self.way}:{self.verb}:{self.id}:{self.round}:{self.page}"
-        packed += f":{self.picked}" if self.picked else ""
+        if self.picked:
+            packed += f":{self.picked}"
         if len(packed) > most or self.parse(packed) != self:
             raise ValueError(f"{packed!r} does not fit a button")
         return packed
@@ -278,7 +279,10 @@ class ButtonMark:
     @classmethod
     def parse(cls, text: str) -> Self | None:
         """Parse what `pack` writes; None for anything else."""
-        found = _SHAPE.fullmatch(text)
-        if found is None or found[1] not in set(Way) or found[2] not in set(Verb):
+        match = _MARK_PATTERN.fullmatch(text)
+        if match is None:
             return None
-        return cls(Way(found[1]), Verb(found[2]), found[3], int(found[4]), int(found[5]), found[6] or "")
+        way, verb, ident, round_, page, picked = match.groups(default="")
+        if way not in set(Way) or verb not in set(Verb):
+            return None
+        return cls(Way(way), Verb(verb), ident, int(round_), int(page), picked)

@@ -87,8 +87,8 @@ async def _parts(request: Request) -> RouteParts:
     return parts
 
 
-Over = Annotated[RouteParts, Depends(_parts)]
-"""The dependency by which a feature's routes get their parts."""
+PartsDep = Annotated[RouteParts, Depends(_parts)]
+"""The parts of a feature's routes, as a dependency."""
 
 
 class Service(Protocol):

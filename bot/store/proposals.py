@@ -418,11 +418,11 @@ def _deciders_kept(deciders: Deciders) -> dict[str, Any]:
 
 
 def _steps_kept(steps: tuple[DueStep, ...]) -> list[list[Any]] | None:
-    return [step.kept for step in steps] or None
+    return [step.as_json for step in steps] or None
 
 
 def _steps_read(kept: list[list[Any]] | None) -> tuple[DueStep, ...]:
-    return tuple(map(DueStep.read, kept or ()))
+    return tuple(map(DueStep.from_json, kept or ()))
 
 
 def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
@@ -496,11 +496,11 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "steps": (_steps_kept, _steps_read),
     "votes": (_votes_kept, _votes_read),
     "edits": (_edits_kept, _edits_read),
-    "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),
+    "trial": (_optional(lambda trial: trial.as_json), _optional(Trial.from_json)),
     "read_again": (_reread_kept, _reread_read),
     "inverse": (_inverse_kept, _inverse_read),
     "annotations": (_annotations_kept, _annotations_read),
-    "connection": (_optional(lambda connection: connection.kept), _optional(Connection.read)),
+    "connection": (_optional(lambda connection: connection.as_json), _optional(Connection.from_json)),
     "ticked": (lambda ticked: list(ticked) or None, lambda kept: tuple(kept or ())),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }

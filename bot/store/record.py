@@ -219,7 +219,7 @@ def _connection(row: Any) -> tuple[str, str]:
     """Return in whose name it runs: a key of the account, and words."""
     if not row.connection:
         return "nod", "Nod's own accounts"
-    connection = Connection.read(row.connection)
+    connection = Connection.from_json(row.connection)
     return connection.key, connection.words
 
 

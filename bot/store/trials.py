@@ -15,7 +15,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
-from bot.domain.trials import AN_HOUR, AT_ONCE
+from bot.domain.trials import MAX_CONCURRENT, MAX_PER_HOUR
 from bot.errors import TooMuch
 from bot.store import people
 from bot.store.audit import admin_changes, chain
@@ -62,8 +62,8 @@ def begin_trial(
     asked = {"accounts": list(person.accounts), "since": now - _HOUR}
     rows = session.connection().execute(_RECENT, asked).all()
     begun = {row.key: row for row in rows if row.verb == Act.TRY}
-    if len(begun) >= AN_HOUR:
-        raise TooMuch(f"{AN_HOUR} calls were tried for this person within an hour.")
+    if len(begun) >= MAX_PER_HOUR:
+        raise TooMuch(f"{MAX_PER_HOUR} calls were tried for this person within an hour.")
     ended = {row.key for row in rows if row.verb == Act.TRIED}
     living = {process, *session.connection().execute(_PROCESSES).scalars()}
     under_way = 0
@@ -74,7 +74,7 @@ def begin_trial(
             under_way += 1
         else:
             end(session, key, asker, tool, {"ended": "Nod stopped while it ran"}, now)
-    if under_way >= AT_ONCE:
+    if under_way >= MAX_CONCURRENT:
         return None
     key = secrets.token_hex(8)
     _record(session, key, Act.TRY, asker, tool, {**what, "process": process}, now)

@@ -6,7 +6,7 @@ tools made is never shown as a page.
 
 import asyncio
 import html
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -47,11 +47,11 @@ class Missing(Fault):
         super().__init__(404, error)
 
 
-def existing(found: T | None, error: str) -> T:
-    """Return the value, or raise Missing for None."""
-    if found is None:
+def require_or_404(value: T | None, error: str) -> T:
+    """Return the value; raise Missing for None."""
+    if value is None:
         raise Missing(error)
-    return found
+    return value
 
 
 class Later(Fault):
@@ -70,18 +70,24 @@ async def answer_fault(_: Request, error: Any) -> JSONResponse:
     return problem(error.status, error.message, error.headers, **error.more)
 
 
-async def _unfit(_: Request, error: RequestValidationError) -> JSONResponse:
+async def _answer_invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
     faults = error.errors()
     if any(fault["type"] == "json_invalid" for fault in faults):
         return problem(400, "The body is not valid JSON.")
     if any(fault["loc"][0] == "path" for fault in faults):
         return problem(404, NOTHING_HERE)
-    fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): fault_in_words(f) for f in faults}
+    fields = {_name_field(fault["loc"]): fault_in_words(fault) for fault in faults}
     return problem(422, BadArguments(fields).message, fields=fields)
 
 
-async def _in_words(request: Request, error: HTTPException) -> Response:
-    if error.status_code == 404 and _is_looked_at(request):  # noqa: PLR2004
+def _name_field(location: Sequence[int | str]) -> str:
+    """Return ``rows.0.id`` for ``("body", "rows", 0, "id")``; for all of the body ``body``."""
+    part, *path = map(str, location)
+    return ".".join(path) or part
+
+
+async def _answer_http_error(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404 and _is_page_request(request):  # noqa: PLR2004
         return plain_page(NO_PAGE, 404, request.app.state.site.base)
     words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
     headers = dict(error.headers or {})
@@ -90,7 +96,7 @@ async def _in_words(request: Request, error: HTTPException) -> Response:
     return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
 
 
-def _is_looked_at(request: Request) -> bool:
+def _is_page_request(request: Request) -> bool:
     """Tell if a browser opens the address for a person; programs ask below ``/api``."""
     if request.method not in {"GET", "HEAD"} or request.url.path.startswith(("/api/", "/static/")):
         return False
@@ -98,30 +104,32 @@ def _is_looked_at(request: Request) -> bool:
 
 
 def _is_routed(request: Request, method: str) -> bool:
+    """Tell if a route takes requests of this method at the address."""
     scope = {**request.scope, "method": method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     Fault: answer_fault,
-    RequestValidationError: _unfit,
-    HTTPException: _in_words,
+    RequestValidationError: _answer_invalid_request,
+    HTTPException: _answer_http_error,
 }
 
 
 async def download(file: File | None) -> Response:
     """Return the file as an attachment, without secrets; 404 for None."""
-    file = existing(file, "There is no such file. It may have expired (NOD_RETENTION).")
+    file = require_or_404(file, "There is no such file. It may have expired (NOD_RETENTION).")
     attached = {
         "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
     if file.data is not None:
-        return Response(
-            file.data, headers=attached, media_type=file.kind if file.kind in PICTURES else UNKNOWN
-        )
-    text = make_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escape_point)
-    return PlainTextResponse(text, headers=attached)
+        # any other type could be one that a browser runs
+        media_type = file.kind if file.kind in PICTURES else UNKNOWN
+        return Response(file.data, headers=attached, media_type=media_type)
+    text = await asyncio.to_thread(for_people, file.text)
+    visible_text = make_visible(text.replace("\r\n", "\n"), escape_point)
+    return PlainTextResponse(visible_text, headers=attached)
 
 
 def plain_page(words: str, status: int, base: str) -> HTMLResponse:

@@ -22,11 +22,11 @@ router = api_routes("audit", prefix="/api")
 
 T = TypeVar("T")
 
-_LINES = "application/x-ndjson"
-_FORMATS = {"jsonl": _LINES, "csv": "text/csv"}
-_LAST = "Nod-Last-Row"
-_NOT_GATHERED = {"X-Accel-Buffering": "no"}
-_NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
+_JSON_LINES = "application/x-ndjson"
+_FORMATS = {"jsonl": _JSON_LINES, "csv": "text/csv"}
+_LAST_ROW_HEADER = "Nod-Last-Row"
+_UNBUFFERED_HEADERS = {"X-Accel-Buffering": "no"}
+_NO_ACCOUNT_TEXT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
 async def _read_wanted(
@@ -42,7 +42,7 @@ async def _read_wanted(
         try:
             Actor.parse(who)
         except ValueError:
-            fault = {"type": "account", "loc": ("query", "who"), "msg": _NO_ACCOUNT, "input": who}
+            fault = {"type": "account", "loc": ("query", "who"), "msg": _NO_ACCOUNT_TEXT, "input": who}
             raise RequestValidationError([fault]) from None
     return Wanted(who, tool, proposal, since, grant)
 
@@ -68,7 +68,7 @@ async def rows(
     "/audit/verify",
     summary="For admins: whether the audit log is intact",
     response_model=Verified,
-    responses={200: {"content": {_LINES: {}}}},
+    responses={200: {"content": {_JSON_LINES: {}}}},
 )
 async def verify(
     _: Admin,
@@ -84,52 +84,52 @@ async def verify(
     With `Accept: application/x-ndjson` a line says how far it is, such as `{"done": 2000, "total": 9000}`,
     again and again, and the last line is the answer.
     """
-    checked = site.channel.admin.audit_faults
-    if _LINES not in request.headers.get("accept", ""):
-        faults, newest = await checked(anchor or ())
+    find_faults = site.channel.admin.audit_faults
+    if _JSON_LINES not in request.headers.get("accept", ""):
+        faults, newest = await find_faults(anchor or ())
         return Verified(intact=not faults, faults=faults, anchor=newest)
 
     async def lines() -> AsyncIterator[str]:
-        watch = _Watch(asyncio.get_running_loop())
-        async with watch.watching(checked(anchor or (), watch)) as checking:
+        progress = _Progress(asyncio.get_running_loop())
+        async with progress.run(find_faults(anchor or (), progress)) as checking:
             while not checking.done():
-                await watch.moved.wait()
-                watch.moved.clear()
-                yield f"{json.dumps(watch.at)}\n"
+                await progress.has_changed.wait()
+                progress.has_changed.clear()
+                yield f"{json.dumps(progress.figures)}\n"
             faults, newest = checking.result()
             yield f"{Verified(intact=not faults, faults=faults, anchor=newest).model_dump_json()}\n"
 
-    return StreamingResponse(lines(), media_type=_LINES, headers=_NOT_GATHERED)
+    return StreamingResponse(lines(), media_type=_JSON_LINES, headers=_UNBUFFERED_HEADERS)
 
 
-class _Watch:
-    """The progress of work in a thread: its newest figure. The work stops once the reader has left."""
+class _Progress:
+    """The progress of work in a thread, which calls it. The work stops once the reader has left."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._left = False
-        self.moved = asyncio.Event()
-        self.at = {"done": 0, "total": 0}
+        self._has_reader_left = False
+        self.has_changed = asyncio.Event()  # also set at the end of the work
+        self.figures = {"done": 0, "total": 0}
 
     def __call__(self, done: int, total: int) -> None:
-        if self._left:
+        if self._has_reader_left:
             raise Abandoned
-        self.at = {"done": done, "total": total}
-        self._loop.call_soon_threadsafe(self.moved.set)
+        self.figures = {"done": done, "total": total}
+        self._loop.call_soon_threadsafe(self.has_changed.set)
 
     @contextlib.asynccontextmanager
-    async def watching(self, work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-        """Run the work until it ends or no one waits for it."""
+    async def run(self, work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+        """Run the work until it ends or the context does."""
         task = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self.moved.set())
+        task.add_done_callback(lambda _: self.has_changed.set())
         try:
             yield task
         finally:
-            self._left = True
+            self._has_reader_left = True
             task.cancel()
 
 
-async def _exporting(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
+async def _limit_exports(actor: Admin, site: SiteDep) -> AsyncIterator[None]:
     with site.exporting.hold(str(actor)):
         yield
 
@@ -145,7 +145,7 @@ async def export(
     _: Admin,
     site: SiteDep,
     wanted: Sought,
-    _place: Annotated[None, Depends(_exporting)],
+    _place: Annotated[None, Depends(_limit_exports)],
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it.
@@ -153,5 +153,9 @@ async def export(
     `Nod-Last-Row` is the number up to which there are rows, so that one can see how far it is.
     """
     file = await site.channel.admin.audit_file(wanted, form)
-    attached = {"Content-Disposition": f'attachment; filename="audit.{form}"', _LAST: str(file.last_row)}
-    return StreamingResponse(file.pieces, media_type=_FORMATS[form], headers=_NOT_GATHERED | attached)
+    headers = {
+        **_UNBUFFERED_HEADERS,
+        "Content-Disposition": f'attachment; filename="audit.{form}"',
+        _LAST_ROW_HEADER: str(file.last_row),
+    }
+    return StreamingResponse(file.pieces, media_type=_FORMATS[form], headers=headers)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, Choice, PickedRow
-from bot.web.answers import Fault, existing
+from bot.web.answers import Fault, require_or_404
 from bot.web.body import Body
 from bot.web.channel import NAME
 from bot.web.proposals import STATUS
@@ -40,7 +40,7 @@ class Deciding(Body):
 @router.get("/batches/{batch_id}", summary="A batch: its table, and its rows as proposals")
 async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
     """The id of a batch is that of its first proposal."""
-    found = existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
+    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
     return await asyncio.to_thread(OneBatch.seen_as, found)
 
 
@@ -50,7 +50,7 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
 
     A row that changed since, or that can't be undone, stays open, and ``text`` says so.
     """
-    existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
+    require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
     approve, decline = (
         tuple(PickedRow(row.id, row.seen) for row in rows) for rows in (body.approve, body.decline)
     )
@@ -59,6 +59,6 @@ async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) ->
     reply = await site.take_in(choice)
     if reply.answer in STATUS:
         raise Fault(STATUS[reply.answer], reply.text)
-    found = existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
+    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
     shown = await asyncio.to_thread(OneBatch.seen_as, found)
     return ChosenBody.of(**dict(shown), text=reply.text, answer=reply.answer)

@@ -12,32 +12,35 @@ from typing import NamedTuple
 from bot.domain.events import TurnEvent
 from bot.web.schemas.events import TurnEvents
 
-_MOST = 1000  # events that a slow reader may be behind
+_MAX_WAITING_EVENTS = 1000  # a reader who is further behind reads the rows instead
 
 
-class Heard(NamedTuple):
-    """A turn's event, or None for another change, with its form for listeners, or None for none."""
+class Broadcast(NamedTuple):
+    """A change in a conversation, for those who listen to it."""
 
-    event: TurnEvent | None
-    told: TurnEvents | None
+    event: TurnEvent | None  # None for a change that no turn made
+    console_event: TurnEvents | None  # the same for the console's streams; None if it is not shown there
     conversation_id: str = ""
 
 
-Listener = asyncio.Queue[Heard | None]
-"""None says that nothing more will come."""
+Listener = asyncio.Queue[Broadcast | None]
+"""The queue of one listener. None ends it: nothing more will come."""
 
 
 class Broadcaster:
-    """Hands a turn's events to every listener of its conversation, by address key, and of its owner."""
+    """Hands changes to those who listen to one conversation, or to all of its owner's.
+
+    Conversations go by their address keys, ``OWNER/ID``.
+    """
 
     def __init__(self) -> None:
-        self._listeners: dict[str, set[Listener]] = defaultdict(set)
-        self._of_owners: dict[str, set[Listener]] = defaultdict(set)
-        self._somebody = asyncio.Event()
+        self._listeners: dict[str, set[Listener]] = defaultdict(set)  # by key
+        self._of_owners: dict[str, set[Listener]] = defaultdict(set)  # by owner
+        self._has_listener = asyncio.Event()  # to any single conversation
         self.closed = False
 
     def close(self) -> None:
-        """Close the hub: all listeners, present and future, are told that nothing more will come."""
+        """End all listeners, present and future."""
         self.closed = True
         for listeners in (*self._listeners.values(), *self._of_owners.values()):
             for listener in listeners:
@@ -59,7 +62,7 @@ class Broadcaster:
     def listen(self, key: str) -> Iterator[Listener]:
         listener = self._new_listener()
         self._listeners[key].add(listener)
-        self._somebody.set()
+        self._has_listener.set()
         try:
             yield listener
         finally:
@@ -67,41 +70,42 @@ class Broadcaster:
             if not self._listeners[key]:
                 del self._listeners[key]
             if not self._listeners:
-                self._somebody.clear()
+                self._has_listener.clear()
 
     def _new_listener(self) -> Listener:
-        listener: Listener = asyncio.Queue(_MOST)
+        listener: Listener = asyncio.Queue(_MAX_WAITING_EVENTS)
         if self.closed:
             listener.put_nowait(None)
         return listener
 
     @property
-    def alone(self) -> bool:
-        """No one listens to any single conversation."""
+    def is_idle(self) -> bool:
+        """True if no one listens to any single conversation."""
         return not self._listeners
 
-    async def somebody(self, seconds: float) -> bool:
-        """Return True once anybody listens, or False after ``seconds``."""
+    async def wait_for_listener(self, seconds: float) -> bool:
+        """Return True once anyone listens to a single conversation, or False after ``seconds``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._somebody.wait()
-        return self._somebody.is_set()
+                await self._has_listener.wait()
+        return self._has_listener.is_set()
 
-    def listens(self, key: str) -> bool:
+    def has_own_listener(self, key: str) -> bool:
         """Return whether someone listens to that one conversation."""
         return key in self._listeners
 
-    def heard(self, key: str) -> bool:
-        """Tell if anyone listens to what is published there."""
+    def has_listener(self, key: str) -> bool:
+        """Return whether someone listens to that conversation, or to all of its owner's."""
         return key in self._listeners or key.rpartition("/")[0] in self._of_owners
 
-    def publish(self, key: str, event: TurnEvent | None, told: TurnEvents | None) -> None:
+    def publish(self, key: str, event: TurnEvent | None, console_event: TurnEvents | None) -> None:
+        """Hand a change to everyone who listens there."""
         owner, _, conversation_id = key.rpartition("/")
         for listener in (*self._listeners.get(key, ()), *self._of_owners.get(owner, ())):
             if listener.full():
                 _end(listener)
             else:
-                listener.put_nowait(Heard(event, told, conversation_id))
+                listener.put_nowait(Broadcast(event, console_event, conversation_id))
 
 
 def _end(listener: Listener) -> None:

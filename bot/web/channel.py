@@ -48,20 +48,19 @@ class BroadcastStream:
     async def show(self, event: TurnEvent) -> None:
         """Send an event to the listeners in this process."""
         hub = self.channel.hub
-        if not hub.heard(self.address.key):
+        if not hub.has_listener(self.address.key):
             return
         hub.publish(self.address.key, event, await self._describe_event(event))
-        await asyncio.sleep(0)  # of a thousand pieces at the same time those who listen read some in between
+        await asyncio.sleep(0)  # a model may send many pieces together: let those who listen read in between
 
     async def _describe_event(self, event: TurnEvent) -> TurnEvents | None:
         ident = self.address.key.rpartition("/")[2]
         match event:
             case ProposalOpened(proposal):
                 seen = await self.channel.proposals.find(proposal.id, self.requester)
-                shown = ProposalView.seen_as(seen) if seen else None
-                if shown:
-                    return ProposalEvent(type="proposal_opened", proposal=shown)
-                return None
+                if seen is None:
+                    return None
+                return ProposalEvent(type="proposal_opened", proposal=ProposalView.seen_as(seen))
             case TurnEnded(ending, message_id=last):
                 if last is None:
                     last = await self.channel.conversations.last_answer(ident)
@@ -74,10 +73,7 @@ class BroadcastStream:
 
 @dataclass(eq=False)
 class HttpChannel:
-    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows.
-
-    ``knows``: whether an account may still come in, by a token or as its organisation says.
-    """
+    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows."""
 
     registry: Registry
     proposals: ProposalLookup
@@ -85,8 +81,8 @@ class HttpChannel:
     admin: AdminLookup
     notifier: ChangeNotifier
     clock: Clock
-    others: Peers | None = None
-    knows: Callable[[Actor], Awaitable[bool]] | None = None
+    others: Peers | None = None  # the other processes; None for a single process
+    knows: Callable[[Actor], Awaitable[bool]] | None = None  # may this account still sign in? None: all may
     name: str = field(default=NAME, init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +92,7 @@ class HttpChannel:
         self.relay: PeerRelay | None = None
         others = self.others
         if others is not None:
-            self.relay = PeerRelay(others, self.proposals.find, self._show, self.hub.heard)
+            self.relay = PeerRelay(others, self.proposals.find, self._show, self.hub.has_listener)
             others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -119,7 +115,7 @@ class HttpChannel:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def end_streams(self) -> None:
-        """Let go of everybody who listens: the server stops, and they come back to the next one."""
+        """End all streams: the server stops, and clients connect again to the next one."""
         self.hub.close()
         self.notifier.notify()
 
@@ -127,7 +123,7 @@ class HttpChannel:
         return BroadcastStream(self, address, requester)
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - `Channel` has it
-        """Tell those who listen; others read the rows. There is one for each conversation."""
+        """Publish the team's status, here and in the other processes."""
         update = TeamEvent.of(team=team)
         self.hub.publish(address.key, None, update)
         if self.others is not None:
@@ -146,18 +142,18 @@ class HttpChannel:
 
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, by anyone."""
-        seen = await self.proposals.newest_change()
+        seen = await self.proposals.newest_change()  # the newest change that listeners know
         far: Mapping[str, str] = {}
         while True:
             generation = self.notifier.generation
             try:
-                if self.hub.alone and not await self.hub.somebody(self.pace.feed):
+                if self.hub.is_idle and not await self.hub.wait_for_listener(self.pace.feed):
                     newest = await self.proposals.newest_change()
                     # listeners who joined in the meantime must not miss anything
-                    if self.hub.alone:
+                    if self.hub.is_idle:
                         seen = newest
                     continue
-                seen, far, changes = await self.proposals.news(seen, far, self.hub.listens)
+                seen, far, changes = await self.proposals.news(seen, far, self.hub.has_own_listener)
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []

@@ -20,7 +20,7 @@ from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.tools.signature import SEEN
-from bot.web.answers import Fault, Later, download, existing
+from bot.web.answers import Fault, Later, download, require_or_404
 from bot.web.body import Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
@@ -37,7 +37,7 @@ from bot.web.schemas.conversations import (
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, make_views
 from bot.web.site import Caller, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import KEEP_ALIVE, heard, sse
+from bot.web.streams import KEEP_ALIVE, read_listener, sse
 
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
@@ -100,24 +100,28 @@ class _ChatRequest(NamedTuple):
 
 async def _read_message(request: Request, site: SiteDep) -> _ChatRequest:
     """Read a message from JSON or a form. Raises RequestValidationError."""
-    values: Any = None
     content_type = request.headers.get("content-type", "application/json").lower()
     if not content_type.startswith("multipart/form-data"):
         body = await request.body() if "json" in content_type else b""
-        try:
-            values = json.loads(body) if body else None
-        except (ValueError, RecursionError):
-            fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
-            raise RequestValidationError([fault]) from None
-        return _ChatRequest(_validate(Chat, values))
+        return _ChatRequest(_validate(Chat, _parse_json(body)))
     async with request.form(max_files=site.files.files, max_fields=_MAX_FORM_FIELDS) as form:
         values = {name: value for name, value in form.items() if name not in _FILE_FIELDS}
         files = [
-            Upload(each.filename, await each.read(), spoken=name == _RECORDINGS)
-            for name, each in form.multi_items()
-            if name in _FILE_FIELDS and isinstance(each, UploadFile) and each.filename
+            Upload(value.filename, await value.read(), spoken=name == _RECORDINGS)
+            for name, value in form.multi_items()
+            if name in _FILE_FIELDS and isinstance(value, UploadFile) and value.filename
         ]
-    return _ChatRequest(_validate(ChatWithFiles if files else Chat, values), tuple(files))
+    model = ChatWithFiles if files else Chat
+    return _ChatRequest(_validate(model, values), tuple(files))
+
+
+def _parse_json(body: bytes) -> Any:
+    """Return the value of a JSON body, None for an empty one. Raises RequestValidationError."""
+    try:
+        return json.loads(body) if body else None
+    except (ValueError, RecursionError):
+        fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
+        raise RequestValidationError([fault]) from None
 
 
 def _validate(model: type[Chat], values: Any) -> Chat:
@@ -138,7 +142,7 @@ async def find_own(http: HttpChannel, actor: Actor, conversation_id: str) -> Con
 
 
 async def _find_own_conversation(conversation_id: str, actor: Caller, site: SiteDep) -> Conversation:
-    return existing(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
+    return require_or_404(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
 Own = Annotated[Conversation, Depends(_find_own_conversation)]
@@ -161,7 +165,7 @@ async def chat(
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
     http, (body, files) = site.channel, said
     if body.conversation_id is not None:
-        existing(await find_own(http, actor, body.conversation_id), NO_CONVERSATION)
+        require_or_404(await find_own(http, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
@@ -195,13 +199,17 @@ async def chat(
 async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
-    """Yield the events of turns up to the end of the one that answers the message."""
-    was_answered = False  # by the rows, at the last look; its events may still arrive
-    async for item in heard(listener, http.pace.quiet):
+    """Yield the events of turns up to the end of the one that answers the message.
+
+    That end may be missed. So in each silence the rows are read: if they have the answer twice in a row, no
+    event of it comes any longer, and the stream ends.
+    """
+    was_answered = False  # by the rows, at the last look
+    async for item in read_listener(listener, http.pace.quiet):
         if item is not None:
             was_answered = False
-            if item.told:
-                yield sse(item.told)
+            if item.console_event:
+                yield sse(item.console_event)
             # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(item.event, TurnEnded | TurnFailed):
                 has_seen = item.event.seen >= message_id
@@ -358,11 +366,11 @@ async def conversation_events(mine: Own, site: SiteDep, streamed: Streaming) -> 
     async def events() -> AsyncIterator[str]:
         with http.hub.listen(mine.address.key) as listener:
             yield ": listening\n\n"
-            async for item in heard(listener, http.pace.quiet):
+            async for item in read_listener(listener, http.pace.quiet):
                 if item is None:
                     yield KEEP_ALIVE
-                elif item.told:
-                    yield sse(item.told)
+                elif item.console_event:
+                    yield sse(item.console_event)
 
     return streamed(events())
 

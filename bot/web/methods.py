@@ -11,8 +11,8 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def list_methods(routes: Sequence[BaseRoute], scope: Scope) -> list[str]:
-    """Return the methods that an address takes, HEAD and OPTIONS apart; of ``*``, the server's own, all."""
-    if scope["path"] == "*":
+    """Return the methods that an address takes, without HEAD and OPTIONS."""
+    if scope["path"] == "*":  # the server itself (RFC 9110, 9.3.7)
         return list(_METHODS)
     return [name for name in _METHODS if any(_is_routed(route, scope, name) for route in routes)]
 
@@ -22,39 +22,37 @@ def _is_routed(route: BaseRoute, scope: Scope, method: str) -> bool:
 
 
 class HeadAndOptions:
-    """ASGI middleware that answers HEAD as GET without its body, and OPTIONS with ``Allow``.
-
-    ``once``: paths whose GET, and that of all below, uses up what it is given, such as the way back from a
-    sign-in. A scanner that asks there by HEAD must not, so it is answered without asking further.
-    """
+    """ASGI middleware that answers HEAD as GET without its body, and OPTIONS with ``Allow``."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], once: Collection[str]) -> None:
+        """``once``: paths where a GET, also below them, uses up a link, such as the way back from a sign-in.
+
+        Scanners of mails try links by HEAD. There it gets an empty answer, and the link stays good.
+        """
         self._app = app
         self._routes = routes
         self._once = frozenset(once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_preflight(scope):
-            asked = scope["method"]
-        else:
-            asked = ""
-        if asked in ("HEAD", "OPTIONS"):
-            methods = list_methods(self._routes, scope)
-        else:
-            methods = []
-        if asked == "OPTIONS" and methods:
-            allowed = [*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"]
+        method = scope["method"] if scope["type"] == "http" else ""
+        if method not in ("HEAD", "OPTIONS") or _is_preflight(scope):
+            await self._app(scope, receive, send)
+            return
+        methods = list_methods(self._routes, scope)
+        takes_get = "GET" in methods
+        if method == "OPTIONS" and methods:
+            allowed = [*methods, "HEAD", "OPTIONS"] if takes_get else [*methods, "OPTIONS"]
             await Response(status_code=204, headers={"Allow": ", ".join(allowed)})(scope, receive, send)
-        elif asked == "HEAD" and "GET" in methods and self._uses_up(scope["path"]):
+        elif method == "HEAD" and takes_get and self._uses_up(scope["path"]):
             await Response()(scope, receive, send)
-        elif asked == "HEAD" and "GET" in methods:
+        elif method == "HEAD" and takes_get:
             head = _Head(receive, send)
             await self._app({**scope, "method": "GET"}, head.receive, head.send)
         else:
             await self._app(scope, receive, send)
 
     def _uses_up(self, path: str) -> bool:
-        return any(path == each or path.startswith(f"{each}/") for each in self._once)
+        return any(path == used_up or path.startswith(f"{used_up}/") for used_up in self._once)
 
 
 def _is_preflight(scope: Scope) -> bool:
@@ -63,19 +61,19 @@ def _is_preflight(scope: Scope) -> bool:
 
 
 class _Head:
-    """The answer to a GET cut after its headers; a stream that waits for more is told its reader left."""
+    """The answer to a GET, cut after its headers. Then a stream learns that its reader has left."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
-        self._asked = False
+        self._has_request = False  # it was handed on
         self._started = asyncio.Event()
 
     async def receive(self) -> Message:
-        if self._asked:
+        if self._has_request:
             await self._started.wait()
             return {"type": "http.disconnect"}
-        self._asked = True
+        self._has_request = True
         return await self._receive()
 
     async def send(self, message: Message) -> None:

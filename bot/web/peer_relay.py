@@ -17,59 +17,66 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_KINDS: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
+_EVENT_TYPES: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
 
 Find = Callable[[str, Actor], Awaitable[Seen | None]]
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
 
 
 class PeerRelay:
-    """Tells other processes of the turns that run here, and shows theirs to who listens here, in order."""
+    """Sends the events of this process's turns to the others, and shows theirs to listeners here, in order.
 
-    def __init__(self, others: Peers, find: Find, show: Show, heard: Callable[[str], bool]) -> None:
-        """``find`` reads a proposal for a person; ``heard`` says whether anyone listens at a key."""
+    An event is sent as a list: the channel and the key of its address, the requester as a list, the name of
+    its type, and its fields.
+    """
+
+    def __init__(self, others: Peers, find: Find, show: Show, has_listener: Callable[[str], bool]) -> None:
+        """``find`` reads a proposal for a person, ``has_listener`` tells if anyone listens at a key."""
         self._others = others
         self._find = find
         self._show = show
-        self._heard = heard
-        self._waiting: asyncio.Queue[list[Any]] = asyncio.Queue()
-        others.on("turn", self._take)
+        self._has_listener = has_listener
+        self._received: asyncio.Queue[list[Any]] = asyncio.Queue()
+        others.on("turn", self._receive)
 
     def send(self, address: Address, requester: Actor, event: TurnEvent) -> None:
-        # a proposal is read again where it is shown
         if isinstance(event, ProposalOpened):
-            said = {"id": event.proposal.id}
+            values = {"id": event.proposal.id}  # the process that shows it reads the proposal
         else:
-            said = asdict(event)
+            values = asdict(event)
         who = [requester.channel, requester.key, requester.name]
-        self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, said])
+        self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, values])
 
     async def run(self) -> None:
-        """Show what comes, until cancelled."""
+        """Show the events that come, until cancelled."""
         while True:
-            channel, key, who, kind, said = await self._waiting.get()
+            channel, key, who, kind, values = await self._received.get()
             requester = Actor(*who)
             try:
-                event = await self._event(kind, said, requester)
+                event = await self._restore_event(kind, values, requester)
                 if event:
                     await self._show(Address(channel, key), requester, event)
             except Exception as error:
-                # a newer release said it, or the database is away: what comes next is shown
+                # a newer release sent it, or the database is away: continue with the next
                 log.warning("what another process told was not shown", kind=kind, exc_info=error)
 
-    def _take(self, body: list[Any]) -> None:
-        if self._heard(body[1]):
-            self._waiting.put_nowait(body)
+    def _receive(self, body: list[Any]) -> None:
+        key = body[1]
+        if self._has_listener(key):
+            self._received.put_nowait(body)
 
-    async def _event(self, kind: str, said: Mapping[str, Any], requester: Actor) -> TurnEvent | None:
+    async def _restore_event(
+        self, kind: str, values: Mapping[str, Any], requester: Actor
+    ) -> TurnEvent | None:
+        """Return the event as it was sent; None for a proposal that the requester may not see."""
         if kind == ProposalOpened.__name__:
-            seen = await self._find(said["id"], requester)
+            seen = await self._find(values["id"], requester)
             if seen:
                 return ProposalOpened(seen.proposal)
             return None
-        return _adapter(kind).validate_python(said)
+        return _make_adapter(kind).validate_python(values)
 
 
 @functools.cache
-def _adapter(kind: str) -> TypeAdapter[TurnEvent]:
-    return TypeAdapter(_KINDS[kind])
+def _make_adapter(kind: str) -> TypeAdapter[TurnEvent]:
+    return TypeAdapter(_EVENT_TYPES[kind])

@@ -16,8 +16,25 @@ from bot.domain.text import make_visible, one_line, shorten, storable
 
 T = TypeVar("T")
 _MAX_ROWS = 12  # of a plot; the table has all
-_WIDTH, _NAMES_WIDTH, _ROW_HEIGHT = 560, 140, 30  # pixels
-_BARS_WIDTH = _WIDTH - _NAMES_WIDTH - 60  # the rest is for the numbers behind the bars
+_MAX_NAME_CHARS = 18
+
+# all lengths in pixels; a text's position is that of its baseline, as SVG has it
+_WIDTH, _NAMES_WIDTH = 560, 140
+_COUNTS_WIDTH = 60  # for the numbers behind the bars
+_BARS_WIDTH = _WIDTH - _NAMES_WIDTH - _COUNTS_WIDTH
+_AMOUNTS_WIDTH = 100  # the same for costs and tokens, which are longer
+_MARGIN, _GAP = 8, 8
+_TITLE_HEIGHT = 26
+_ROW_HEIGHT, _BAR_HEIGHT = 30, 22
+_TEXT_BASELINE = 16  # of a text in a bar's row, from the top of the bar
+_LEGEND_SIDE, _LEGEND_ENTRY_WIDTH = 12, 110
+_HOUR_NAMES_BASELINE, _WEEK_TOP, _DAY_HEIGHT = 40, 48, 24
+_DAY_NAMES_WIDTH = 100
+_HOUR_WIDTH = (_WIDTH - _DAY_NAMES_WIDTH - 10) / HOURS
+_MIN_SHADE = 0.25  # of an hour with one request; the busiest has 1
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400  # seconds
+_MIN_SECONDS, _MAX_SECONDS = 10, 14 * _DAY  # the ends of the scale of times
 _OUTCOMES = {
     "approved": ("As asked", "#1f6b45", "#83d3a4"),
     "edited": ("Edited first", "#1d5f8a", "#8cc4ec"),
@@ -26,7 +43,15 @@ _OUTCOMES = {
     "rest": ("Open", "#8d938f", "#737a78"),
 }
 """The parts of a bar: each with its label, and its colours on light and dark pages."""
-_TICKS = {60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600: "6 h", 86400: "1 d", 7 * 86400: "7 d"}
+_TICKS = {
+    _MINUTE: "1 min",
+    10 * _MINUTE: "10 min",
+    _HOUR: "1 h",
+    6 * _HOUR: "6 h",
+    _DAY: "1 d",
+    7 * _DAY: "7 d",
+}
+"""The marks on the scale of times, by their seconds."""
 
 _STYLE = (
     "text{font:13px system-ui,sans-serif}"
@@ -37,14 +62,14 @@ _STYLE = (
 )
 
 
-def plots(insights: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
+def draw_plots(insights: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
     """Return the plots of ``asked`` (outcomes), ``time`` (to decide) and ``week``, of the largest parts."""
     shown = [part for part in parts if part.tally.asked][:_MAX_ROWS]
     timed = [part for part in shown if part.tally.waits]
     return {"asked": _draw_asked(shown), "time": _draw_times(timed), "week": _draw_week(insights.week)}
 
 
-def usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
+def draw_usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
     """Return the plots ``cost`` and ``tokens`` of the first parts."""
     shown = parts[:_MAX_ROWS]
     costs = []
@@ -60,15 +85,13 @@ def _draw_usage(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
     largest = max((amount for _, amount, _ in amounts), default=0) or 1
     shapes = []
     for top, (part, amount, words) in _place_rows(amounts):
-        width = (_BARS_WIDTH - 40) * amount / largest
+        width = (_WIDTH - _NAMES_WIDTH - _AMOUNTS_WIDTH) * amount / largest
         if amount:
             shapes.append(_draw_bar("edited", _NAMES_WIDTH, top, width))
-        shapes += [
-            _draw_name(part.name or part.key, top),
-            _draw_text(_NAMES_WIDTH + width + 8, top + 16, words),
-        ]
+        shapes.append(_draw_name(part.name or part.key, top))
+        shapes.append(_draw_text(_NAMES_WIDTH + width + _GAP, top + _TEXT_BASELINE, words))
     description = "; ".join(f"{part.name or part.key}: {words or 'no price'}" for part, _, words in amounts)
-    return _make_svg(title, description, 26 + len(amounts) * _ROW_HEIGHT + 6, shapes)
+    return _make_svg(title, description, _find_bottom(len(amounts)) + 6, shapes)
 
 
 def _draw_asked(parts: Sequence[InsightPart]) -> str:
@@ -81,13 +104,18 @@ def _draw_asked(parts: Sequence[InsightPart]) -> str:
             if count:
                 shapes.append(_draw_bar(name, x, top, width))
             x += width
-        shapes += [_draw_name(part.name, top), _draw_text(x + 8, top + 18, str(part.tally.asked))]
-    legend_top = 26 + len(parts) * _ROW_HEIGHT + 12
+        shapes.append(_draw_name(part.name, top))
+        shapes.append(_draw_text(x + _GAP, top + 18, str(part.tally.asked)))
+
+    legend_top = _find_bottom(len(parts)) + 12
     for number, (name, (words, _, _)) in enumerate(_OUTCOMES.items()):
-        x = 8 + number * 110
-        shapes += [_draw_bar(name, x, legend_top, 12, 12), _draw_text(x + 18, legend_top + 11, words, "soft")]
+        x = _MARGIN + number * _LEGEND_ENTRY_WIDTH
+        shapes.append(_draw_bar(name, x, legend_top, _LEGEND_SIDE, _LEGEND_SIDE))
+        shapes.append(_draw_text(x + _LEGEND_SIDE + 6, legend_top + 11, words, "soft"))
+
     description = "; ".join(f"{part.name}: {part.tally.words}" for part in parts)
-    return _make_svg("How often people were asked, and how that ended", description, legend_top + 24, shapes)
+    height = legend_top + 2 * _LEGEND_SIDE
+    return _make_svg("How often people were asked, and how that ended", description, height, shapes)
 
 
 def _split_tally(tally: Tally) -> dict[str, int]:
@@ -104,67 +132,87 @@ def _split_tally(tally: Tally) -> dict[str, int]:
 
 def _draw_times(parts: Sequence[InsightPart]) -> str:
     """Draw decision times on a logarithmic scale: from the median to the slowest tenth."""
-    bottom = 26 + len(parts) * _ROW_HEIGHT
+    bottom = _find_bottom(len(parts))
     shapes = []
     for seconds, words in _TICKS.items():
         x = _place_on_scale(seconds)
         line = f'<line class="line" stroke="#deded8" x1="{x:.0f}" x2="{x:.0f}" y1="22" y2="{bottom}"/>'
-        shapes += [line, _draw_text(x, bottom + 16, words, "soft", middle=True)]
+        shapes += [line, _draw_text(x, bottom + _TEXT_BASELINE, words, "soft", middle=True)]
     for top, part in _place_rows(parts):
         median, slowest = part.tally.median_seconds or 0, part.tally.slowest_seconds or 0
         begin, end = _place_on_scale(median), _place_on_scale(slowest)
-        shapes += [_draw_name(part.name, top), _draw_bar("edited", begin, top + 8, max(end - begin, 2), 6)]
-        shapes += [f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>']
+        shapes.append(_draw_name(part.name, top))
+        shapes.append(_draw_bar("edited", begin, top + 8, max(end - begin, 2), 6))
+        shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
+    # of a tally's words those on the times, after those on the outcomes
     description = "; ".join(f"{part.name}: {part.tally.words.partition('; ')[2]}" for part in parts)
     title = "Time to decide: the dot is the median, the line ends where the slowest tenth begins"
     return _make_svg(title, description, bottom + 26, shapes)
 
 
 def _place_on_scale(seconds: float) -> float:
-    """Return the x of a time on the logarithmic scale, which goes from ten seconds to two weeks."""
-    share = log(min(max(seconds, 10), 14 * 86400) / 10) / log(14 * 86400 / 10)
+    """Return the x of a time on the logarithmic scale; a time beyond its ends is at the end."""
+    on_scale = min(max(seconds, _MIN_SECONDS), _MAX_SECONDS)
+    share = log(on_scale / _MIN_SECONDS) / log(_MAX_SECONDS / _MIN_SECONDS)
     return _NAMES_WIDTH + share * (_BARS_WIDTH + 30)
 
 
 def _draw_week(week: Sequence[Sequence[int]]) -> str:
     """Draw a square for each hour of the week; the darker, the more requests."""
-    largest = max(map(max, week)) or 1
-    size = (_WIDTH - 110) / HOURS
-    shapes = [_draw_text(100 + hour * size, 40, f"{hour:02}", "soft") for hour in range(0, HOURS, 3)]
+    largest = max(max(hours) for hours in week) or 1
+    shapes = []
+    for hour in range(0, HOURS, 3):
+        x = _DAY_NAMES_WIDTH + hour * _HOUR_WIDTH
+        shapes.append(_draw_text(x, _HOUR_NAMES_BASELINE, f"{hour:02}", "soft"))
+
+    busiest: list[tuple[int, int, int]] = []  # count, day, hour
     for day, hours in enumerate(week):
-        top = 48 + day * 24
-        shapes.append(_draw_text(8, top + 16, DAYS[day]))
+        top = _WEEK_TOP + day * _DAY_HEIGHT
+        shapes.append(_draw_text(_MARGIN, top + _TEXT_BASELINE, DAYS[day]))
         for hour, count in enumerate(hours):
-            shade = 0.25 + 0.75 * count / largest
+            x = _DAY_NAMES_WIDTH + hour * _HOUR_WIDTH
+            shapes.append(_draw_hour(x, top, count / largest))
             if count:
-                attributes = f'class="mark" fill="#245c4b" fill-opacity="{shade:.2f}"'
-            else:
-                attributes = 'class="none" fill="#f0f0ec"'
-            x = 100 + hour * size
-            shapes.append(f'<rect {attributes} x="{x:.1f}" y="{top}" width="{size - 2:.1f}" height="22"/>')
-    busiest = [
-        (count, day, hour) for day, hours in enumerate(week) for hour, count in enumerate(hours) if count
-    ]
+                busiest.append((count, day, hour))
+
     busiest.sort(reverse=True)
     description = "; ".join(f"{DAYS[day]} {hour:02}:00: {count}" for count, day, hour in busiest[:5])
     if description:
         description = f"Most often: {description}"
-    return _make_svg("When people are asked, by weekday and hour", description, 48 + 7 * 24 + 8, shapes)
+    bottom = _WEEK_TOP + len(DAYS) * _DAY_HEIGHT
+    return _make_svg("When people are asked, by weekday and hour", description, bottom + _MARGIN, shapes)
+
+
+def _draw_hour(x: float, top: int, share: float) -> str:
+    """Draw the square of an hour; ``share``: its requests, as a share of the busiest hour's."""
+    shade = _MIN_SHADE + (1 - _MIN_SHADE) * share
+    if share:
+        attributes = f'class="mark" fill="#245c4b" fill-opacity="{shade:.2f}"'
+    else:
+        attributes = 'class="none" fill="#f0f0ec"'
+    width = _HOUR_WIDTH - 2
+    return f'<rect {attributes} x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_BAR_HEIGHT}"/>'
 
 
 def _place_rows(parts: Sequence[T]) -> Iterator[tuple[int, T]]:
     """Yield the top of each row with its part."""
     for number, part in enumerate(parts):
-        yield 26 + number * _ROW_HEIGHT, part
+        yield _find_bottom(number), part
 
 
-def _draw_bar(name: str, x: float, y: float, width: float, height: int = 22) -> str:
+def _find_bottom(row_count: int) -> int:
+    """Return the y below so many rows."""
+    return _TITLE_HEIGHT + row_count * _ROW_HEIGHT
+
+
+def _draw_bar(name: str, x: float, y: float, width: float, height: int = _BAR_HEIGHT) -> str:
+    """Draw a bar in the colour of an outcome, by its name."""
     light = _OUTCOMES[name][1]
     return f'<rect class="{name}" fill="{light}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"/>'
 
 
 def _draw_name(name: str, top: int) -> str:
-    return _draw_text(8, top + 16, shorten(name, 18))
+    return _draw_text(_MARGIN, top + _TEXT_BASELINE, shorten(name, _MAX_NAME_CHARS))
 
 
 def _draw_text(x: float, y: float, words: str, look: str = "ink", *, middle: bool = False) -> str:
@@ -180,7 +228,7 @@ def _make_svg(title: str, description: str, height: float, shapes: Sequence[str]
         f'<desc id="d">{_escape(description)}</desc>'
         f"<style>{_STYLE}</style>"
         f'<rect class="ground" fill="#ffffff" width="{_WIDTH}" height="{height:.0f}" rx="8"/>'
-        f"{_draw_text(8, 16, title, 'soft')}{''.join(shapes)}</svg>"
+        f"{_draw_text(_MARGIN, _TEXT_BASELINE, title, 'soft')}{''.join(shapes)}</svg>"
     )
 
 

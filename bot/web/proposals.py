@@ -16,7 +16,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Level, Order, ProposalFilter, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.web.answers import Fault, download, existing
+from bot.web.answers import Fault, download, require_or_404
 from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
@@ -121,13 +121,13 @@ async def listed(
 async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING_STATES))
-    return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NO_PROPOSAL_TEXT)))
+    return OneProposal(proposal=ProposalView.seen_as(require_or_404(shown, _NO_PROPOSAL_TEXT)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
 async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
-    shown = existing(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     address = _find_address(shown, actor)
     scopes = await site.lookup.ladder(proposal_id, actor, address)
     audiences = await site.lookup.reaches(proposal_id, actor, address)
@@ -143,14 +143,14 @@ async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
 )
 async def questions(proposal_id: str, actor: Caller, site: SiteDep) -> AskedQuestions:
     found = await site.channel.proposals.questions(proposal_id, actor)
-    return AskedQuestions.of(questions=existing(found, _NO_PROPOSAL_TEXT))
+    return AskedQuestions.of(questions=require_or_404(found, _NO_PROPOSAL_TEXT))
 
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
 async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
     http = site.channel
-    existing(await http.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    require_or_404(await http.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     lines = await http.proposals.context(proposal_id, actor)
     if lines is None:
         raise Fault(403, NOT_YOURS)
@@ -163,15 +163,16 @@ async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
     response_class=PlainTextResponse,
 )
 async def result(proposal_id: str, actor: Caller, site: SiteDep) -> Response:
-    proposal = existing(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT).proposal
-    text = existing(proposal.result or proposal.error or None, "It has no result.")
+    seen = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    proposal = seen.proposal
+    text = require_or_404(proposal.result or proposal.error or None, "It has no result.")
     return await download(File(f"{proposal.tool_name}-{proposal.id}.txt", text))
 
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
 async def files(proposal_id: str, actor: Caller, site: SiteDep) -> Files:
-    kept = existing(await site.channel.proposals.files(proposal_id, actor), _NO_PROPOSAL_TEXT)
-    return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
+    kept = require_or_404(await site.channel.proposals.files(proposal_id, actor), _NO_PROPOSAL_TEXT)
+    return Files(files=[FileView(id=handle, name=kept_file.name) for handle, kept_file in kept])
 
 
 @router.get(
@@ -218,10 +219,9 @@ async def press(
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
         # most runs end at the next change: a look before that would be wasted
         await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
+    seen = await _wait_for_end(http, proposal_id, actor, poll)
     # a person who may not see it may not decide it
-    shown = ProposalView.seen_as(
-        existing(await _wait_for_end(http, proposal_id, actor, poll), _NO_PROPOSAL_TEXT)
-    )
+    shown = ProposalView.seen_as(require_or_404(seen, _NO_PROPOSAL_TEXT))
     if reply.answer in STATUS:
         fields = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **fields)
@@ -274,8 +274,9 @@ async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[st
 
 
 async def _stream_turns(listener: Listener) -> AsyncIterator[str]:
+    """Yield the events of turns; changes of proposals come from their rows."""
     while (item := await listener.get()) is not None:
-        event = item.told
+        event = item.console_event
         if event is not None and event.type != "proposal_update":
             yield sse(TurnTold(conversation_id=item.conversation_id, event=event))
 
@@ -288,7 +289,7 @@ async def _stream_changes(
         last_seen = newest_row
         yield f"id: {last_seen}\n" + sse(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
-    quiet_seconds = 0.0  # at most: a wait that ends early counts in full, so the comment only comes sooner
+    quiet_seconds = 0.0  # a wait that ends early counts in full, so a keep-alive never comes too late
     previous = Feed(rows=(), progress={}, open_questions={})
     while not http.hub.closed:
         generation = http.notifier.generation
@@ -320,7 +321,8 @@ async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: 
         if shown is not None:
             yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
     answered_keys = previous.open_questions.keys() - feed.open_questions.keys()
-    for proposal_id in dict.fromkeys(previous.open_questions[key] for key in answered_keys):
+    answered_proposals = dict.fromkeys(previous.open_questions[key] for key in answered_keys)  # each once
+    for proposal_id in answered_proposals:
         questions = await http.proposals.questions(proposal_id, actor)
         if questions is not None:
             views = [QuestionView.model_validate(question) for question in questions]

@@ -1,4 +1,4 @@
-"""Rules as typed bodies. Each says in the words of ``/approvals`` what it sets, so both are judged alike."""
+"""Rules as typed bodies. Each is turned into the words of ``/approvals``, so both ways are checked alike."""
 
 from typing import Annotated, Literal
 
@@ -24,13 +24,14 @@ _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its o
 
 
 def _format_value(name: str, value: object) -> str:
+    """Return the value of a field as an admin types it."""
     if name == "seconds":
         if value == "off":
             return value
         return f"{value}s"
     if name == "per":
         return f"a {value}"
-    if isinstance(value, float):
+    if isinstance(value, float):  # never as 1e-05
         return f"{value:.6f}".rstrip("0").rstrip(".")
     if isinstance(value, list) and name == "steps":
         return ", ".join(step.words for step in value)
@@ -40,22 +41,22 @@ def _format_value(name: str, value: object) -> str:
 
 
 class _Rule(Body):
-    """``tools``: a name, with * and ?. ``place``: where it holds, such as slack:T1/C2 or slack:*."""
-
-    tools: Word = "*"
-    place: Word = "*"
+    tools: Annotated[Word, Field(description="a name, with * and ?")] = "*"
+    place: Annotated[Word, Field(description="where it holds, such as slack:T1/C2 or slack:*")] = "*"
 
     @property
     def words(self) -> str:
         """The rule as an admin types it: the subject, each value in its order, and the limits."""
-        apart = (*_Rule.model_fields, *_CallRule.model_fields)
-        values = {name: value for name, value in self if name not in apart and value is not None}
+        fields_of_all = (*_Rule.model_fields, *_CallRule.model_fields)
+        values = {name: value for name, value in self if name not in fields_of_all and value is not None}
         subject = str(values.pop("subject"))
-        said = [Subject(_SUBJECTS.get(subject, subject)).typed]
-        said += [_format_value(name, value) for name, value in values.items()]
-        said += [f"for {self.tools}"] if self.tools != "*" else []
-        said += [f"in {self.place}"] if self.place != "*" else []
-        return " ".join(said + self.limits)
+        words = [Subject(_SUBJECTS.get(subject, subject)).typed]
+        words += [_format_value(name, value) for name, value in values.items()]
+        if self.tools != "*":
+            words.append(f"for {self.tools}")
+        if self.place != "*":
+            words.append(f"in {self.place}")
+        return " ".join(words + self.limits)
 
     @property
     def limits(self) -> list[str]:
@@ -64,27 +65,43 @@ class _Rule(Body):
 
 
 class _CallRule(_Rule):
-    """A rule about calls, which may be narrowed further.
+    """A rule about calls, which may be narrowed further. All times are on the team's clock."""
 
-    ``by``: only what the person with this account asks for. ``until``: when it ends by itself. ``between``:
-    in which hours it holds, ``on``: on which days, such as ``weekdays`` or ``monday and thursday``. All of
-    them are on the team's clock. ``where``: a condition on the arguments, such as
-    ``amount > 100 and currency in (EUR, USD)``.
-    """
-
-    by: Word | None = None
-    until: Annotated[str | None, Field(pattern=_UNTIL)] = None
-    between: tuple[ClockTime, ClockTime] | None = None
-    on: Annotated[str | None, Field(max_length=100, pattern=r"^[A-Za-z]+((,| and) [A-Za-z]+)*$")] = None
-    where: Annotated[str | None, Field(max_length=LONGEST)] = None
+    by: Annotated[Word | None, Field(description="only what the person with this account asks for")] = None
+    until: Annotated[str | None, Field(pattern=_UNTIL, description="when it ends by itself")] = None
+    between: Annotated[
+        tuple[ClockTime, ClockTime] | None, Field(description="the hours in which it holds")
+    ] = None
+    on: Annotated[
+        str | None,
+        Field(
+            max_length=100,
+            pattern=r"^[A-Za-z]+((,| and) [A-Za-z]+)*$",
+            description="the days on which it holds, such as weekdays, or monday and thursday",
+        ),
+    ] = None
+    where: Annotated[
+        str | None,
+        Field(
+            max_length=LONGEST,
+            description="a condition on the arguments, such as amount > 100 and currency in (EUR, USD)",
+        ),
+    ] = None
 
     @property
     def limits(self) -> list[str]:
-        said = [f"by {self.by}"] if self.by else []
-        said += [f"until {self.until}"] if self.until else []
-        said += [f"between {self.between[0]} and {self.between[1]}"] if self.between else []
-        said += [f"on {self.on}"] if self.on else []
-        return [*said, *([f"where {self.where}"] if self.where else [])]
+        words = []
+        if self.by:
+            words.append(f"by {self.by}")
+        if self.until:
+            words.append(f"until {self.until}")
+        if self.between:
+            words.append(f"between {self.between[0]} and {self.between[1]}")
+        if self.on:
+            words.append(f"on {self.on}")
+        if self.where:
+            words.append(f"where {self.where}")
+        return words
 
 
 class PolicyRule(_CallRule):
@@ -143,7 +160,7 @@ class NotifyStep(Body):
 
 
 class NotifyRule(_CallRule):
-    """The steps by which people are told while no one decides, one after another."""
+    """The steps by which people are notified while no one decides, one after another."""
 
     subject: Literal["notify"]
     steps: Annotated[list[NotifyStep], Field(min_length=1, max_length=MAX_STEPS)]
@@ -187,7 +204,7 @@ class FetchRule(_CallRule):
 
 
 class OutsidersRule(_Rule):
-    """Guests and people of another company are heard there."""
+    """Guests and people of another company may write to Nod there."""
 
     subject: Literal["outsiders"]
     allow: Literal["talk"]

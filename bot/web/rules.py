@@ -27,25 +27,27 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
     current = await site.channel.admin.current(actor)
     policy = current.policy
     misfits = await site.channel.registry.misfits(policy.book)
-    accounts = current.whose.accounts if current.whose else None
+    roles = {role: policy.holders(role) for role in Role}
+    if current.whose is not None:
+        roles = {role: holders & current.whose.accounts for role, holders in roles.items()}
     return Rules(
         everything=current.whose is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
         paused=policy.book.paused,
-        roles={role: sorted(policy.holders(role) & (accounts or policy.holders(role))) for role in Role},
+        roles={role: sorted(holders) for role, holders in roles.items()},
         rules=[
             RuleView(
-                id=held_rule.rule.id,
+                id=rule_row.rule.id,
                 words=words,
-                set_by=held_rule.by,
-                set_at=held_rule.at,
-                until=held_rule.rule.limits.until if held_rule.rule.limits else None,
-                trouble=misfits.get(held_rule.rule.id),
+                set_by=rule_row.by,
+                set_at=rule_row.at,
+                until=rule_row.rule.limits.until if rule_row.rule.limits else None,
+                trouble=misfits.get(rule_row.rule.id),
             )
-            for held_rule, words in current.rules
+            for rule_row, words in current.rules
         ],
-        grants=[GrantView.model_validate(held_rule) for held_rule in current.grants],
+        grants=[GrantView.model_validate(grant) for grant in current.grants],
     )
 
 

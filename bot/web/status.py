@@ -16,7 +16,7 @@ from bot.errors import Refused, TooMuch
 from bot.tools.tool import Tool
 from bot.web.answers import Later
 from bot.web.body import Since
-from bot.web.plots import usage_plots
+from bot.web.plots import draw_usage_plots
 from bot.web.schemas.status import ActiveParts, Findings, SettingList, Tools, ToolView, Usages
 from bot.web.sign_in.tokens import Forbidden
 from bot.web.site import Admin, Caller, Site, SiteDep, api_routes
@@ -50,14 +50,12 @@ async def listed(actor: Caller, site: SiteDep) -> Tools:
 
     An agent's token lists those that it may call.
     """
-    there = await _list_tools(site, actor)
-    untold = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in there])
-    views = [
-        ToolView.model_validate(tool).model_copy(
-            update={"untold": lacks, "refused_by": site.models.find_refusals(tool.spec)}
-        )
-        for tool, lacks in zip(there, untold, strict=True)
-    ]
+    tools = await _list_tools(site, actor)
+    omissions = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in tools])
+    views = []
+    for tool, omitted in zip(tools, omissions, strict=True):
+        more = {"untold": omitted, "refused_by": site.models.find_refusals(tool.spec)}
+        views.append(ToolView.model_validate(tool).model_copy(update=more))
     return Tools.of(tools=views)
 
 
@@ -90,6 +88,6 @@ async def used(
         currency=admin.currency,
         total=reduce(Used.plus, parts, Used("", "", 0, 0, 0, 0)),
         parts=parts,
-        plots=usage_plots(parts, admin.currency),
+        plots=draw_usage_plots(parts, admin.currency),
         budgets=await admin.budgets(actor),
     )

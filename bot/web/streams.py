@@ -10,14 +10,15 @@ from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
 from bot.web.answers import Later
-from bot.web.broadcaster import Heard, Listener
+from bot.web.broadcaster import Broadcast, Listener
 
 KEEP_ALIVE = ": still there\n\n"
 """A comment line: no client reads it as an event, and no proxy closes a stream that has one."""
 
-STREAMS = 50  # that one person may have open at the same time
-LONG_POLLS = 200  # likewise
-EXPORTS = 2  # likewise, of conversations
+# how many one person may have open at the same time
+STREAMS = 50
+LONG_POLLS = 200
+EXPORTS = 2  # of conversations
 _TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
 
 
@@ -44,17 +45,12 @@ class ConcurrencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Times of streams and request bodies, in seconds.
+    """Times of streams and request bodies, in seconds."""
 
-    ``feed``: how often a stream asks the database for changes that other processes made. ``quiet``: how often
-    a silent stream gets a comment line, so that no proxy closes it. ``body``: how long a request body may
-    take to arrive; ``files``: likewise, of a body with files.
-    """
-
-    feed: float = 2.0
-    quiet: float = 15.0
-    body: float = 30.0
-    files: float = 120.0
+    feed: float = 2.0  # between looks at the database for changes that other processes made
+    quiet: float = 15.0  # after which a silent stream gets a comment line, so that no proxy closes it
+    body: float = 30.0  # that a request body may take to arrive
+    files: float = 120.0  # the same for a body with files
 
 
 class EventStream(StreamingResponse):
@@ -82,29 +78,31 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
 
 async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
     """Yield the blocks of all sources in the order they come, until the first source ends."""
-    waiting = {asyncio.ensure_future(_take_next(source)): source for source in sources}
+    # one task for each source, which waits for its next block
+    source_of = {asyncio.ensure_future(_take_next(source)): source for source in sources}
     try:
         while True:
-            ready, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            ready, _ = await asyncio.wait(source_of, return_when=asyncio.FIRST_COMPLETED)
             for task in ready:
-                source = waiting.pop(task)
+                source = source_of.pop(task)
                 block = task.result()
                 if block is None:
                     return
                 yield block
-                waiting[asyncio.ensure_future(_take_next(source))] = source
+                source_of[asyncio.ensure_future(_take_next(source))] = source
     finally:
-        for task in waiting:
+        for task in source_of:
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.gather(*source_of, return_exceptions=True)
 
 
 async def _take_next(source: AsyncIterator[str]) -> str | None:
+    """Return the next block, or None at the end of the source."""
     return await anext(source, None)
 
 
-async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
-    """Yield the listener's items until the server stops; None after ``quiet`` seconds of silence."""
+async def read_listener(listener: Listener, quiet: float) -> AsyncIterator[Broadcast | None]:
+    """Yield what comes until the listener ends; None after each ``quiet`` seconds of silence."""
     while True:
         try:
             async with asyncio.timeout(quiet):

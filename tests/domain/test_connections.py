@@ -54,7 +54,7 @@ def test_a_hostile_name_stays_on_one_short_line_with_its_marks_spelled_out(name)
 
 
 def test_what_is_kept_reads_back():
-    assert Connection.read(json.loads(json.dumps(OCTOCAT.kept))) == OCTOCAT
+    assert Connection.from_json(json.loads(json.dumps(OCTOCAT.as_json))) == OCTOCAT
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])

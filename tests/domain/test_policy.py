@@ -93,8 +93,8 @@ def test_one_approver_besides_the_requester_is_enough_for_four_eyes_in_private_t
     policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ana"}))
     deciders = policy.judge(asked("smash", RISKS[Level.DESTRUCTIVE], place, ANA)).deciders
     assert deciders.four_eyes
-    assert policy.objection(make_proposal(deciders=deciders), ANA, ANA) is not None
-    assert policy.objection(make_proposal(deciders=deciders), BEN, ANA) is None
+    assert policy.find_decision_objection(make_proposal(deciders=deciders), ANA, ANA) is not None
+    assert policy.find_decision_objection(make_proposal(deciders=deciders), BEN, ANA) is None
 
 
 def test_a_role_is_a_persons_whichever_account_has_it() -> None:
@@ -107,16 +107,16 @@ def test_a_role_is_a_persons_whichever_account_has_it() -> None:
 def test_who_may_not_decide_is_told_who_may() -> None:
     proposal = make_proposal(deciders=Deciders(requester=True, roles=("approver",), people=("chat:zoe",)))
     policy = Policy(approvers=frozenset({"chat:ben"}))
-    assert policy.objection(proposal, ANA, ANA) is None
-    assert policy.objection(proposal, BEN, ANA) is None
-    assert policy.objection(proposal, EVE, ANA) == (
+    assert policy.find_decision_objection(proposal, ANA, ANA) is None
+    assert policy.find_decision_objection(proposal, BEN, ANA) is None
+    assert policy.find_decision_objection(proposal, EVE, ANA) == (
         "You may not decide this one. Who may: Ana, any approver or chat:zoe. It stays open."
     )
 
 
 def test_without_anybody_who_may_decide_everybody_is_refused() -> None:
     proposal = make_proposal(deciders=Deciders(requester=False))
-    assert all(Policy().objection(proposal, person, ANA) for person in (ANA, BEN, EVE))
+    assert all(Policy().find_decision_objection(proposal, person, ANA) for person in (ANA, BEN, EVE))
 
 
 def test_an_actor_is_known_by_its_account_not_by_its_name() -> None:
@@ -176,7 +176,7 @@ def test_a_plan_asks_by_the_rule_for_plans_of_its_place(place: str, rule: str) -
 
 def test_a_refusal_calls_the_chat_the_one_where_it_was_asked() -> None:
     proposal = make_proposal(deciders=Deciders(requester=False, members="chat:room"))
-    refused = Policy().objection(proposal, EVE, ANA, "chat:hall")
+    refused = Policy().find_decision_objection(proposal, EVE, ANA, "chat:hall")
     assert refused is not None
     assert "the chat where it was asked" in refused
 
@@ -193,9 +193,11 @@ def test_only_who_could_be_in_a_group_waits_for_the_platform_to_say_who_is() -> 
     proposal = make_proposal(deciders=Deciders(requester=False, people=("chat:ops/admins",)))
     outside = Person("chat:pat", "Pat", frozenset({"chat:pat"}), Membership.GUEST)
     elsewhere = Person("mail:kim", "Kim", frozenset({"mail:kim"}))
-    assert "can't check who is in chat:ops/admins" in str(Policy().objection(proposal, EVE, ANA))
-    assert "may not decide" in str(Policy().objection(proposal, elsewhere, ANA))
-    assert "may not decide" in str(Policy().objection(proposal, outside, ANA))
+    assert "can't check who is in chat:ops/admins" in str(
+        Policy().find_decision_objection(proposal, EVE, ANA)
+    )
+    assert "may not decide" in str(Policy().find_decision_objection(proposal, elsewhere, ANA))
+    assert "may not decide" in str(Policy().find_decision_objection(proposal, outside, ANA))
 
 
 def test_a_role_counts_where_a_proposal_of_an_old_release_was_asked_for() -> None:

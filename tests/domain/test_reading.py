@@ -5,7 +5,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.domain.reading import ReadDecision, count_signs, count_words, is_faster, is_outside_hours
+from bot.domain.reading import (
+    ReadDecision,
+    count_signs,
+    count_words,
+    is_faster_than_reading,
+    is_outside_hours,
+)
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 BACK = -3.0
@@ -85,7 +91,7 @@ def test_faster_than_it_can_be_read(
         )
         for count, at, opened in zip(words, shown, viewed, strict=True)
     ]
-    assert is_faster(rows) is answer, case
+    assert is_faster_than_reading(rows) is answer, case
 
 
 def test_there_are_fifty_cases() -> None:

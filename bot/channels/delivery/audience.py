@@ -222,7 +222,7 @@ def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, plac
     if place not in (find_asker(proposal), origin):
         return True
     requester = people.person_of(session, proposal.requester)
-    return policy.objection(proposal, requester, requester, str(place)) is None
+    return policy.find_decision_objection(proposal, requester, requester, str(place)) is None
 
 
 def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
@@ -238,7 +238,7 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
     """Return the private chats of those who may decide; empty if the requester may approve it themselves."""
     requester = people.person_of(session, proposal.requester)
     is_open = proposal.state is State.PROPOSED
-    if not is_open or policy.objection(proposal, requester, requester) is None:
+    if not is_open or policy.find_decision_objection(proposal, requester, requester) is None:
         return []
     accounts = _list_others(policy, proposal) - requester.accounts
     return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
@@ -304,7 +304,7 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
         person = people.person_of(session, Actor.parse(account))
         persons[person.id] = person
     may_approve = [
-        person for person in persons.values() if policy.objection(proposal, person, requester) is None
+        person for person in persons.values() if policy.find_decision_objection(proposal, person, requester) is None
     ]
     return len(may_approve)
 
@@ -330,4 +330,4 @@ def _reaches_decider(
 def _has_decider(session: Session, policy: Policy, proposal: Proposal, actors: Collection[Actor]) -> bool:
     requester = people.person_of(session, proposal.requester)
     persons = (people.person_of(session, actor) for actor in actors)
-    return any(policy.objection(proposal, person, requester) is None for person in persons)
+    return any(policy.find_decision_objection(proposal, person, requester) is None for person in persons)

@@ -540,7 +540,7 @@ def _place_card_at(
     if conversation.private and not is_elsewhere:  # only the requester reads it there
         requester = people.person_of(session, proposal.requester)
         is_own_connection = is_owner(proposal, requester)  # it waits for the requester's own approval
-        objection = policies.load(session).objection(proposal, requester, requester)
+        objection = policies.load(session).find_decision_objection(proposal, requester, requester)
         may_approve = is_own_connection or objection is None
     if not may_approve:
         copies = posted_cards.of_proposal(session, proposal.card_id)

@@ -35,8 +35,8 @@ __all__ = (
 KEYWORD = "x-names"
 """The keyword of a field's JSON schema that says what it names, as a `Referent`."""
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
-_SURELY_TEXT = 300  # characters of one line, from which a text without a mark of its own is no name
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MAX_NAME_CHARS = 300  # a longer text with spaces is no name
+_CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
 _LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")
 _FORMATS = {
@@ -45,14 +45,14 @@ _FORMATS = {
     **dict.fromkeys(("email", "idn-email"), Referent.EMAIL),
     **dict.fromkeys(("path", "file-path", "directory-path"), Referent.TREE),
 }
-_KEYS = {
+_FIELD_NAMES = {
     Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
     Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
     Referent.ADDRESS: r"ur[lis]s?|uris?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
     Referent.HOST: r"hosts?|hostnames?|domains?|server|ips?",
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }
-_KEY_PARTS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in _KEYS.items()}
+_FIELD_PATTERNS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in _FIELD_NAMES.items()}
 _COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {
     Referent.PATH: compare_paths,
     Referent.TREE: compare_trees,
@@ -75,8 +75,8 @@ def find_declared(schema: Mapping[str, Any]) -> Referent | None:
 
 def guess_referent(key: str) -> Referent | None:
     """Guess the kind of thing that a field holds by its name, or return None."""
-    words = _HUMP.sub("_", key).lower()
-    for referent, pattern in _KEY_PARTS.items():
+    words = _CAMEL_CASE_BORDER.sub("_", key).lower()
+    for referent, pattern in _FIELD_PATTERNS.items():
         if pattern.search(words):
             return referent
     return None
@@ -90,33 +90,38 @@ def is_path_like(text: str) -> bool:
 def compare(found: str, wanted: NamedText, referent: Referent | None, key: str = "") -> Answer:
     """Compare an argument with what a rule names.
 
-    ``referent`` is what the tool declares of the argument. Where it declares nothing, every sort of name
-    that the text, the rule or the field's name (``key``) suggests is tried, and all must agree.
+    ``referent`` is what the tool declares of the argument. If it declares nothing, the argument is compared
+    as each kind of thing that the text, the rule or the field's name (``key``) suggests, and all must agree.
     """
     if found == wanted.text and not wanted.pattern:
         return True
     if referent is not None:
         return _COMPARISONS[referent](found, wanted)
-    kinds = _suggest_referents(found, wanted.text, key)
-    answers = {compare_names(found, wanted), *(_COMPARISONS[each](found, wanted) for each in kinds)}
+    answers = {compare_names(found, wanted)}
+    for suggested in _suggest_referents(found, wanted.text, key):
+        answers.add(_COMPARISONS[suggested](found, wanted))
     if len(answers) == 1:
         return answers.pop()
     return None
 
 
 def _suggest_referents(found: str, named: str, key: str) -> set[Referent]:
-    """Return the sorts of name that an argument may be, of which its tool says nothing."""
-    kind = guess_referent(key)
-    kinds = {kind} if kind else set()
-    both = (found.strip(), named.strip())
-    if len(both[0]) > _SURELY_TEXT and any(each in both[0] for each in " \n"):
-        return kinds
-    schemes = any(map(SCHEME.match, both))
-    if schemes or (kind not in PATHS and any(map(_LIKE_A_HOST.match, both))):
-        kinds.add(Referent.ADDRESS)
-    if kind not in PATHS and any(_PATH_MARKS.search(each) for each in both):
-        about_paths = "/" in named and not found.startswith("/")
-        kinds.add(Referent.TREE if about_paths and not schemes else Referent.PATH)
-    if any(map(LIKE_MAIL.search, both)):
-        kinds.add(Referent.EMAIL)
-    return kinds
+    """Return the kinds of thing that an argument may name if its tool declares nothing."""
+    by_key = guess_referent(key)
+    suggested = {by_key} if by_key else set()
+    texts = (found.strip(), named.strip())
+    has_spaces = " " in texts[0] or "\n" in texts[0]
+    if len(texts[0]) > _MAX_NAME_CHARS and has_spaces:
+        return suggested
+
+    is_path_by_key = by_key in PATHS
+    has_scheme = any(SCHEME.match(text) for text in texts)
+    is_like_host = any(_LIKE_A_HOST.match(text) for text in texts)
+    if has_scheme or (is_like_host and not is_path_by_key):
+        suggested.add(Referent.ADDRESS)
+    if not is_path_by_key and any(_PATH_MARKS.search(text) for text in texts):
+        is_relative = "/" in named and not found.startswith("/")
+        suggested.add(Referent.TREE if is_relative and not has_scheme else Referent.PATH)
+    if any(LIKE_MAIL.search(text) for text in texts):
+        suggested.add(Referent.EMAIL)
+    return suggested

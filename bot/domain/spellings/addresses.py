@@ -5,6 +5,7 @@ import re
 import unicodedata
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from bot.domain.spellings.hosts import compare_hosts, loosen_host, normalize_host
@@ -14,6 +15,7 @@ from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
+# percent-escapes of letters, digits, "-", ".", "_" and "~", which are never necessary (RFC 3986, 2.3)
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 
 
@@ -22,52 +24,67 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
     if len(found) > MAX_CHARS:
         return None
     strict = _normalize_address(found)
-    loose, theirs = _loosen_address(found), _loosen_address(wanted.text)
-    taken = wanted.fits(loose, theirs)
-    inside = (
-        bool(theirs) and not wanted.pattern and loose.startswith(tuple(f"{theirs}{mark}" for mark in "/?;!"))
-    )
-    if strict is None or (_UNCLEAR.search(found) and found != wanted.text):
-        if taken or inside or SCHEME.match(found.strip()):
-            return None
-        return False
-    first = wanted.fits(strict, wanted.normal(_normalize_address))
-    if wanted.pattern:  # which may have no path, or be written as the argument is
-        first = first or any(fnmatchcase(each, wanted.text) for each in (strict.removesuffix("/"), found))
-    if first != taken or (first and "@" in strict):
-        return None  # programs disagree on where a user's name ends
-    if first:
-        return True
-    return None if inside else False
+    loose, loose_wanted = _loosen_address(found), _loosen_address(wanted.text)
+    fits_loosely = wanted.fits(loose, loose_wanted)
+    is_below = False
+    if loose_wanted and not wanted.pattern:
+        is_below = loose.startswith(tuple(f"{loose_wanted}{mark}" for mark in "/?;!"))
+
+    is_unclear = _UNCLEAR.search(found) is not None and found != wanted.text
+    if strict is None or is_unclear:
+        may_be_address = SCHEME.match(found.strip())
+        return None if fits_loosely or is_below or may_be_address else False
+
+    fits_strictly = wanted.fits(strict, wanted.normal(_normalize_address))
+    if wanted.pattern and not fits_strictly:  # a pattern may have no path, or be written as the argument is
+        bare = strict.removesuffix("/")
+        fits_strictly = fnmatchcase(bare, wanted.text) or fnmatchcase(found, wanted.text)
+    if fits_strictly != fits_loosely:
+        return None
+    if not fits_strictly:
+        return None if is_below else False
+    return None if "@" in strict else True  # programs disagree on where a user's name ends
 
 
-def _split_address(text: str) -> tuple[SplitResult, str, int | None] | None:
+class _SplitAddress(NamedTuple):
+    """An address in parts. Its host and port are read once: reading may fail."""
+
+    parts: SplitResult
+    host: str
+    port: int | None
+
+
+def _split_address(text: str) -> _SplitAddress | None:
     with contextlib.suppress(ValueError):
         parts = urlsplit(text if SCHEME.match(text) else f"//{text}")
-        return parts, parts.hostname or "", parts.port
+        return _SplitAddress(parts, parts.hostname or "", parts.port)
     return None
 
 
 def _normalize_address(text: str) -> str | None:
     """Return an address in its normal form, the fragment left out; None where it has none."""
-    found = _split_address(text)
-    if found is None or not found[1]:
+    address = _split_address(text)
+    if address is None or not address.host:
         return None
-    parts, host, port = found
-    usual = _PORTS.get(parts.scheme.lower())
-    user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-    at = "" if port in (None, usual) else f":{port}"
-    scheme = f"{parts.scheme.lower()}://" if parts.scheme else ""
-    query = f"?{_escape_reserved(parts.query)}" if parts.query else ""
-    return (
-        f"{scheme}{user}{normalize_host(host)}{at}{_without_dots(_escape_reserved(parts.path)) or '/'}{query}"
-    )
+    parts = address.parts
+    scheme = parts.scheme.lower()
+    normal = f"{scheme}://" if scheme else ""
+    if "@" in parts.netloc:
+        user = parts.netloc.rpartition("@")[0]
+        normal += f"{user}@"
+    normal += normalize_host(address.host)
+    if address.port not in (None, _PORTS.get(scheme)):
+        normal += f":{address.port}"
+    normal += _without_dots(_escape_reserved(parts.path)) or "/"
+    if parts.query:
+        normal += f"?{_escape_reserved(parts.query)}"
+    return normal
 
 
 def _escape_reserved(text: str) -> str:
     """Normalise percent-escapes: only necessary ones, in capitals."""
-    plain = _UNRESERVED.sub(lambda found: unquote(found[0]), text)
-    escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), plain)
+    plain = _UNRESERVED.sub(lambda escape: unquote(escape[0]), text)
+    escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda escape: escape[0].upper(), plain)
     return quote(escaped, safe="!#$%&'()*+,/:;=?@[]~{}|^`\"<>")
 
 
@@ -75,14 +92,14 @@ def _without_dots(path: str) -> str:
     """Return the path of an address without dot segments (RFC 3986, 5.2.4)."""
     kept: list[str] = []
     names = path.split("/")
-    for at, name in enumerate(names):
+    for name in names:
         if name == "..":
             if len(kept) > 1:
                 kept.pop()
         elif name != ".":
             kept.append(name)
-        if name in (".", "..") and at == len(names) - 1:
-            kept.append("")
+    if names[-1] in (".", ".."):
+        kept.append("")  # the path of a folder ends with a slash
     return "/".join(kept)
 
 
@@ -91,23 +108,27 @@ def _loosen_address(text: str) -> str:
     """Return an address without scheme, user, usual port, fragment, doubled slashes and case."""
     plain = decode_percent(text.strip().strip("<>\"'"))
     plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
-    plain = re.sub(r"^(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}/{2,}", "", plain)
-    plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE).partition("#")[0]
-    cut = re.search(r"[/?]", plain)
-    host, path = (plain[: cut.start()], plain[cut.start() :]) if cut else (plain, "")
-    if not host.endswith("]"):
+    plain = re.sub(r"^(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}/{2,}", "", plain)  # view-source:http:
+    plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE)  # with too few slashes
+    plain = plain.partition("#")[0]
+
+    end_of_host = re.search(r"[/?]|$", plain)
+    host_chars = end_of_host.start() if end_of_host else len(plain)
+    host, rest = plain[:host_chars], plain[host_chars:]
+    if not host.endswith("]"):  # an IPv6 address
         host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2])
-    way, mark, query = path.partition("?")
-    way = re.sub(r"/{2,}", "/", _without_dots(way)).rstrip("/")
-    return f"{loosen_host(host)}{way.casefold()}{mark if query else ''}{query.casefold()}"
+    path, _, query = rest.partition("?")
+    path = re.sub(r"/{2,}", "/", _without_dots(path)).rstrip("/")
+    loose = f"{loosen_host(host)}{path.casefold()}"
+    return f"{loose}?{query.casefold()}" if query else loose
 
 
 def compare_host_or_address(found: str, wanted: NamedText) -> Answer:
     """Compare what may be a bare host, or an address that has one."""
     if "/" in found or "@" in found or "/" in wanted.text:
         return compare_addresses(found, wanted)
-    port = re.compile(r":[0-9]{1,5}$")
-    bare = found if ":" in port.sub("", found) else port.sub("", found)
-    if bare != found and compare_hosts(bare, wanted) is not False:
-        return None  # on a port of its own
+    without_port = re.sub(r":[0-9]{1,5}$", "", found)
+    has_port = without_port != found and ":" not in without_port  # IPv6 addresses have several colons
+    if has_port and compare_hosts(without_port, wanted) is not False:
+        return None  # the host, but on a port of its own
     return compare_hosts(found, wanted)

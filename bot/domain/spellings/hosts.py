@@ -16,23 +16,24 @@ from bot.domain.spellings.terms import Answer, NamedText, agree
 from bot.domain.text import host_of
 
 _SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
+_MAX_LABEL_CHARS = 63  # RFC 1035, 2.3.4
 _IN_BRACKETS = re.compile(r"^[^/?#]*\[")
 _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
-    """Compare the host of an address with the one that a rule names; None where programs read another."""
-    return agree(*(compare_hosts(each, wanted) for each in _list_hosts(address)))
+    """Compare the host of an address with the one that a rule names; None if programs disagree on it."""
+    return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
 
 def _list_hosts(address: str) -> Iterator[str]:
-    """Yield the host of an address as programs read it: with fewer slashes, or after a late at sign."""
+    """Yield the host of an address as different programs read it."""
     yield host_of(address).removesuffix(".")
-    rest = _SLASHES.sub("", address)
+    rest = _SLASHES.sub("", address)  # some take any number of slashes
     if not _IN_BRACKETS.search(rest):  # an IPv6 address
         front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
         yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
-    late = _LATE_USER.search(rest)
+    late = _LATE_USER.search(rest)  # some take ``?@`` and ``#@`` for the end of a user's name
     if late:
         yield late[1]
 
@@ -43,6 +44,7 @@ def compare_hosts(found: str, wanted: NamedText) -> Answer:
 
 
 def normalize_host(text: str) -> str:
+    """Return a host in lower case, without a dot at its end; an IP address in its shortest form."""
     plain = text.strip("[]").lower().removesuffix(".")
     with contextlib.suppress(ValueError):
         return str(ipaddress.ip_address(plain))
@@ -53,7 +55,7 @@ def normalize_host(text: str) -> str:
 def loosen_host(text: str) -> str:
     """Return a host in Unicode, an IPv4 address in any of its notations as four numbers."""
     plain = unicodedata.normalize("NFKC", decode_percent(text.strip())).strip("[]").casefold()
-    plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")
+    plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")  # the full stops of UTS #46
     if re.fullmatch(r"[0-9a-fx.]+", plain) and plain[:1].isdecimal():
         with contextlib.suppress(OSError):
             return socket.inet_ntoa(socket.inet_aton(plain))
@@ -64,7 +66,7 @@ def loosen_host(text: str) -> str:
 
 
 def _decode_label(label: str) -> str:
-    if label.startswith("xn--") and len(label) <= 63:  # noqa: PLR2004 - RFC 1035
+    if label.startswith("xn--") and len(label) <= _MAX_LABEL_CHARS:
         with contextlib.suppress(UnicodeError):
             label = label[4:].encode().decode("punycode")
     return fold(label)

@@ -20,15 +20,15 @@ def compare_mail(found: str, wanted: NamedText) -> Answer:
     """Compare mail addresses; one text may have several, with names."""
     if len(found) > MAX_CHARS:
         return None
-    theirs, several = _loosen_mail(wanted.text), _list_mail(found)
-    mailbox = _TAG.sub("@", theirs)
-    loose = [wanted.fits(each, theirs) or wanted.fits(each, mailbox) for each in several]
-    strict = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
-    if not loose or all(loose) != any(loose):
-        if any(loose) or strict:
-            return None
-        return False
-    return agree(strict, all(loose))
+    wanted_mail = _loosen_mail(wanted.text)
+    wanted_mailbox = _TAG.sub("@", wanted_mail)
+    fits_strictly = wanted.fits(_normalize_mail(found), wanted.normal(_normalize_mail))
+    fits_loosely = [
+        wanted.fits(mail, wanted_mail) or wanted.fits(mail, wanted_mailbox) for mail in _list_mail(found)
+    ]
+    if fits_loosely and all(fits_loosely):
+        return agree(fits_strictly, *fits_loosely)
+    return None if fits_strictly or any(fits_loosely) else False
 
 
 def _normalize_mail(text: str) -> str:
@@ -47,11 +47,13 @@ def _loosen_mail(text: str) -> str:
 def _list_mail(text: str) -> list[str]:
     """Return the addresses in a text, and each that has a tag without it: both reach one mailbox."""
     plain = decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
-    if plain != text:  # an address with its form: who else is written to stands after the question mark
+    if plain != text:  # a mailto address, which may name others after its question mark
         plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)
         plain = re.sub(r"[?&]\w+=[^,&]*", "", plain)
     plain = re.sub(r"\s+@|@\s+", "@", unicodedata.normalize("NFKC", plain)).replace(";", ",")
-    read = [address for _, address in getaddresses([plain]) if address]
-    # what the reader leaves out for a fault still has its addresses
-    found = [_loosen_mail(each) for each in dict.fromkeys([*read, *LIKE_MAIL.findall(plain)])]
-    return [*found, *(_TAG.sub("@", each) for each in found if _TAG.search(each))]
+    parsed = [address for _, address in getaddresses([plain]) if address]
+    # what the parser leaves out for a fault still has its addresses
+    addresses = dict.fromkeys([*parsed, *LIKE_MAIL.findall(plain)])
+    mails = [_loosen_mail(address) for address in addresses]
+    mailboxes = [_TAG.sub("@", mail) for mail in mails if _TAG.search(mail)]
+    return [*mails, *mailboxes]

@@ -21,10 +21,13 @@ def compare_names(found: str, wanted: NamedText) -> Answer:
     strict = wanted.fits(found, wanted.text)
     if len(found) > MAX_CHARS:
         return strict
-    return agree(strict, any(wanted.fits(each, fold(wanted.text)) for each in _list_names(found)))
+    folded = fold(wanted.text)
+    loose = any(wanted.fits(name, folded) for name in _list_names(found))
+    return agree(strict, loose)
 
 
 def compare_name_or_id(found: str, wanted: NamedText) -> Answer:
+    """Compare a name with what may be its ID: then the answer is unclear."""
     answer = compare_names(found, wanted)
     if answer is False and _ID.fullmatch(found):
         return None
@@ -42,8 +45,14 @@ def _list_names(text: str) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def fold(text: str) -> str:
     """Return a text without the differences that some programs ignore."""
-    seen = "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Cc") or each in "\t\n")
-    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).split())
+    visible = [
+        character
+        for character in text
+        if character in "\t\n" or unicodedata.category(character) not in ("Cf", "Cc")
+    ]
+    plain = unicodedata.normalize("NFKC", "".join(visible))
+    lower = unicodedata.normalize("NFKC", plain.casefold())  # again: folding may undo the form
+    return " ".join(lower.split())
 
 
 def decode_percent(text: str) -> str:

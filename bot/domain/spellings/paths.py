@@ -20,7 +20,7 @@ _BRACED = re.compile(r"\{[^{}]*\}")
 _EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # as shells write alternatives
 _ANY_FOLDERS = re.compile(r"\*\*+/")
 _SHORT_NAME = re.compile(r"([^/~]{1,6})~[0-9]{1,6}(\.[^/.]{1,3})?(?=/|$)")  # of Windows: PROGRA~1
-_MAX_WILD_CHARS = 500  # of a path with wildcards that is taken apart; a longer one can't be told
+_MAX_WILD_CHARS = 500  # of a path with wildcards; what a longer one may stand for is not looked at
 
 Steps = tuple[str, ...]
 """The names of a path; an absolute path begins with an empty one."""
@@ -72,32 +72,37 @@ def _to_wildcards(path: str) -> str:
 
 
 def _may_both_fit(one: str, other: str) -> bool:
-    """Return whether a text exists that both patterns fit, of * and ?.
+    """Return whether a text exists that fits both patterns, of * and ?.
 
-    The places of ``other`` that a part of ``one`` may lead to are the bits of a number.
+    The patterns are read together, as two automata. After each character of ``one``, ``reached`` has the
+    positions in ``other`` up to which some text fits both beginnings. These are the bits of a number, since
+    a set of them would take too long for long paths.
     """
     other = re.sub(r"\*+", "*", other)
-    stars = _mark_places(other, "*")
-    everything = (1 << (len(other) + 1)) - 1
-    reached = 1 | ((1 & stars) << 1)
+    stars = _mark_positions(other, "*")
+    all_positions = (1 << (len(other) + 1)) - 1  # the last one is behind the end
+    reached = 1 | ((1 & stars) << 1)  # the beginning, and what a star there skips
     for character in one:
-        if character == "*":
+        if character == "*":  # any number of steps: all positions from the lowest
             lowest = reached & -reached
-            reached = everything & ~(lowest - 1)
+            reached = all_positions & ~(lowest - 1)
+            continue
+        if character == "?":
+            matching = all_positions >> 1 & ~stars
         else:
-            fits = everything >> 1 & ~stars if character == "?" else _mark_places(other, f"?{character}")
-            moved = ((reached & fits) << 1) | (reached & stars)
-            reached = moved | ((moved & stars) << 1)
+            matching = _mark_positions(other, f"?{character}")
+        moved = ((reached & matching) << 1) | (reached & stars)  # a star takes the character and stays
+        reached = moved | ((moved & stars) << 1)
     return bool(reached >> len(other) & 1)
 
 
-def _mark_places(text: str, characters: str) -> int:
-    """Return a number whose bits are the places of these characters."""
-    return sum(1 << at for at, character in enumerate(text) if character in characters)
+def _mark_positions(text: str, characters: str) -> int:
+    """Return a number whose bits are the positions of these characters."""
+    return sum(1 << position for position, character in enumerate(text) if character in characters)
 
 
 def _has_other_expansions(found: str, wanted: NamedText) -> bool:
-    """Return whether wildcards in a path, which fits a rule's pattern as text, may stand for more than it."""
+    """Return whether a path that fits a rule as text has wildcards that may stand for something else."""
     if not (_WILD.search(found) or _BRACED.search(found)):
         return False
     return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
@@ -161,7 +166,7 @@ def _join_steps(steps: Steps) -> str:
 
 
 def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
-    """Return whether a path may be what a rule names seen from another folder, is in it, or has it below."""
+    """Return whether a path may be what a rule names from another folder, or lies below or above it."""
     if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
         return True  # it may be above the folder that the rule begins at
     for placed, placed_named in _place_in_one_folder(found, named):
@@ -186,7 +191,9 @@ def _place_in_one_folder(found: Steps, named: Steps) -> Iterator[tuple[Steps, St
 
 
 def _is_inside(found: Steps, named: Steps, wanted: NamedText) -> bool:
-    return any(wanted.fits(_join_steps(found[:at]), _join_steps(named)) for at in range(1, len(found)))
+    """Tell if a folder above the path is what the rule names."""
+    parents = [found[:count] for count in range(1, len(found))]
+    return any(wanted.fits(_join_steps(parent), _join_steps(named)) for parent in parents)
 
 
 def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
@@ -198,11 +205,10 @@ def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | N
         return False
     if not found:
         return True  # the workspace
-    parents = [named[:at] for at in range(1, len(named))]
-    if (
-        wanted.pattern and below is Referent.TREE
-    ):  # what is about files anywhere stays true of them when they move
-        parents = [each for each in parents if set(_join_steps(each)) - set("*/")]
-    if any(wanted.fits(_join_steps(found), _join_steps(each)) for each in parents):
+    parents = [named[:count] for count in range(1, len(named))]
+    if wanted.pattern and below is Referent.TREE:
+        # of ``**/*.py`` no parent counts: it names files anywhere, wherever a folder with them is moved
+        parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
+    if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True
     return wanted.pattern and below is Referent.FOLDER and bool(named) and bool(_WILD.search(named[0]))

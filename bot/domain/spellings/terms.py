@@ -8,7 +8,7 @@ from typing import NamedTuple
 Answer = bool | None
 """An answer: True if a text is what a rule names, False if not, None where the spellings disagree."""
 
-MAX_CHARS = 8_000  # of a text that is taken apart; a longer one can't be told
+MAX_CHARS = 8_000  # of a text that is compared; of a longer one the answer is None
 
 
 class Referent(StrEnum):
@@ -25,13 +25,13 @@ class Referent(StrEnum):
 
 
 class NamedText(NamedTuple):
-    """The text in a rule; with ``pattern`` it may hold * and ?."""
+    """The text in a rule."""
 
     text: str
-    pattern: bool
+    pattern: bool  # it may hold * and ?
 
     def fits(self, found: str, named: str) -> bool:
-        """Return whether a text is it; both are in one form."""
+        """Return whether an argument is what the rule names; both were brought into the same form."""
         if self.pattern:
             return fnmatchcase(found, named)
         return found == named
@@ -44,6 +44,7 @@ class NamedText(NamedTuple):
 
 
 def agree(*answers: Answer) -> Answer:
+    """Return the answer if all are the same, else None."""
     if len(set(answers)) == 1:
         return answers[0]
     return None

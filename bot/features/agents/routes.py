@@ -19,10 +19,10 @@ from bot.domain.people import AGENTS, Actor
 from bot.domain.times import parse_duration
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, KeyTaken, LostRace, NodError, Refused, ToolError, TooMuch, UnknownTool
-from bot.features.feature import Over, RouteParts
+from bot.features.feature import PartsDep, RouteParts
 from bot.store import tokens
 from bot.store.tokens import AgentTerms, IssuedToken
-from bot.web.answers import Fault, Later, existing
+from bot.web.answers import Fault, Later, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.sign_in.tokens import Forbidden
@@ -179,7 +179,7 @@ async def call_tool(
     name: Annotated[str, Path(max_length=200)],
     body: CallBody,
     actor: Caller,
-    over: Over,
+    parts: PartsDep,
     poll: Waiting,
     answer: Response,
     idempotency_key: Key = None,
@@ -192,7 +192,7 @@ async def call_tool(
     """
     _require_agent(actor)
     try:
-        status = await over.agents.make_call(
+        status = await parts.agents.make_call(
             actor, name, body.arguments, reason=body.reason, key=idempotency_key, depth=nod_depth
         )
     except ToolError as error:
@@ -202,43 +202,44 @@ async def call_tool(
     if status.joined:
         answer.status_code = 200
     if status.is_open and poll.seconds:
-        latest = await _wait(over, actor, status.id, poll) or status
+        latest = await _wait(parts, actor, status.id, poll) or status
         status = replace(latest, joined=status.joined)
     return OneCall(call=AgentCallView.of_status(status))
 
 
 @router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
-async def show_call(call_id: CallId, actor: Caller, over: Over, poll: Waiting) -> OneCall:
+async def show_call(call_id: CallId, actor: Caller, parts: PartsDep, poll: Waiting) -> OneCall:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it.
 
     A client that asks without ``wait`` keeps to ``pause``; more than 20 times a second is refused with 429.
     """
     _require_agent(actor)
-    _count_look(over, actor)
-    found = existing(await _wait(over, actor, call_id, poll), _NONE)
+    _count_look(parts, actor)
+    found = require_or_404(await _wait(parts, actor, call_id, poll), _NONE)
     return OneCall(call=AgentCallView.of_status(found))
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
-async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, over: Over) -> OneCall:
+async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: PartsDep) -> OneCall:
     """A call that was decided already stays as it is, and the answer says how it was."""
     _require_agent(actor)
-    found = existing(await over.agents.find_call(actor, call_id), _NONE)
+    found = require_or_404(await parts.agents.find_call(actor, call_id), _NONE)
     if found.proposal is not None and found.end == "waiting":
         await site.take_in(Press(actor, Verb.CANCEL, found.proposal.id, by_api=True))
-    return OneCall(call=AgentCallView.of_status(existing(await over.agents.find_call(actor, call_id), _NONE)))
+    found = require_or_404(await parts.agents.find_call(actor, call_id), _NONE)
+    return OneCall(call=AgentCallView.of_status(found))
 
 
-async def _wait(over: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:
+async def _wait(parts: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:
     async def now() -> CallStatus | None:
-        return await over.agents.find_call(actor, call_id)
+        return await parts.agents.find_call(actor, call_id)
 
     return await poll.until(now, lambda status: not status.is_open)
 
 
-def _count_look(over: RouteParts, actor: Actor) -> None:
+def _count_look(parts: RouteParts, actor: Actor) -> None:
     try:
-        over.agents.count_look(actor)
+        parts.agents.count_look(actor)
     except TooMuch as error:
         raise Later(error.message) from None
 
@@ -260,15 +261,15 @@ def _as_fault(error: ToolError) -> Fault:
 
 
 @router.get("/agents", summary="The agents that call tools for you")
-async def list_agents(actor: Caller, over: Over) -> AgentList:
+async def list_agents(actor: Caller, parts: PartsDep) -> AgentList:
     """Yours; for admins of all of Nod everyone's."""
 
     def read(session: Session) -> tuple[frozenset[str] | None, frozenset[str], list[IssuedToken]]:
-        whose = rights.find_visible_accounts(session, over.policies, actor)
+        whose = rights.find_visible_accounts(session, parts.policies, actor)
         mine = rights.list_accounts(session, actor)
-        return whose, mine, tokens.list_agents(session, whose, over.clock())
+        return whose, mine, tokens.list_agents(session, whose, parts.clock())
 
-    whose, mine, found = await over.database.read(read)
+    whose, mine, found = await parts.database.read(read)
     return AgentList(everyone=whose is None, agents=[_view(each, mine) for each in found])
 
 
@@ -290,7 +291,7 @@ def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
 
 
 @router.post("/agents", summary="Make a token for an agent of yours", status_code=201)
-async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, over: Over) -> MadeAgent:
+async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsDep) -> MadeAgent:
     """It calls for you alone, and nothing else: for another person ``nod token new NAME --as`` asks them."""
     try:
         patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)
@@ -298,38 +299,38 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, over: Over) -
         raise Fault(422, str(error)) from None
     if lasts > _LONGEST:
         raise Fault(422, "A token lasts for 366 days at most.")
-    until = over.clock() + lasts
+    until = parts.clock() + lasts
     found = await list_matching(site.channel.registry, actor, patterns)
     servers, names = find_servers(found), sorted(tool.name for tool in found)
     token = None
     if not body.dry_run:
         terms = AgentTerms(actor, patterns, servers, names, until, agreed=True)
-        token = await _issue(over, body.name, actor, over.clock(), terms)
+        token = await _issue(parts, body.name, actor, parts.clock(), terms)
     label = token.split("_")[1] if token else None
     return MadeAgent(token=token, label=label, tools=names, servers=servers, until=until)
 
 
-async def _issue(over: RouteParts, name: str, actor: Actor, now: datetime, terms: AgentTerms) -> str:
+async def _issue(parts: RouteParts, name: str, actor: Actor, now: datetime, terms: AgentTerms) -> str:
     try:
-        return await over.database.write(tokens.issue, name, actor, now, terms)
+        return await parts.database.write(tokens.issue, name, actor, now, terms)
     except NodError as error:
         raise Fault(422, error.message) from None
 
 
 @router.delete("/agents/{label}", summary="End an agent's token")
-async def end_agent(label: Label, actor: Caller, over: Over) -> DoneBody:
+async def end_agent(label: Label, actor: Caller, parts: PartsDep) -> DoneBody:
     """Yours; an admin of all of Nod ends anyone's. Its grants end too, and its open calls are withdrawn."""
 
     def write(session: Session) -> tuple[int, tuple[Job, ...]]:
-        now = over.clock()
-        if rights.is_global_admin(session, over.policies, actor):
+        now = parts.clock()
+        if rights.is_global_admin(session, parts.policies, actor):
             ended = tokens.revoke_agent(session, label, actor, now)
         else:
             ended = tokens.revoke_of_person(session, label, actor, now)
         return len(ended), end_work(session, ended, now)
 
-    ended, jobs = await over.database.write(write)
+    ended, jobs = await parts.database.write(write)
     if not ended:
         raise Fault(404, "There is no such token of yours.")
-    await over.wake(*jobs)
+    await parts.wake(*jobs)
     return DoneBody()

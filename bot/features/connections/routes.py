@@ -13,8 +13,8 @@ from bot.features.connections.port import AccountConnections
 from bot.features.connections.rows import ListedConnection
 from bot.features.connections.sign_in import pages
 from bot.features.connections.sign_in.connecting import BACK, LINK, OVER_TEXT, ConnectFlow
-from bot.features.feature import Over, RouteParts
-from bot.web.answers import Fault, Missing, existing
+from bot.features.feature import PartsDep, RouteParts
+from bot.web.answers import Fault, Missing, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import Forbidden, Unauthenticated
@@ -83,19 +83,19 @@ class DigitsBody(Body):
     digits: Annotated[str, Field(min_length=1, max_length=20)]
 
 
-def _port(over: RouteParts) -> AccountConnections:
-    if not isinstance(over.connections, AccountConnections):
+def _port(parts: RouteParts) -> AccountConnections:
+    if not isinstance(parts.connections, AccountConnections):
         raise Missing(NONE_TEXT)
-    return over.connections
+    return parts.connections
 
 
 @router.get("/connections", summary="The accounts that are connected")
-async def listed(actor: Caller, over: Over) -> ConnectionList:
+async def listed(actor: Caller, parts: PartsDep) -> ConnectionList:
     """Yours; for admins everyone's, by server and name."""
-    if not isinstance(over.connections, AccountConnections):
+    if not isinstance(parts.connections, AccountConnections):
         return ConnectionList(everyone=False, servers=[], connections=[], asked=[])
-    port = over.connections
-    found = await over.database.read(ending.list_visible, over.policies, actor, over.clock())
+    port = parts.connections
+    found = await parts.database.read(ending.list_visible, parts.policies, actor, parts.clock())
     return ConnectionList(
         everyone=found.everyone,
         servers=[ServerToConnect(name=name, identity=each.identity) for name, each in port.servers.items()],
@@ -125,9 +125,9 @@ def _view(listed: ListedConnection, accounts: frozenset[str]) -> ConnectedAccoun
 
 
 @router.post("/connections/{server}/link", summary="Get a link to connect your account", status_code=201)
-async def link(server: Name, actor: Caller, over: Over) -> LinkBody:
+async def link(server: Name, actor: Caller, parts: PartsDep) -> LinkBody:
     """Open it in a browser: the page says what it does. 404 where no one connects an account there."""
-    port = _port(over)
+    port = _port(parts)
     if server not in port.servers:
         raise Missing(f"People connect no account at {server}.")
     try:
@@ -137,37 +137,39 @@ async def link(server: Name, actor: Caller, over: Over) -> LinkBody:
 
 
 @router.post("/connections/confirm", summary="Send the six digits that your browser shows")
-async def confirm(body: DigitsBody, actor: Caller, over: Over) -> SaidBody:
+async def confirm(body: DigitsBody, actor: Caller, parts: PartsDep) -> SaidBody:
     """A wrong number ends the sign-in."""
     try:
-        done = await ConnectFlow(_port(over)).confirm(actor, body.digits)
+        done = await ConnectFlow(_port(parts)).confirm(actor, body.digits)
     except SignInError as error:
         raise Fault(409, error.message) from None
-    await over.wake(*done.jobs)
+    await parts.wake(*done.jobs)
     return SaidBody(text=f"Connected: {done.connection.words}.")
 
 
 @router.delete("/connections", summary="Disconnect everywhere")
-async def end_all(actor: Caller, over: Over) -> SaidBody:
+async def end_all(actor: Caller, parts: PartsDep) -> SaidBody:
     """Ends every connection of yours, at every server."""
-    port = _port(over)
-    ended = await over.database.write(ending.end_everywhere, actor, port.clock())
+    port = _port(parts)
+    ended = await parts.database.write(ending.end_everywhere, actor, port.clock())
     return SaidBody(text=ending.describe_ended(ended))
 
 
 @router.delete("/connections/{connection_id}", summary="End a connection")
-async def end_one(connection_id: Annotated[str, Path(max_length=64)], actor: Caller, over: Over) -> SaidBody:
+async def end_one(
+    connection_id: Annotated[str, Path(max_length=64)], actor: Caller, parts: PartsDep
+) -> SaidBody:
     """Yours; for admins anyone's."""
-    ended = await over.database.write(
-        ending.end_one, over.policies, connection_id, actor, _port(over).clock()
+    ended = await parts.database.write(
+        ending.end_one, parts.policies, connection_id, actor, _port(parts).clock()
     )
-    return SaidBody(text=ending.describe_ended([existing(ended, "You have no such connection.")]))
+    return SaidBody(text=ending.describe_ended([require_or_404(ended, "You have no such connection.")]))
 
 
 @visits.get(f"{LINK}/{{code}}")
-async def open_link(code: Code, site: SiteDep, over: Over) -> Response:
+async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
     """Show the question of a link. Chats and scanners open it, too: nothing changes by that."""
-    flow = _flow(over)
+    flow = _flow(parts)
     made = await flow.find_link(code) if flow else None
     if flow is None or made is None:
         return pages.say(OVER_TEXT, 410, site.base)
@@ -175,9 +177,9 @@ async def open_link(code: Code, site: SiteDep, over: Over) -> Response:
 
 
 @visits.post(f"{LINK}/confirm")
-async def confirm_here(request: Request, site: SiteDep, over: Over) -> Response:
+async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Connect the account: in the browser that left, signed in with the organisation as that person."""
-    flow = _flow(over)
+    flow = _flow(parts)
     site.doorkeeper.check_origin(request)
     actor = await _find_organised(request, site)
     if flow is None or actor is None:
@@ -186,27 +188,27 @@ async def confirm_here(request: Request, site: SiteDep, over: Over) -> Response:
         done = await flow.confirm_in_browser(actor, _read_cookie(request, site))
     except SignInError as error:
         return pages.say(error.message, 409, site.base)
-    await over.wake(*done.jobs)
+    await parts.wake(*done.jobs)
     return pages.say(
         f"{ending.describe_connected(done.connection)}\nYou can close this page.", 200, site.base
     )
 
 
 @visits.post(f"{LINK}/{{code}}")
-async def use_link(code: Code, request: Request, site: SiteDep, over: Over) -> Response:
+async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Use a link up, and send the browser to the server's sign-in."""
-    flow = _flow(over)
+    flow = _flow(parts)
     _check_own_form(request, site)
     made = await flow.find_link(code) if flow else None
     if flow is None or made is None:
         return pages.say(OVER_TEXT, 410, site.base)
-    organised = over.settings.organised
+    organised = parts.settings.organised
     if organised:
         actor = await _find_organised(request, site)
         if actor is None and site.organisation is not None:
             away = f"{site.base}/api/session/begin?then={LINK}/{code}"
             return RedirectResponse(away, 303, headers=pages.HEADERS)
-        if actor is None or not await over.database.read(ending.is_same_person, actor, made.person):
+        if actor is None or not await parts.database.read(ending.is_same_person, actor, made.person):
             return pages.say(_explain_other(made.person_name, actor), 403, site.base)
     try:
         departure = await flow.open_sign_in(code, is_organised=organised)
@@ -220,9 +222,9 @@ async def use_link(code: Code, request: Request, site: SiteDep, over: Over) -> R
 
 
 @visits.get(f"{BACK}/{{server}}")
-async def return_from_server(server: Name, request: Request, site: SiteDep, over: Over) -> Response:
+async def return_from_server(server: Name, request: Request, site: SiteDep, parts: PartsDep) -> Response:
     """Take a browser back. It needs no token: another site sent it here. What it brings is good once."""
-    flow = _flow(over)
+    flow = _flow(parts)
     if flow is None:
         return pages.say(OVER_TEXT, 404, site.base)
     try:
@@ -234,8 +236,8 @@ async def return_from_server(server: Name, request: Request, site: SiteDep, over
     return pages.show_digits(arrival.made, arrival.digits, site.base)
 
 
-def _flow(over: RouteParts) -> ConnectFlow | None:
-    return ConnectFlow(over.connections) if isinstance(over.connections, AccountConnections) else None
+def _flow(parts: RouteParts) -> ConnectFlow | None:
+    return ConnectFlow(parts.connections) if isinstance(parts.connections, AccountConnections) else None
 
 
 def _check_own_form(request: Request, site: Site) -> None:

@@ -14,7 +14,7 @@ from bot.approvals import rights
 from bot.domain.insights import Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.features.feature import Over
+from bot.features.feature import PartsDep
 from bot.features.insights import counting, reading
 from bot.features.insights.counting import MONTH, OFF_TEXT, as_csv
 from bot.features.insights.reading import CardPart
@@ -24,7 +24,7 @@ from bot.store.hooks import hooks_in, hooks_of
 from bot.store.rules import Policies
 from bot.web.answers import Missing
 from bot.web.body import Body, Since
-from bot.web.plots import plots
+from bot.web.plots import draw_plots
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.site import Caller, SiteDep, api_routes
 
@@ -88,17 +88,17 @@ class InsightBody(DoneBody):
 async def _find_insights(
     actor: Caller,
     site: SiteDep,
-    over: Over,
+    parts: PartsDep,
     since: Annotated[
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> AsyncIterator[Insights]:
-    if not over.settings.insights:
+    if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.exporting.hold(str(actor)):
-        found = await over.database.read(counting.find_insights, over.policies, actor, begin)
+        found = await parts.database.read(counting.find_insights, parts.policies, actor, begin)
     yield found
 
 
@@ -108,17 +108,17 @@ Found = Annotated[Insights, Depends(_find_insights)]
 @router.get("/insights", summary="What people were asked, how it ended, how long it took")
 async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
     """Counts what you asked for; for admins everyone's (``everyone``). At most 200 ``parts``."""
-    parts = found.parts[by]
+    shown_parts = found.parts[by]
     return InsightBody.of(
         since=found.since,
         back_to=found.back_to,
         everyone=found.everyone,
         by=by,
         total=found.total,
-        parts=parts,
+        parts=shown_parts,
         deciders=found.deciders,
         week=found.week,
-        plots=plots(found, parts),
+        plots=draw_plots(found, shown_parts),
     )
 
 
@@ -178,12 +178,12 @@ class KeptBody(DoneBody):
 
 async def _find_begin(
     site: SiteDep,
-    over: Over,
+    parts: PartsDep,
     since: Annotated[
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> datetime:
-    if not over.settings.insights:
+    if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
     return max(since or now - MONTH, now - reading.KEPT)
@@ -193,15 +193,15 @@ async def _find_begin(
 async def people(
     actor: Caller,
     site: SiteDep,
-    over: Over,
+    parts: PartsDep,
     begin: Annotated[datetime, Depends(_find_begin)],
     zone: Annotated[Zone | None, Query(description="of your clock, by which your hours go")] = None,
 ) -> SignsBody:
     """They are signs and no guilt. By name only with ``NOD_INSIGHTS=people``."""
-    by_name = over.settings.insights == reading.BY_PEOPLE
+    by_name = parts.settings.insights == reading.BY_PEOPLE
     find_signs = partial(reading.find_signs, by_name=by_name, zone=zone)
     with site.exporting.hold(str(actor)):
-        found = await over.database.read(find_signs, over.policies, actor, begin)
+        found = await parts.database.read(find_signs, parts.policies, actor, begin)
     return SignsBody.of(
         since=found.since,
         everyone=found.everyone,
@@ -212,12 +212,12 @@ async def people(
 
 
 @router.post("/insights/opened", summary="Say that you opened a part of a card")
-async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, over: Over) -> KeptBody:
+async def note_opened_part(body: OpenedBody, actor: Caller, site: SiteDep, parts: PartsDep) -> KeptBody:
     """The console says it. Nothing is stored unless it is kept how people read (``kept``)."""
-    note_opened = partial(_note_opened, over.policies, actor, body, site.channel.clock())
-    is_kept = bool(hooks_in(over.database).note_opened)
+    note_opened = partial(_note_opened, parts.policies, actor, body, site.channel.clock())
+    is_kept = bool(hooks_in(parts.database).note_opened)
     if is_kept:
-        await over.database.write(note_opened)
+        await parts.database.write(note_opened)
     return KeptBody.of(kept=is_kept)
 
 

@@ -6,10 +6,10 @@ from fastapi import Path
 from pydantic import Field
 
 from bot.errors import ToolError
-from bot.features.feature import Over
+from bot.features.feature import PartsDep
 from bot.features.memory import access
 from bot.features.memory.facts import LONGEST, About
-from bot.web.answers import Fault, existing
+from bot.web.answers import Fault, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.site import Caller, api_routes
@@ -46,12 +46,12 @@ class FactBody(Body):
 
 
 @router.get("/memory", summary="What Nod remembers")
-async def listed(actor: Caller, over: Over) -> Facts:
+async def listed(actor: Caller, parts: PartsDep) -> Facts:
     """What is for you, which no one else sees, for your teams, and for chats in which you wrote.
 
     Admins see what is for all chats and teams.
     """
-    found = await over.database.read(access.list_visible, over.policies, actor, over.clock())
+    found = await parts.database.read(access.list_visible, parts.policies, actor, parts.clock())
     return Facts.of(facts=found)
 
 
@@ -63,19 +63,19 @@ class FactChangedBody(SaidBody):
 
 
 @router.patch("/memory/{number}", summary="Put other words in the place of a fact")
-async def edit(number: Number, body: FactBody, actor: Caller, over: Over) -> FactChangedBody:
+async def edit(number: Number, body: FactBody, actor: Caller, parts: PartsDep) -> FactChangedBody:
     try:
-        fact = await over.database.write(
-            access.change_fact, over.policies, actor, number, body.fact, over.clock()
+        fact = await parts.database.write(
+            access.change_fact, parts.policies, actor, number, body.fact, parts.clock()
         )
     except (ValueError, ToolError) as error:
         raise Fault(422, str(error)) from None
-    fact = existing(fact, access.not_yours_text(number))
+    fact = require_or_404(fact, access.not_yours_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Remembered: {fact}")
 
 
 @router.delete("/memory/{number}", summary="Forget a fact")
-async def forget(number: Number, actor: Caller, over: Over) -> FactChangedBody:
-    forgotten = await over.database.write(access.forget_fact, over.policies, actor, number, over.clock())
-    fact = existing(forgotten, access.not_yours_text(number))
+async def forget(number: Number, actor: Caller, parts: PartsDep) -> FactChangedBody:
+    forgotten = await parts.database.write(access.forget_fact, parts.policies, actor, number, parts.clock())
+    fact = require_or_404(forgotten, access.not_yours_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Forgotten: {fact}")

@@ -6,10 +6,10 @@ from fastapi import Path
 from sqlmodel import Session
 
 from bot.domain.people import Actor
-from bot.features.feature import Over
+from bot.features.feature import PartsDep
 from bot.features.mutes import rows
 from bot.store import people
-from bot.web.answers import existing
+from bot.web.answers import require_or_404
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.site import Caller, api_routes
 
@@ -38,24 +38,24 @@ class MuteEndedBody(SaidBody):
 
 
 @router.get("/mutes", summary="Kinds of cards that you are not told of")
-async def list_own_mutes(actor: Caller, over: Over) -> MutesBody:
+async def list_own_mutes(actor: Caller, parts: PartsDep) -> MutesBody:
     """Yours alone. You may decide these cards all the same."""
 
     def read(session: Session) -> list[rows.Mute]:
         mine = rows.list_mutes(session, people.person_of(session, actor).accounts)
-        return [each for each in mine if each.until > over.clock()]
+        return [each for each in mine if each.until > parts.clock()]
 
-    return MutesBody.of(mutes=await over.database.read(read))
+    return MutesBody.of(mutes=await parts.database.read(read))
 
 
 @router.delete("/mutes/{number}", summary="Be told of a kind of card again")
-async def end_own_mute(number: Number, actor: Caller, over: Over) -> MuteEndedBody:
-    ended = await over.database.write(_end, actor, number, over)
-    tool_name = existing(ended, "You don't mute that.")
+async def end_own_mute(number: Number, actor: Caller, parts: PartsDep) -> MuteEndedBody:
+    ended = await parts.database.write(_end, actor, number, parts)
+    tool_name = require_or_404(ended, "You don't mute that.")
     return MuteEndedBody(id=number, tool_name=tool_name, text=f"You are told again of {tool_name}.")
 
 
-def _end(session: Session, actor: Actor, number: int, over: Over) -> str | None:
+def _end(session: Session, actor: Actor, number: int, parts: PartsDep) -> str | None:
     person = people.person_of(session, actor)
-    ended = rows.end_mutes(session, actor, person, [number], over.clock())
+    ended = rows.end_mutes(session, actor, person, [number], parts.clock())
     return ended[0] if ended else None

@@ -98,7 +98,7 @@ def _may_all_read(
         if place == conversation.origin:
             continue
         reader = people.person_of(session, Actor(place.channel, place.key))
-        if policy.objection(proposal, reader, requester) is not None:
+        if policy.find_decision_objection(proposal, reader, requester) is not None:
             return False
     return True
 

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import Query
 
 from bot.approvals.accounts import linking
-from bot.features.feature import Over
+from bot.features.feature import PartsDep
 from bot.features.people import absences
-from bot.web.answers import existing
+from bot.web.answers import require_or_404
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import AwayView, People
 from bot.web.site import Caller, SiteDep, api_routes
@@ -23,7 +23,7 @@ async def known(actor: Caller, site: SiteDep) -> People:
 
 
 class AbsencesEndedBody(SaidBody):
-    """``ended``: the absences that are over, each as it was."""
+    """``ended``: the absences that are parts, each as it was."""
 
     ended: list[AwayView]
 
@@ -32,12 +32,12 @@ class AbsencesEndedBody(SaidBody):
 async def back(
     account: Annotated[str, Query(max_length=200, description="who is away, such as slack:T1/U7")],
     actor: Caller,
-    over: Over,
+    parts: PartsDep,
 ) -> AbsencesEndedBody:
     """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
-    done = await over.database.write(absences.end_for, over.policies, account, actor, over.clock())
-    ended, jobs = existing(done, "That account is not away.")
-    await over.wake(*jobs)
+    done = await parts.database.write(absences.end_for, parts.policies, account, actor, parts.clock())
+    ended, jobs = require_or_404(done, "That account is not away.")
+    await parts.wake(*jobs)
     return AbsencesEndedBody.of(ended=ended, text=absences.ended_text(ended))
 
 
@@ -52,11 +52,11 @@ class UnlinkedBody(SaidBody):
 async def unlink(
     account: Annotated[str, Query(max_length=200, description="such as slack:T1/U7")],
     actor: Caller,
-    over: Over,
+    parts: PartsDep,
 ) -> UnlinkedBody:
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
-    done = await over.database.write(linking.unlink, over.policies, account, actor, over.clock())
-    parted = existing(done, "That account is not linked with another one.")
-    await over.wake(*parted.jobs)
+    done = await parts.database.write(linking.unlink, parts.policies, account, actor, parts.clock())
+    parted = require_or_404(done, "That account is not linked with another one.")
+    await parts.wake(*parted.jobs)
     ended = parted.grants_ended
     return UnlinkedBody(account=account, grants_ended=ended, text=linking.describe_unlinking(account, ended))

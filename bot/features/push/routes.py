@@ -14,14 +14,14 @@ from bot.domain.people import LOCAL, Actor
 from bot.domain.rules import Hours
 from bot.domain.text import blank, hash_text, one_line
 from bot.errors import SecretLost, ToolError
-from bot.features.feature import Over, RouteParts
+from bot.features.feature import PartsDep, RouteParts
 from bot.features.push import rows
 from bot.features.push.letter import write_test
 from bot.features.push.rows import DeviceRefused, NewDevice, QuietHours, Subscription
 from bot.features.push.sender import Post, make_post, open_subscription
 from bot.features.push.tables import DeviceRow
 from bot.features.push.vapid import find_key_fault
-from bot.web.answers import Fault, Missing, existing
+from bot.web.answers import Fault, Missing, require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.sign_in.tokens import COOKIE
@@ -116,11 +116,11 @@ class DeviceAdded(DoneBody):
 
 
 @router.get("/push", summary="Your devices that are notified")
-async def devices(actor: Caller, over: Over) -> DeviceList:
+async def devices(actor: Caller, parts: PartsDep) -> DeviceList:
     """Yours; for admins of all of Nod everyone's."""
-    post = make_post(over.settings)
-    seen = await over.database.read(rows.list_devices, over.policies, actor, over.clock())
-    quiet = await over.database.read(rows.find_quiet, actor)
+    post = make_post(parts.settings)
+    seen = await parts.database.read(rows.list_devices, parts.policies, actor, parts.clock())
+    quiet = await parts.database.read(rows.find_quiet, actor)
     mine = [_view(each, mine=True) for each in seen.mine]
     others = [_view(each, mine=False) for each in seen.others]
     return DeviceList(
@@ -134,44 +134,44 @@ async def devices(actor: Caller, over: Over) -> DeviceList:
 
 
 @router.post("/push/devices", summary="Notify this device", status_code=201)
-async def add(body: DeviceBody, actor: Caller, request: Request, over: Over) -> DeviceAdded:
+async def add(body: DeviceBody, actor: Caller, request: Request, parts: PartsDep) -> DeviceAdded:
     """Takes a browser's subscription. It ends with the session that the browser is signed in with."""
-    post = _require_post(over)
+    post = _require_post(parts)
     subscription = Subscription(body.endpoint, body.keys.p256dh, body.keys.auth)
-    await _check(post, subscription, over.clock())
-    session, until = await _find_session(request, actor, over)
+    await _check(post, subscription, parts.clock())
+    session, until = await _find_session(request, actor, parts)
     device = NewDevice(subscription, session, until, body.name, post.key.mark, body.detailed)
     try:
-        added = await over.database.write(rows.add_device, actor, device, over.clock())
+        added = await parts.database.write(rows.add_device, actor, device, parts.clock())
     except DeviceRefused as error:
         raise Fault(409, error.message) from None
     return DeviceAdded(device=_view(added, mine=True))
 
 
 @router.patch("/push/devices/{device_id}", summary="Change what a device shows")
-async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, over: Over) -> DoneBody:
+async def change(device_id: DeviceId, body: DeviceChange, actor: Caller, parts: PartsDep) -> DoneBody:
     """With ``detailed`` its notifications say what is asked and by whom."""
     changing = partial(rows.change_device, is_detailed=body.detailed)
-    if not await over.database.write(changing, device_id, actor, over.clock()):
+    if not await parts.database.write(changing, device_id, actor, parts.clock()):
         raise Missing(_NO_DEVICE_TEXT)
     return DoneBody()
 
 
 @router.post("/push/devices/{device_id}/test", summary="Send a test to a device")
-async def test(device_id: DeviceId, actor: Caller, over: Over) -> SaidBody:
+async def test(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
     """The answer says what the push service said. 429 where the last test was a moment ago."""
-    post, now = _require_post(over), over.clock()
-    device = existing(await over.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
-    if not await over.database.write(rows.claim_test, device_id, actor, now):
+    post, now = _require_post(parts), parts.clock()
+    device = require_or_404(await parts.database.read(_copy_own, device_id, actor, now), _NO_DEVICE_TEXT)
+    if not await parts.database.write(rows.claim_test, device_id, actor, now):
         seconds = int(rows.TEST_PAUSE.total_seconds())
         raise Fault(429, f"Wait {seconds} s between two tests.", {"Retry-After": str(seconds)})
     try:
-        subscription = await over.database.read(open_subscription, device)
+        subscription = await parts.database.read(open_subscription, device)
     except SecretLost:
         raise Fault(409, "Nod lost the key of this device. Remove it, then add it again.") from None
     outcome = await post.send(subscription, write_test(device), now)
     if outcome.is_gone:
-        await over.database.write(rows.end_devices, [device_id])
+        await parts.database.write(rows.end_devices, [device_id])
         raise Fault(409, "This browser takes no more notifications. Turn them on there again.")
     if outcome.fault:
         raise Fault(409, f"The push service {device.host} did not take it: {outcome.fault}.")
@@ -179,15 +179,15 @@ async def test(device_id: DeviceId, actor: Caller, over: Over) -> SaidBody:
 
 
 @router.delete("/push/devices/{device_id}", summary="Notify a device no longer")
-async def remove(device_id: DeviceId, actor: Caller, over: Over) -> SaidBody:
+async def remove(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBody:
     """Yours; for admins of all of Nod anyone's."""
-    removed = await over.database.write(rows.remove_device, over.policies, device_id, actor, over.clock())
-    return SaidBody(text=f"Removed: {existing(removed, _NO_DEVICE_TEXT).name}.")
+    removed = await parts.database.write(rows.remove_device, parts.policies, device_id, actor, parts.clock())
+    return SaidBody(text=f"Removed: {require_or_404(removed, _NO_DEVICE_TEXT).name}.")
 
 
 @router.put("/push/quiet", summary="Set your quiet hours")
-async def set_quiet(body: QuietBody, actor: Caller, over: Over) -> SaidBody:
-    """In these hours your devices show nothing new. What still waits then comes when they are over."""
+async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody:
+    """In these hours your devices show nothing new. What still waits then comes when they are parts."""
     begins, ends = time.fromisoformat(body.begins), time.fromisoformat(body.ends)
     if begins == ends:
         raise Fault(422, "Quiet hours end at another time than they begin.")
@@ -196,20 +196,20 @@ async def set_quiet(body: QuietBody, actor: Caller, over: Over) -> SaidBody:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Fault(422, "That is not a time zone. Use a name such as Europe/London.") from None
     quiet = QuietHours(Hours(begins, ends), body.zone)
-    await over.database.write(rows.set_quiet, actor, quiet, over.clock())
+    await parts.database.write(rows.set_quiet, actor, quiet, parts.clock())
     return SaidBody(text=f"Quiet from {body.begins} to {body.ends} ({body.zone}).")
 
 
 @router.delete("/push/quiet", summary="End your quiet hours")
-async def clear_quiet(actor: Caller, over: Over) -> SaidBody:
+async def clear_quiet(actor: Caller, parts: PartsDep) -> SaidBody:
     """404 where you have none."""
-    if not await over.database.write(rows.clear_quiet, actor):
+    if not await parts.database.write(rows.clear_quiet, actor):
         raise Missing("You have no quiet hours.")
     return SaidBody(text="You have no quiet hours now.")
 
 
-def _require_post(over: RouteParts) -> Post:
-    post = make_post(over.settings)
+def _require_post(parts: RouteParts) -> Post:
+    post = make_post(parts.settings)
     if post is None:
         raise Fault(409, OFF_TEXT)
     return post
@@ -233,7 +233,7 @@ async def _check(post: Post, subscription: Subscription, now: datetime) -> None:
 
 
 async def _find_session(
-    request: Request, actor: Actor, over: RouteParts
+    request: Request, actor: Actor, parts: RouteParts
 ) -> tuple[str | None, datetime | None]:
     """Return the hash of the caller's session, or None and the end of a subscription without one.
 
@@ -242,11 +242,11 @@ async def _find_session(
     if request.headers.get("authorization", "").lower().startswith("bearer"):
         raise Fault(409, _TOKEN_TEXT)
     secret = request.cookies.get(COOKIE, "")
-    is_own = bool(secret) and await over.database.read(_is_session_of, secret, actor, over.clock())
+    is_own = bool(secret) and await parts.database.read(_is_session_of, secret, actor, parts.clock())
     if is_own:
         return hash_text(secret), None
     life = sign_in_links.SESSION_LIFE if actor == LOCAL else sign_in_links.ORGANISATION_LIFE
-    return None, over.clock() + life
+    return None, parts.clock() + life
 
 
 def _is_session_of(session: Session, secret: str, actor: Actor, now: datetime) -> bool:

@@ -13,9 +13,9 @@ from bot.domain.agents import Agent
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import AGENTS, Actor
 from bot.errors import Refused, TooMuch
-from bot.features.feature import Over, RouteParts
+from bot.features.feature import PartsDep, RouteParts
 from bot.features.requests.tools import PERMISSION, REQUEST
-from bot.web.answers import Fault, Later, existing
+from bot.web.answers import Fault, Later, require_or_404
 from bot.web.body import Body
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.schemas.proposals import OneRequest, RequestView
@@ -54,7 +54,7 @@ class Permission(Body):
 
 @router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
 async def ask(
-    body: Asking, actor: Caller, site: SiteDep, over: Over, answer: Response, idempotency_key: Key = None
+    body: Asking, actor: Caller, site: SiteDep, parts: PartsDep, answer: Response, idempotency_key: Key = None
 ) -> OneRequest:
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
@@ -63,27 +63,32 @@ async def ask(
     given = {"summary": body.summary, "details": body.details, "fields": fields}
     arguments = {name: value for name, value in given.items() if name == "summary" or value}
     text = f"{_name_asker(actor)} asks for approval: {body.summary}"
-    return await _open(site, over, actor, REQUEST, arguments, text, body, idempotency_key, answer)
+    return await _open(site, parts, actor, REQUEST, arguments, text, body, idempotency_key, answer)
 
 
 @router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
 async def permit(
-    body: Permission, actor: Caller, site: SiteDep, over: Over, answer: Response, idempotency_key: Key = None
+    body: Permission,
+    actor: Caller,
+    site: SiteDep,
+    parts: PartsDep,
+    answer: Response,
+    idempotency_key: Key = None,
 ) -> OneRequest:
     """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
     text = f"{_name_asker(actor)} asks whether an agent may use {body.tool_name}."
-    return await _open(site, over, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
+    return await _open(site, parts, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
 
 
 @router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
-async def look(proposal_id: str, actor: Caller, site: SiteDep, over: Over, poll: Waiting) -> OneRequest:
+async def look(proposal_id: str, actor: Caller, site: SiteDep, parts: PartsDep, poll: Waiting) -> OneRequest:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
     ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
     """
     try:
-        over.agents.count_look(actor)
+        parts.agents.count_look(actor)
     except TooMuch as error:
         raise Later(error.message) from None
 
@@ -91,12 +96,12 @@ async def look(proposal_id: str, actor: Caller, site: SiteDep, over: Over, poll:
         return await _view_request(site.channel, proposal_id, actor)
 
     shown = await poll.until(now, lambda request: request.end != "waiting")
-    return OneRequest(proposal=existing(shown, "There is no such request."))
+    return OneRequest(proposal=require_or_404(shown, "There is no such request."))
 
 
 async def _open(
     site: Site,
-    over: RouteParts,
+    parts: RouteParts,
     actor: Actor,
     tool_name: str,
     arguments: Mapping[str, Any],
@@ -108,7 +113,7 @@ async def _open(
     conversation_id = secrets.token_hex(8)
     address, asker, agent = Address(NAME, key_of(actor, conversation_id)), actor, None
     if actor.channel == AGENTS:  # its person counts as who asked
-        found = await _find_agent(over, actor)
+        found = await _find_agent(parts, actor)
         address, asker, agent = found.address_of(conversation_id), found.person, found.key
     reply = await site.take_in(
         Request(
@@ -134,9 +139,9 @@ async def _open(
     return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))
 
 
-async def _find_agent(over: RouteParts, actor: Actor) -> Agent:
+async def _find_agent(parts: RouteParts, actor: Actor) -> Agent:
     try:
-        return await over.agents.admit_agent(actor)
+        return await parts.agents.admit_agent(actor)
     except Refused as error:
         raise Fault(403, error.message) from None
     except TooMuch as error:
@@ -150,7 +155,7 @@ def _name_asker(actor: Actor) -> str:
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
     if found:
-        return RequestView.asked(found, actor)
+        return RequestView.make_request_view(found, actor)
     return None
 
 

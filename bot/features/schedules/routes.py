@@ -9,11 +9,11 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.domain.people import Actor
 from bot.domain.redaction import redact_text
-from bot.features.feature import Over
+from bot.features.feature import PartsDep
 from bot.features.schedules import runs
 from bot.features.schedules.runs import ScheduleAction
 from bot.features.schedules.schedule import Schedule, ScheduleState
-from bot.web.answers import existing
+from bot.web.answers import require_or_404
 from bot.web.body import Body
 from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.site import Caller, api_routes
@@ -49,14 +49,14 @@ class SchedulesBody(DoneBody):
 
 
 @router.get("/schedules", summary="List schedules")
-async def listed(actor: Caller, over: Over) -> SchedulesBody:
+async def listed(actor: Caller, parts: PartsDep) -> SchedulesBody:
     """Yours; for admins (``everyone``) all, at most 200. What is due next comes first."""
 
     def read(session: Session) -> tuple[bool, list[Schedule]]:
-        everyone = rights.is_global_admin(session, over.policies, actor)
-        return everyone, runs.list_visible(session, over.policies, actor)
+        everyone = rights.is_global_admin(session, parts.policies, actor)
+        return everyone, runs.list_visible(session, parts.policies, actor)
 
-    everyone, found = await over.database.read(read)
+    everyone, found = await parts.database.read(read)
     return SchedulesBody.of(everyone=everyone, schedules=found)
 
 
@@ -74,17 +74,17 @@ class ScheduleChangedBody(SaidBody):
 
 
 @router.post("/schedules/{ident}", summary="Pause a schedule, resume it, or run it now")
-async def change(ident: Ident, body: Doing, actor: Caller, over: Over) -> ScheduleChangedBody:
+async def change(ident: Ident, body: Doing, actor: Caller, parts: PartsDep) -> ScheduleChangedBody:
     """Yours; for admins anyone's. 404 where there is no such schedule for you."""
-    return await _change(over, actor, ident, ScheduleAction(body.do))
+    return await _change(parts, actor, ident, ScheduleAction(body.do))
 
 
 @router.delete("/schedules/{ident}", summary="Delete a schedule")
-async def delete(ident: Ident, actor: Caller, over: Over) -> ScheduleChangedBody:
+async def delete(ident: Ident, actor: Caller, parts: PartsDep) -> ScheduleChangedBody:
     """Yours; for admins anyone's. What was allowed for its runs ends with it."""
-    return await _change(over, actor, ident, ScheduleAction.DELETE)
+    return await _change(parts, actor, ident, ScheduleAction.DELETE)
 
 
-async def _change(over: Over, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
-    done = await over.database.write(runs.change, over.policies, ident, action, actor, over.clock())
-    return ScheduleChangedBody.model_validate(existing(done, runs.no_schedule_text(ident)))
+async def _change(parts: PartsDep, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
+    done = await parts.database.write(runs.change, parts.policies, ident, action, actor, parts.clock())
+    return ScheduleChangedBody.model_validate(require_or_404(done, runs.no_schedule_text(ident)))

@@ -156,7 +156,7 @@ def _hindrance(
     person = people.person_of(session, replace(due.person, standing=standing))
     place = Place(str(where.origin), where.private)
     call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
-    if policy.refusal(person, place.address) or policy.forbidding(call, always=True):
+    if policy.find_message_objection(person, place.address) or policy.find_call_objection(call, always=True):
         return f"{who} may no longer do that there"
     return ""
 

@@ -227,7 +227,7 @@ def _difference(row: Any) -> str | None:
         return f"its row is at version {row['version']}, its audit is not"
     if chain.content(columns) != row["audit_content"]:
         return f"its row is not what audit row {row['audit_id']} (version {row['version']}) says"
-    connection = Connection.read(row["connection"]) if row["connection"] else None
+    connection = Connection.from_json(row["connection"]) if row["connection"] else None
     if digest(row["tool_name"], row["tool_version"], row["arguments"], connection) != row["digest"]:
         return "its tool or arguments were altered"
     return None

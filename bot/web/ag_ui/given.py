@@ -1,7 +1,7 @@
 """The input of a run, as front ends send it. Pure.
 
-A front end sends all messages of a thread again with each run. Each is read by itself, from the newest back,
-so that one which can't be read never ends its thread. Of what people wrote, only the newest counts.
+A front end sends all messages of a thread again with each run. They are read one by one, so that one that
+can't be read does not spoil the others. Of what people wrote, only the newest messages count.
 """
 
 import base64
@@ -28,87 +28,88 @@ from bot.tools.signature import fault_in_words
 from bot.web.body import check_storable, count_values
 
 MAX_ID_CHARS = 200
-_MAX_VALUES = 200_000
-"""Lists, objects and texts of the messages that are read; older ones are left out."""
-_MAX_WRITTEN = 100
-"""Messages of the person's that one run takes in or answers, the newest."""
-_MAX_VALUES_OF_REST = 50_000
+_MAX_VALUES = 200_000  # JSON values of the messages that are read; older messages are left out
+_MAX_WRITTEN = 100  # messages of a person's that one run takes in or answers, the newest
+_MAX_VALUES_OF_REST = 50_000  # JSON values of a run besides its messages
 _UNREADABLE_TEXT = "I can't read this message. {} Write it again."
 _NO_OBJECT_TEXT = "It is not an object with an id, a role and a content."
 _ID_TEXT = f"Its id must be a text of 1 to {MAX_ID_CHARS} characters."
 _DATA_ONLY_TEXT = "I take files as data in base64, and fetch none. Send their bytes."
 _MESSAGE: TypeAdapter[AguiMessage] = TypeAdapter(AguiMessage)
-_TELLING_ROLES = frozenset({"assistant", "tool"})
+_AGENT_ROLES = frozenset({"assistant", "tool"})
 _SILENT_ROLES = frozenset({"system", "developer", "reasoning", "activity"})
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenMessage:
-    """A person's message with its files. ``problem``: why it can't be taken in, in words; empty if it can.
+    """A person's message with its files."""
 
-    ``id`` is empty where it has none. ``repeats`` counts earlier messages of this id in the same run.
-    """
-
-    id: str
+    id: str  # empty if it has none
     text: str = ""
     files: tuple[Upload, ...] = ()
-    problem: str = ""
-    repeats: int = 0
+    problem: str = ""  # why it can't be taken in, in words; empty if it can
+    repeats: int = 0  # earlier messages with this id in the same run
 
 
 @dataclass(frozen=True, slots=True)
 class SentMessages:
-    """The messages of a thread that a front end has.
-
-    ``written``: what people wrote since the agent spoke last, oldest first. ``is_heavy``: the front end
-    should have less, since a request with much more is refused.
-    """
+    """The messages of a thread that a front end has, oldest first."""
 
     readable: Sequence[AguiMessage] = ()
-    written: Sequence[WrittenMessage] = ()
-    is_heavy: bool = False
+    written: Sequence[WrittenMessage] = ()  # what people wrote since the agent spoke last
+    is_heavy: bool = False  # the front end should drop some: a request with much more is refused
 
-    def written_since(self, known: Mapping[str, str]) -> list[WrittenMessage]:
-        """Return people's messages after the newest one that Nod has; ``known``: texts by id.
+    def find_new(self, known_texts: Mapping[str, str]) -> list[WrittenMessage]:
+        """Return people's messages after the newest one that Nod has.
 
-        A message under an id that Nod has, with another text or a second time, gets an id of its own: it was
-        edited, or its front end repeats ids.
+        ``known_texts``: the texts of the stored messages by id. A message with a known id may be new all the
+        same: it was edited, or its front end repeats ids. It gets an id of its own.
         """
-        new: list[WrittenMessage] = []
+        newest_first: list[WrittenMessage] = []
         for written in reversed(self.written):
             message = written
-            if written.id in known and not written.problem:
-                message = _rename_message(written, known[written.id])
-            if message.id in known:
+            if written.id in known_texts and not written.problem:
+                message = _rename_if_new(written, known_texts[written.id])
+            if message.id in known_texts:
                 break
-            new.append(message)
-        return new[::-1]
+            newest_first.append(message)
+        return newest_first[::-1]
 
 
-def read_messages(value: Sequence[Any], *, is_heavy: bool = False) -> SentMessages:
-    """Read each message by itself, the newest first, until the values are too many."""
-    readable: list[AguiMessage] = []
+def read_messages(messages: Sequence[Any], *, is_heavy: bool = False) -> SentMessages:
+    """Read the messages one by one, the newest first, until their values are too many."""
+    readable: list[AguiMessage] = []  # both lists: the newest first
     written: list[WrittenMessage] = []
-    left = _MAX_VALUES
-    agent_spoke = False
-    for sent in reversed(value):
-        if left <= 0:
+    values_left = _MAX_VALUES
+    has_agent_spoken = False
+    for sent in reversed(messages):
+        if values_left <= 0:
             break
-        count, fault = count_values(sent, left)
-        left -= count
-        message, problem = (None, _say_unreadable(str(fault))) if fault else _read(sent)
-        role = sent.get("role") if isinstance(sent, dict) else None
-        agent_spoke = agent_spoke or _is_one_of(role, _TELLING_ROLES)
+        count, fault = count_values(sent, values_left)
+        values_left -= count
+        message, problem = _read_message(sent, fault)
         if message is not None:
             readable.append(message)
-        if not agent_spoke and not _is_one_of(role, _SILENT_ROLES) and len(written) < _MAX_WRITTEN:
+
+        role = sent.get("role") if isinstance(sent, dict) else None
+        has_agent_spoken = has_agent_spoken or _is_one_of(role, _AGENT_ROLES)
+        is_from_person = not has_agent_spoken and not _is_one_of(role, _SILENT_ROLES)
+        if is_from_person and len(written) < _MAX_WRITTEN:
             written.append(_as_written(message, sent, problem))
-    ids = Counter(message.id for message in readable)
+    return SentMessages(readable[::-1], _count_repeats(written, readable)[::-1], is_heavy)
+
+
+def _count_repeats(
+    written: Sequence[WrittenMessage], readable: Sequence[AguiMessage]
+) -> list[WrittenMessage]:
+    """Return the written messages with their ``repeats``. Both lists begin with the newest."""
+    messages_left = Counter(message.id for message in readable)
     counted = []
-    for each in written:
-        ids[each.id] -= 1
-        counted.append(replace(each, repeats=max(0, ids[each.id])))
-    return SentMessages(readable[::-1], counted[::-1], is_heavy)
+    for message in written:
+        messages_left[message.id] -= 1
+        repeats = max(0, messages_left[message.id])  # an unreadable message is not among the readable
+        counted.append(replace(message, repeats=repeats))
+    return counted
 
 
 class AguiInput(BaseModel):
@@ -134,13 +135,13 @@ class AguiInput(BaseModel):
 
 
 def read_text(message: UserMessage) -> str:
-    """Return the text of its parts."""
+    """Return the text of a message: that of its text parts, a line or more each."""
     return "\n".join(part.text for part in _parts(message) if isinstance(part, TextPart))
 
 
-def is_same_text(sent: str, kept: str) -> bool:
-    """Return whether Nod keeps what was sent as this text."""
-    return storable(sent).strip() == kept.strip()
+def is_same_text(sent: str, stored: str) -> bool:
+    """Return whether this text is stored if that is sent."""
+    return storable(sent).strip() == stored.strip()
 
 
 def _parts(message: UserMessage) -> Sequence[ContentPart]:
@@ -149,11 +150,11 @@ def _parts(message: UserMessage) -> Sequence[ContentPart]:
     return message.content
 
 
-def _rename_message(written: WrittenMessage, known: str) -> WrittenMessage:
-    """Return the message under another id if it is another than the one that Nod has."""
+def _rename_if_new(written: WrittenMessage, known_text: str) -> WrittenMessage:
+    """Return the message; under another id if it is not the one that Nod has under its id."""
     if written.repeats:
         return replace(written, id=f"{written.id}:{written.repeats + 1}")
-    if not is_same_text(written.text, known):
+    if not is_same_text(written.text, known_text):
         return replace(written, id=f"{written.id}:{hash_text(written.text)[:8]}")
     return written
 
@@ -162,8 +163,10 @@ def _is_one_of(role: Any, roles: frozenset[str]) -> bool:
     return isinstance(role, str) and role in roles
 
 
-def _read(sent: Any) -> tuple[AguiMessage | None, str]:
-    """Return the message, or why it can't be read."""
+def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | None, str]:
+    """Return the message, or None and why it can't be read; ``fault``: a fault of its JSON."""
+    if fault is not None:
+        return None, _say_unreadable(str(fault))
     if not isinstance(sent, dict):
         return None, _say_unreadable(_NO_OBJECT_TEXT)
     if not _readable_id(sent):
@@ -174,13 +177,17 @@ def _read(sent: Any) -> tuple[AguiMessage | None, str]:
     try:
         return _MESSAGE.validate_python(sent), ""
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-    field = next((str(part) for part in fault["loc"][1:] if isinstance(part, str)), "")
-    return None, _say_unreadable(f"{field}: {fault_in_words(fault)}" if field else fault_in_words(fault))
+        first_fault = error.errors(include_url=False)[0]
+    names = [part for part in first_fault["loc"][1:] if isinstance(part, str)]
+    why = fault_in_words(first_fault)
+    return None, _say_unreadable(f"{names[0]}: {why}" if names else why)
 
 
 def _as_current_part(part: Any) -> Any:
-    """A file in the form of before version 1 of the protocol, which front ends still send, in today's."""
+    """Return a part in today's form.
+
+    Before version 1 of the protocol files were ``binary`` parts, which front ends still send.
+    """
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
     data, address = part.get("data"), part.get("url") or part.get("id")
@@ -188,11 +195,10 @@ def _as_current_part(part: Any) -> Any:
         source = {"type": "data", "value": data}
     else:
         source = {"type": "url", "value": address}
-    metadata = {"filename": part.get("filename")}
     return {
         "type": "document",
         "source": source | {"mimeType": part.get("mimeType")},
-        "metadata": metadata,
+        "metadata": {"filename": part.get("filename")},
     }
 
 
@@ -201,6 +207,7 @@ def _say_unreadable(why: str) -> str:
 
 
 def _readable_id(sent: Any) -> str:
+    """Return the id of a message; an empty text if it has none that Nod can store."""
     ident = sent.get("id") if isinstance(sent, dict) else None
     if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or unstorable(ident):
         return ""
@@ -211,24 +218,25 @@ def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> Written
     if not isinstance(message, UserMessage):
         return WrittenMessage(_readable_id(sent), problem=problem)
     others = [part for part in _parts(message) if not isinstance(part, TextPart)]
-    files = [_file(number, part) for number, part in enumerate(others, 1)]
-    taken = tuple(filter(None, files))
-    incomplete = len(taken) < len(files)
-    return WrittenMessage(message.id, read_text(message), taken, _DATA_ONLY_TEXT if incomplete else "")
-
-
-def _file(number: int, part: Any) -> Upload | None:
-    """Return a part that is no text, named by its metadata if at all.
-
-    None where its bytes are not with it.
-    """
-    named = part.metadata if isinstance(part.metadata, dict) else {}
-    name = str(named.get("filename") or named.get("name") or f"{part.type}-{number}")
-    try:
-        if part.source.type == "data":
-            data = base64.b64decode(part.source.value, validate=True)
+    files = []
+    problem = ""
+    for number, part in enumerate(others, 1):
+        file = _read_file(number, part)
+        if file is None:
+            problem = _DATA_ONLY_TEXT
         else:
-            data = b""
+            files.append(file)
+    return WrittenMessage(message.id, read_text(message), tuple(files), problem)
+
+
+def _read_file(number: int, part: Any) -> Upload | None:
+    """Return the file of a part; None if its bytes are not in it. Without a name it is the part's number."""
+    metadata = part.metadata if isinstance(part.metadata, dict) else {}
+    name = str(metadata.get("filename") or metadata.get("name") or f"{part.type}-{number}")
+    if part.source.type != "data":
+        return None
+    try:
+        data = base64.b64decode(part.source.value, validate=True)
     except ValueError:
         return None
     return Upload(name, data) if data else None

@@ -19,17 +19,19 @@ from bot.web.schemas.proposals import ProposalView
 _ONGOING_STATES = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 
-def history(
-    transcript: Transcript, every: Sequence[ProposalView], available: AvailableTools, sent: str
+def list_messages(
+    transcript: Transcript, proposals: Sequence[ProposalView], available: AvailableTools, event_prefix: str
 ) -> list[Message]:
-    """Return the lines of a conversation in reading order.
+    """Return the lines of a conversation in reading order, with their calls and results.
 
-    ``sent``: the prefix of the event ids of this front end's messages.
+    The proposals of teammates come last. ``event_prefix`` begins the event ids of the messages that came
+    from this front end.
     """
-    by_call = {(view.message_id, view.call_id): view for view in every if not view.teammate}
+    of_teammates = [view for view in proposals if view.teammate]
+    by_call = {(view.message_id, view.call_id): view for view in proposals if not view.teammate}
     messages: list[Message] = []
     for line in transcript.lines:
-        message_id = _name_message(line, sent)
+        message_id = _name_message(line, event_prefix)
         text = line.text.lstrip("\n")
         if line.role is LineRole.USER:
             messages.append(UserMessage(id=message_id, content=line.text))
@@ -37,7 +39,8 @@ def history(
             messages.append(AssistantMessage(id=message_id, content=text))
         results: list[Message] = []
         for call in line.calls:
-            proposal, result = by_call.get((line.id, call.id)), line.results.get(call.id)
+            proposal = by_call.get((line.id, call.id))
+            result = line.results.get(call.id)
             if proposal:
                 messages.append(_make_call_message(proposal))
                 results += _make_result_messages(proposal)
@@ -47,7 +50,6 @@ def history(
                 messages.append(call_message)
                 results.append(tool_result(read_id, redact_text(result.text, available.secrets_of(call))))
         messages += results
-    of_teammates = [view for view in every if view.teammate]
     messages += map(_make_call_message, of_teammates)
     for view in of_teammates:
         messages += _make_result_messages(view)
@@ -57,11 +59,13 @@ def history(
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
     """Return the newest messages, with at most ``max_bytes`` of text; no result comes without its call."""
     start = len(messages)
+    bytes_left = max_bytes
     while start:
-        max_bytes -= _measure_text(messages[start - 1])
-        if max_bytes < 0:
+        bytes_left -= _measure_text(messages[start - 1])
+        if bytes_left < 0:
             break
         start -= 1
+    # skip results whose calls are left out
     while start and start < len(messages) and isinstance(messages[start], ToolMessage):
         start += 1
     return list(messages[start:])
@@ -109,9 +113,10 @@ def _make_result_messages(proposal: ProposalView) -> list[Message]:
     return [tool_result(proposal.id, result)]
 
 
-def _name_message(line: Line, sent: str) -> str:
+def _name_message(line: Line, event_prefix: str) -> str:
+    """Return the id of a line's message: an answer's key, the front end's own id, or one of its row."""
     if line.event_id and line.role is LineRole.ASSISTANT:
         return line.event_id
-    if line.event_id and line.event_id.startswith(sent):
-        return line.event_id[len(sent) :]
+    if line.event_id and line.event_id.startswith(event_prefix):
+        return line.event_id.removeprefix(event_prefix)
     return f"line-{line.id}"

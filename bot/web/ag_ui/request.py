@@ -1,7 +1,8 @@
 """The request of a run: its body is read within bounds, and parsed outside the event loop.
 
-A body that is too large still begins with the thread and the run. Its run says so and gives the front end a
-thread that fits, since all later requests would be as large.
+A front end whose thread has grown too large would send a body that is too large again and again. So such a
+request is answered with a run: it says that the message was not read, and gives the front end a thread that
+fits. The ids of the thread and the run are read from the body's beginning.
 """
 
 import asyncio
@@ -22,24 +23,26 @@ from bot.web.ag_ui.given import SentMessages, WrittenMessage, read_messages
 from bot.web.limits import max_run_bytes
 from bot.web.site import Site
 
-_SMALL_BYTES = 1024 * 1024
-_MAX_VALUES = 2_000_000
-"""Of one call of the JSON parser, during which no other thread runs."""
-_BEGINNING_BYTES = 64 * 1024
+_SMALL_BYTES = 1024 * 1024  # a larger body waits for one of the few places in memory
+_MAX_VALUES = 2_000_000  # that are parsed: during a call of the JSON parser no other thread runs
+_BEGINNING_BYTES = 64 * 1024  # in which the ids are looked for
+_MIN_IDS = 2  # of a thread and a run
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
 )
 _CUT_TEXT = "The body is too large. Send less in one request."
 _NAME = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
-_IDS = frozenset({"threadId", "runId", "parentRunId", "thread_id", "run_id", "parent_run_id"})
-_READ = _IDS | {"messages", "resume"}
+"""The next name in a JSON object, such as ``, "runId": ``."""
+_ID_NAMES = frozenset({"threadId", "runId", "parentRunId", "thread_id", "run_id", "parent_run_id"})
+_READ_NAMES = _ID_NAMES | {"messages", "resume"}
 
 
 class RunBodies:
-    """ASGI: reads the body of a run, and hands on what is left without its messages.
+    """ASGI middleware that reads the body of a run, and hands it on without its messages.
 
-    ``request.state.sent`` are those, a `SentMessages`. A body that is not JSON is handed on as it is.
+    The messages are in ``request.state.sent``, a `SentMessages`. A body that is not JSON is handed on as it
+    is.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -48,7 +51,7 @@ class RunBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         site: Site = request.app.state.site
-        await site.doorkeeper(request)  # of a stranger's body nothing is kept
+        await site.doorkeeper(request)  # before any of the body is kept in memory
         request.state.sent = SentMessages()
         async with AsyncExitStack() as stack:
             raw, is_cut = await _read(request, partial(stack.enter_async_context, site.large_bodies))
@@ -57,17 +60,15 @@ class RunBodies:
                 files = site.files.message
                 body, request.state.sent = await asyncio.to_thread(parse_run, body, files, is_cut=is_cut)
             elif is_cut:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large. Send less in one request."
-                )
-        parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _CUT_TEXT)
+        unsent: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replayed() -> Message:
-            if parts:
-                return parts.pop()
+        async def replay_body() -> Message:
+            if unsent:
+                return unsent.pop()
             return await receive()
 
-        await self._app(scope, replayed, send)
+        await self._app(scope, replay_body, send)
 
 
 async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
@@ -88,43 +89,45 @@ async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[
 
 
 def parse_run(raw: bytes, files: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
-    """Return the JSON of a run without messages, and those; ``files``: bytes that a message may bring.
+    """Return the JSON of a run without its messages, and the messages.
 
-    A body that was cut, or that no parser takes, has one message, which tells so. Raises HTTPException where
-    the thread and the run can't be found in it.
+    ``files``: the bytes that a message may bring. A body that was cut, or that is too much for the parser,
+    gives one message, whose problem says so. Raises HTTPException if its thread and run can't be found.
     """
-    most = max_run_bytes(files)
-    if is_cut or sum(map(raw.count, (b",", b"[", b"{"))) > _MAX_VALUES:
-        return _read_beginning(raw, most)
+    max_bytes = max_run_bytes(files)
+    value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # at least as many as there are
+    if is_cut or value_count > _MAX_VALUES:
+        return _read_beginning(raw, max_bytes)
     try:
         run = json.loads(raw)
         if not isinstance(run, dict):
             return b"null", SentMessages()
-        rest = {name: run[name] for name in _READ & run.keys()}
+        rest = {name: run[name] for name in _READ_NAMES & run.keys()}
         sent = SentMessages()
         if isinstance(run.get("messages"), list):
             rest["messages"] = []
-            sent = read_messages(run["messages"], is_heavy=len(raw) > most // 2)
+            sent = read_messages(run["messages"], is_heavy=len(raw) > max_bytes // 2)
         return json.dumps(rest).encode(), sent
     except (json.JSONDecodeError, UnicodeDecodeError):
         return raw, SentMessages()
     except (RecursionError, ValueError):  # nested too deeply, or a number of thousands of digits
-        return _read_beginning(raw, most)
+        return _read_beginning(raw, max_bytes)
 
 
-def _read_beginning(raw: bytes, most: int) -> tuple[bytes, SentMessages]:
+def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
+    """Return the same as `parse_run` for a body that is too large: its ids, and a message with a problem."""
     text = raw[:_BEGINNING_BYTES].decode(errors="ignore")
     decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
-    at = 0
-    while name := _NAME.match(text, at):
+    values: dict[str, Any] = {}  # of the names before the first value that does not end within the text
+    position = 0
+    while name := _NAME.match(text, position):
         try:
-            found[name[1]], at = decoder.raw_decode(text, name.end())
+            values[name[1]], position = decoder.raw_decode(text, name.end())
         except (RecursionError, ValueError):
             break
-    ids = {name: found[name] for name in _IDS & found.keys()}
-    words = _TOO_LARGE_TEXT.format(format_size(most))
-    if len(ids) < 2:  # noqa: PLR2004 - a thread and a run
+    ids = {name: values[name] for name in _ID_NAMES & values.keys()}
+    words = _TOO_LARGE_TEXT.format(format_size(max_bytes))
+    if len(ids) < _MIN_IDS:
         raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
     unread = SentMessages(written=[WrittenMessage("", problem=words)], is_heavy=True)
     return json.dumps({**ids, "messages": []}).encode(), unread

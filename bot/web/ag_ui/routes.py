@@ -1,15 +1,15 @@
 """``/agui``: front ends that speak AG-UI run conversations here, and people answer its interrupts.
 
-An interrupt's answer is a press like any other: through the same gate, with the same checks. A thread is a
-conversation of the caller's. Of what a front end sends, only people's newest messages are read, not its
-history, state, tools or context. ``stream.py`` writes the events of a run.
+A thread is a conversation of the caller's. An interrupt's answer is a press like any other, with the same
+checks. Of what a front end sends, only the person's newest messages are read, not its history, state, tools
+or context. ``stream.py`` writes the events of a run.
 """
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from ag_ui.core import BaseEvent, ResumeEntry, UserMessage
 from ag_ui.core import Message as AguiMessage
@@ -25,11 +25,11 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.tools.signature import fault_in_words
 from bot.web.ag_ui.given import AguiInput, SentMessages, WrittenMessage
-from bot.web.ag_ui.history import history, take_newest
+from bot.web.ag_ui.history import list_messages, take_newest
 from bot.web.ag_ui.request import RunBodies
-from bot.web.ag_ui.stream import RefusedMessage, RunStream, parts_of
-from bot.web.answers import Fault, Later, existing
-from bot.web.broadcaster import Heard, Listener
+from bot.web.ag_ui.stream import RefusedMessage, RunStream, parse_interrupt_id
+from bot.web.answers import Fault, Later, require_or_404
+from bot.web.broadcaster import Broadcast, Listener
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.chat import NO_CONVERSATION, find_own, proposals_of
 from bot.web.limits import max_run_bytes
@@ -37,7 +37,7 @@ from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
 from bot.web.schemas.proposals import ProposalView, conversation_of
 from bot.web.site import Caller, Site, SiteDep, Streaming, api_routes, event_stream
-from bot.web.streams import KEEP_ALIVE, heard, sse
+from bot.web.streams import KEEP_ALIVE, read_listener, sse
 
 router = api_routes("conversations")
 app = RunBodies(router)
@@ -75,8 +75,18 @@ class _Payload(BaseModel):
         return Verb.DECLINE
 
 
-_InterruptAnswer = tuple[ResumeEntry, str, int, _Payload]
-"""An entry of ``resume``, the id of its proposal, the round, and its payload."""
+class _InterruptAnswer(NamedTuple):
+    """An entry of ``resume``, parsed."""
+
+    entry: ResumeEntry
+    proposal_id: str
+    round: int
+    payload: _Payload
+
+    @property
+    def verb(self) -> Verb | None:
+        """The verb of the press; None leaves the proposal open."""
+        return Verb.CANCEL if self.entry.status == "cancelled" else self.payload.verb
 
 
 async def _get_sent_messages(request: Request) -> SentMessages:
@@ -102,24 +112,29 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     gives it.
     """
     http = site.channel
-    conversation_id = existing(await _find_conversation_id(http, actor, body.thread_id), NO_CONVERSATION)
+    found_id = await _find_conversation_id(http, actor, body.thread_id)
+    conversation_id = require_or_404(found_id, NO_CONVERSATION)
     answers = _parse_answers(body.resume or ())
     with ExitStack() as stack:
         # listen before a turn can begin to speak
         listener = stack.enter_context(http.hub.listen(key_of(actor, conversation_id)))
         last_end = await http.conversations.newest_end(conversation_id)
-        max_history_bytes = max_run_bytes(site.files.message) // 4
-        last_turn = last_end.turn_id if last_end else 0
-        stream = RunStream(body, sent)
-        run = _Run(http, actor, conversation_id, stream, listener, last_turn, max_history_bytes)
-        stored = await run.history()  # later messages are heard
-        texts = {message.id: "" for message in stored}
-        texts |= {message.id: str(message.content) for message in stored if isinstance(message, UserMessage)}
+        run = _Run(
+            http,
+            actor,
+            conversation_id,
+            stream=RunStream(body, sent),
+            listener=listener,
+            last_turn_id=last_end.turn_id if last_end else 0,
+            # a part of a request's limit, so that the thread can grow by what a run says
+            max_history_bytes=max_run_bytes(site.files.message) // 4,
+        )
+        stored = await run.list_history()  # later messages come through the listener
         replies = await run.press(site, answers)
-        taken, refused = await run.take_in(site, sent.written_since(texts))
-        if answers:  # an earlier run told of the messages refused before them
-            refused = []
-        listening = stack.pop_all()
+        taken, refused = await run.take_in(site, sent.find_new(_list_known_texts(stored)))
+        listening = stack.pop_all()  # the response listens on, and ends it
+    if answers:
+        refused = []  # an earlier run told of the messages refused before these answers
 
     async def events() -> AsyncIterator[str]:
         with listening:
@@ -132,19 +147,40 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
     return streamed(events())
 
 
+def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
+    """Return the texts of people's messages by id; for the ids of all others an empty text."""
+    texts: dict[str, str] = {}
+    for message in stored:
+        texts[message.id] = str(message.content) if isinstance(message, UserMessage) else ""
+    return texts
+
+
 def _parse_answers(entries: Sequence[ResumeEntry]) -> list[_InterruptAnswer]:
     """Parse the entries of ``resume``. Raises Fault for one that can't be taken."""
     last_of = {entry.interrupt_id: entry for entry in entries}
     answers = []
     for entry in entries:
         if last_of[entry.interrupt_id] != entry:
-            answer: _InterruptAnswer | str = _TWO_ANSWERS_TEXT.format(entry.interrupt_id)
-        else:
-            answer = _parse_entry(entry)
-        if isinstance(answer, str):
-            raise Fault(422, answer, fields={"resume": answer})
-        answers.append(answer)
+            raise _refuse_answer(_TWO_ANSWERS_TEXT.format(entry.interrupt_id))
+        answers.append(_parse_entry(entry))
     return answers
+
+
+def _parse_entry(entry: ResumeEntry) -> _InterruptAnswer:
+    proposal_and_round = parse_interrupt_id(entry.interrupt_id)
+    if proposal_and_round is None:
+        raise _refuse_answer(_UNKNOWN_TEXT.format(entry.interrupt_id))
+    try:
+        payload = _Payload.model_validate({} if entry.payload is None else entry.payload)
+    except ValidationError as error:
+        why = fault_in_words(error.errors()[0])
+        text = f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
+        raise _refuse_answer(text) from None
+    return _InterruptAnswer(entry, *proposal_and_round, payload)
+
+
+def _refuse_answer(text: str) -> Fault:
+    return Fault(422, text, fields={"resume": text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,36 +192,45 @@ class _Run:
     conversation_id: str
     stream: RunStream
     listener: Listener
-    last_turn: int
-    """The id of the last turn that had ended when the run began; 0 for none."""
+    last_turn_id: int  # of the last turn that had ended when the run began; 0 for none
     max_history_bytes: int
-    """A part of a request's limit, so that the thread can grow by what a run says."""
 
     async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
         """Press for each answer, if this person may see all of their proposals, and return the replies."""
         proposals: dict[str, Seen] = {}
-        for entry, proposal_id, *_ in answers:
-            found = await self.http.proposals.find(proposal_id, self.actor)
-            proposals[proposal_id] = existing(found, _UNKNOWN_TEXT.format(entry.interrupt_id))
+        for answer in answers:
+            found = await self.http.proposals.find(answer.proposal_id, self.actor)
+            unknown = _UNKNOWN_TEXT.format(answer.entry.interrupt_id)
+            proposals[answer.proposal_id] = require_or_404(found, unknown)
+
         replies: list[BaseEvent] = []
-        for entry, proposal_id, round_, payload in answers:
-            self.stream.awaits(proposal_id)
-            verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
-            if verb is None:
+        for answer in answers:
+            self.stream.await_result(answer.proposal_id)
+            if answer.verb is None:
                 continue
-            address = Address(NAME, key_of(self.actor, conversation_of(proposals[proposal_id])))
-            words = payload.answer or payload.reason or payload.revise
-            press = Press(self.actor, verb, proposal_id, round_, words, payload.edited, address=address)
+            conversation_id = conversation_of(proposals[answer.proposal_id])
+            payload = answer.payload
+            press = Press(
+                self.actor,
+                answer.verb,
+                answer.proposal_id,
+                answer.round,
+                payload.answer or payload.reason or payload.revise,
+                payload.edited,
+                address=Address(NAME, key_of(self.actor, conversation_id)),
+            )
             reply = await site.take_in(press)
-            replies.append(self.stream.tell_answer(entry.interrupt_id, proposal_id, reply))
+            event = self.stream.write_reply(answer.entry.interrupt_id, answer.proposal_id, reply)
+            replies.append(event)
         return replies
 
     async def take_in(
         self, site: Site, new: Sequence[WrittenMessage]
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
-        """Take in what people wrote, each message once. Return those, and the refused ones after the last.
+        """Take in what people wrote, each message once. Return those taken in, and the refused after them.
 
-        Front ends send all messages with each run; an earlier run told of those refused before that.
+        Refused messages before the last one taken in are left out: front ends send all messages with each
+        run, and an earlier run told of these.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
@@ -217,35 +262,43 @@ class _Run:
         """The prefix of the event ids of this thread's messages."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
-    async def history(self) -> list[AguiMessage]:
+    async def list_history(self) -> list[AguiMessage]:
+        """Return the newest stored messages, as many as fit."""
         transcript = await self.http.conversations.transcript(self.conversation_id)
         if transcript is None:
             return []
-        views = await proposals_of(self.http, self.actor, self.conversation_id)
+        views = await self._list_proposals()
         available = await self.http.registry.available()
-        return take_newest(history(transcript, views, available, self._event_prefix), self.max_history_bytes)
+        messages = list_messages(transcript, views, available, self._event_prefix)
+        return take_newest(messages, self.max_history_bytes)
+
+    async def _list_proposals(self) -> list[ProposalView]:
+        return await proposals_of(self.http, self.actor, self.conversation_id)
 
     async def begin(
         self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
     ) -> list[BaseEvent]:
         """Return the first events. ``stored``: the messages that the front end should have by now."""
         team = await self.http.conversations.team(self.conversation_id)
-        waiting = _list_open(await proposals_of(self.http, self.actor, self.conversation_id))
+        waiting = _list_open(await self._list_proposals())
         state = {
             "conversation_id": self.conversation_id,
             "proposals": _dump(waiting),
             "team": TeamView.model_validate(team).model_dump(mode="json"),
         }
-        caught_up = self.stream.catch_up(stored)
-        refusals = [*self.stream.too_late(waiting), *self.stream.refuse_messages(refused)]
-        return [*self.stream.begin(state), *caught_up, *replies, *refusals]
+        events = self.stream.begin(state)
+        events += self.stream.catch_up(stored)
+        events += replies
+        events += self.stream.write_refused_presses(waiting)
+        events += self.stream.refuse_messages(refused)
+        return events
 
     async def follow(self) -> AsyncIterator[str]:
         """Yield the events until the agent and its team are silent or wait for people, then the run's end."""
         is_at_rest = await self._is_at_rest()
         if not is_at_rest:
-            async for item in heard(self.listener, self.http.pace.quiet):
-                for event in await self._tell(item):
+            async for item in read_listener(self.listener, self.http.pace.quiet):
+                for event in await self._describe_item(item):
                     yield sse(event)
                 if item is None:
                     yield KEEP_ALIVE
@@ -254,53 +307,58 @@ class _Run:
                     is_at_rest = await self._is_at_rest()
                 if is_at_rest:
                     break
-        if not is_at_rest:
+        if not is_at_rest:  # the server stops
             for event in self.stream.break_off(_STOPPING_TEXT):
                 yield sse(event)
             return
+
         while not self.listener.empty():
-            for event in await self._tell(self.listener.get_nowait()):
+            for event in await self._describe_item(self.listener.get_nowait()):
                 yield sse(event)
-        proposals = await proposals_of(self.http, self.actor, self.conversation_id)
-        # the last event of a turn comes after its rows, so it may still be missing
-        end = await self.http.conversations.newest_end(self.conversation_id)
-        if end and end.turn_id <= self.last_turn:
-            end = None
-        stored = await self.history()
-        changes = self._tell_changes(proposals)
-        for event in (*changes, *self.stream.finished(_list_open(proposals), end, stored)):
+        for event in await self._finish():
             yield sse(event)
 
-    async def _tell(self, item: Heard | None) -> list[BaseEvent]:
-        """Return the run's events for something heard, after those that the rows have to tell first."""
+    async def _finish(self) -> list[BaseEvent]:
+        """Return the last events, from the rows: the last event of a turn may still be missing."""
+        proposals = await self._list_proposals()
+        end = await self.http.conversations.newest_end(self.conversation_id)
+        if end and end.turn_id <= self.last_turn_id:
+            end = None
+        stored = await self.list_history()
+        changes = self._describe_changes(proposals)
+        return [*changes, *self.stream.finish(_list_open(proposals), end, stored)]
+
+    async def _describe_item(self, item: Broadcast | None) -> list[BaseEvent]:
+        """Return the run's events for one item of the listener, after the changes that its rows have."""
         if item is None:
             return []
-        event, console_event = item.event, item.told
+        event, console_event = item.event, item.console_event
         events: list[BaseEvent] = []
-        if event is None or isinstance(event, _END_EVENTS) or self.stream.awaited:
-            events += self._tell_changes(await proposals_of(self.http, self.actor, self.conversation_id))
+        is_turn_over = isinstance(event, _END_EVENTS)
+        if event is None or is_turn_over or self.stream.is_awaiting:
+            events += self._describe_changes(await self._list_proposals())
         match console_event:
             case ProposalEvent(type="proposal_opened"):
-                events += self.stream.tell_proposal(console_event.proposal)
+                events += self.stream.open_proposal(console_event.proposal)
             case TeamEvent():
-                events += self.stream.state(team=console_event.team.model_dump(mode="json"))
+                events += self.stream.update_state(team=console_event.team.model_dump(mode="json"))
             case _ if event is not None:
-                events += self.stream.of_turn(event, console_event)
+                events += self.stream.write_turn_event(event, console_event)
         return events
 
-    def _tell_changes(self, proposals: Sequence[ProposalView]) -> list[BaseEvent]:
+    def _describe_changes(self, proposals: Sequence[ProposalView]) -> list[BaseEvent]:
         """Return the events for results that have come, and for the changed list of open proposals."""
         events: list[BaseEvent] = []
         for proposal in proposals:
-            events += self.stream.tell_end(proposal)
-        return events + self.stream.state(proposals=_dump(_list_open(proposals)))
+            events += self.stream.write_result(proposal)
+        return events + self.stream.update_state(proposals=_dump(_list_open(proposals)))
 
     async def _is_at_rest(self) -> bool:
         return await self.http.conversations.at_rest(self.conversation_id)
 
 
-def _is_within_turn(item: Heard | None) -> bool:
-    """Tell if something heard is an event of a turn other than its last."""
+def _is_within_turn(item: Broadcast | None) -> bool:
+    """Tell if this is an event of a turn other than its last."""
     if item is None or not isinstance(item.event, TurnEvent):
         return False
     return not isinstance(item.event, _END_EVENTS)
@@ -322,16 +380,3 @@ async def _find_conversation_id(http: HttpChannel, actor: Actor, thread_id: str)
     if await http.conversations.is_deleted(derived_id):
         return None
     return derived_id
-
-
-def _parse_entry(entry: ResumeEntry) -> _InterruptAnswer | str:
-    """Parse an entry of ``resume``; return a text if it can't be taken."""
-    proposal_and_round = parts_of(entry.interrupt_id)
-    if proposal_and_round is None:
-        return _UNKNOWN_TEXT.format(entry.interrupt_id)
-    try:
-        payload = _Payload.model_validate({} if entry.payload is None else entry.payload)
-    except ValidationError as error:
-        why = fault_in_words(error.errors()[0])
-        return f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
-    return entry, *proposal_and_round, payload

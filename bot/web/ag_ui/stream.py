@@ -86,10 +86,10 @@ class RunStream:
         self._run = given
         self._is_heavy = sent.is_heavy
         self._answer: str | None = None  # the key of the current answer, None before one begins
-        self._thoughts = self._restarts = 0
+        self._thoughts = self._restarts = 0  # of the current answer
         self._open_text: AssistantMessage | None = None
         self._open_thought: ReasoningMessage | None = None
-        # the messages that the front end has
+        # the messages that the front end has; of several with one id the last
         self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
         self._stored: set[str] = set()  # ids of the stored messages, as last read
         self._awaited: set[str] = set()  # ids of proposals whose result was not sent yet
@@ -108,7 +108,7 @@ class RunStream:
         return [begun, StateSnapshotEvent(snapshot=state)]
 
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
-        """Return the events that bring the front end's messages into line with the stored ones, ``stored``.
+        """Return the events that bring the front end's messages into line with the stored ones.
 
         Empty if they are in line. Clients leave a message that they have where it is, and add others below:
         if the order would be wrong, they first get an empty list. Messages that only the front end has, such
@@ -119,10 +119,12 @@ class RunStream:
         by_id = {message.id: message for message in stored}
         self._stored = set(by_id)
         self._awaited -= {message.tool_call_id for message in stored if isinstance(message, ToolMessage)}
-        kept = [message for message in self._messages if message.id in by_id]
-        kept_texts, stored_texts = _list_text_ids(kept), _list_text_ids(stored)
-        is_in_order = kept_texts == stored_texts[: len(kept_texts)] and not self._is_heavy
-        if len(kept) == len(by_id) and is_in_order and not self._has_differences(by_id):
+
+        shared = [message for message in self._messages if message.id in by_id]
+        shared_texts, stored_texts = _list_text_ids(shared), _list_text_ids(stored)
+        is_in_order = shared_texts == stored_texts[: len(shared_texts)] and not self._is_heavy
+        has_all = len(shared) == len(by_id)
+        if has_all and is_in_order and not self._has_differences(by_id):
             return []
         self._messages = self._merge(stored, by_id)
         self._is_heavy = False
@@ -147,19 +149,20 @@ class RunStream:
         return False
 
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
-        """Return the stored messages, each followed by those that only the front end has."""
-        following: dict[str | None, list[Message]] = defaultdict(list)
+        """Return the stored messages, each followed by those that only the front end has.
+
+        Of these stay thoughts and the like, and refused messages with their answers.
+        """
+        answers = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
+        refused_ids = {answer_id.partition(_REFUSED_SUFFIX)[0] for answer_id in answers}
+        following: dict[str | None, list[Message]] = defaultdict(list)  # by the stored message before them
         last_id = None
-        refused = {
-            message.id.partition(_REFUSED_SUFFIX)[0]
-            for message in self._messages
-            if _REFUSED_SUFFIX in message.id
-        }
         for message in self._messages:
             is_spoken = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
+            is_refusal = message.id in refused_ids or _REFUSED_SUFFIX in message.id
             if message.id in by_id:
                 last_id = message.id
-            elif not is_spoken or message.id in refused or _REFUSED_SUFFIX in message.id:
+            elif not is_spoken or is_refusal:
                 following[last_id].append(message)
         merged = following[None]
         for message in stored:
@@ -178,15 +181,15 @@ class RunStream:
                 messages.append(message)
         return messages
 
-    def tell_answer(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
+    def write_reply(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """Return the event with the reply to an entry of ``resume``, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._refusals[proposal_id] = reply.text
         value = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=value)
 
-    def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Return refused presses as messages; for a waiting proposal its interrupt tells them."""
+    def write_refused_presses(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
+        """Return refused presses as messages, but for waiting proposals, whose interrupts say it."""
         waiting_ids = {proposal.id for proposal in waiting}
         events: list[BaseEvent] = []
         for proposal_id, words in self._refusals.items():
@@ -199,10 +202,10 @@ class RunStream:
         events: list[BaseEvent] = []
         for refused in messages:
             message_id = f"{refused.id or self._run.run_id}{_REFUSED_SUFFIX}"
-            number = len([message for message in self._messages if message.id.startswith(message_id)])
-            events += self._write_message(
-                f"{message_id}:{number + 1}" if number else message_id, refused.words
-            )
+            earlier = [message for message in self._messages if message.id.startswith(message_id)]
+            if earlier:
+                message_id += f":{len(earlier) + 1}"
+            events += self._write_message(message_id, refused.words)
         return events
 
     def _write_message(self, message_id: str, words: str) -> list[BaseEvent]:
@@ -213,18 +216,19 @@ class RunStream:
             TextMessageEndEvent(message_id=message_id),
         ]
 
-    def awaits(self, proposal_id: str) -> None:
+    def await_result(self, proposal_id: str) -> None:
         """Expect the result of a call that an earlier run opened."""
         self._awaited.add(proposal_id)
 
     @property
-    def awaited(self) -> Sequence[str]:
-        return tuple(self._awaited)
+    def is_awaiting(self) -> bool:
+        """True if the result of a proposal was not sent yet."""
+        return bool(self._awaited)
 
-    def of_turn(self, event: TurnEvent, console_event: TurnEvents | None) -> list[BaseEvent]:
-        """Return the events for one of a turn.
+    def write_turn_event(self, event: TurnEvent, console_event: TurnEvents | None) -> list[BaseEvent]:
+        """Return the events for an event of a turn.
 
-        ``console_event``: the same in the console's stream, in which secrets are hidden.
+        ``console_event``: the same for the console's stream, with secrets hidden.
         """
         match event:
             case AnswerBegun(key):
@@ -248,40 +252,42 @@ class RunStream:
                 return [self._add_result(call_id(self._answer, console_event.call_id), console_event.result)]
         return []
 
-    def tell_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
+    def open_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the events of the call that became a proposal; none if the front end has it."""
         if self._has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
         return self._show_call(proposal)
 
-    def tell_end(self, proposal: ProposalView) -> list[BaseEvent]:
+    def write_result(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the events of a proposal's result, once, if this run opened or answered it."""
-        if result_of(proposal) is None or proposal.id not in self._awaited:
+        result = result_of(proposal)
+        if result is None or proposal.id not in self._awaited:
             return []
         self._awaited.remove(proposal.id)
-        return [*self._show_call(proposal), self._add_result(proposal.id, result_of(proposal) or "")]
+        return [*self._show_call(proposal), self._add_result(proposal.id, result)]
 
-    def state(self, **parts: Any) -> list[BaseEvent]:
+    def update_state(self, **parts: Any) -> list[BaseEvent]:
         """Return the events for the changed parts of the state."""
         changed = {name: value for name, value in parts.items() if self._state.get(name) != value}
         self._state |= changed
+        if not changed:
+            return []
+        # a JSON Patch (RFC 6902)
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
-        if delta:
-            return [StateDeltaEvent.model_validate({"delta": delta})]
-        return []
+        return [StateDeltaEvent.model_validate({"delta": delta})]
 
-    def finished(
+    def finish(
         self, waiting: Sequence[ProposalView], end: TurnEnd | None, stored: Sequence[Message]
     ) -> list[BaseEvent]:
         """Return the last events: an error, an interrupt for each open proposal, or the end.
 
-        ``stored``: the full conversation, as `history` returns it. ``end``: the end of the run's last turn;
-        None if it had none.
+        ``stored``: the full conversation, as `list_messages` returns it. ``end``: the end of the run's last
+        turn; None if it had none.
         """
         events = self._close_all()
         for proposal in waiting:
-            events += self.tell_proposal(proposal)
+            events += self.open_proposal(proposal)
         if end is not None and end.error is not None:
             return [*events, self.make_failure(end.error, "turn_failed")]
         events += self.catch_up(stored)
@@ -406,11 +412,11 @@ class RunStream:
         refusal = self._refusals.get(proposal.id)
         message = " ".join(filter(None, (refusal, proposal.headline)))
         return Interrupt(
-            id=interrupt_id(proposal),
+            id=make_interrupt_id(proposal),
             reason=_REASON_OF_KIND.get(proposal.kind, _CALL_REASON),
             message=message,
             tool_call_id=proposal.id,
-            response_schema=response_schema(proposal),
+            response_schema=make_response_schema(proposal),
             # ``expires_at`` is in here: as a field of the interrupt it would end the thread
             metadata={"nod": proposal.model_dump(mode="json")},
         )
@@ -430,20 +436,20 @@ def _list_text_ids(messages: Sequence[Message]) -> list[str]:
     return ids
 
 
-def interrupt_id(proposal: ProposalView) -> str:
-    """Return an id for the content on display: an edit changes it."""
+def make_interrupt_id(proposal: ProposalView) -> str:
+    """Return the id of a proposal's interrupt, ``ID-ROUND``: an edit begins a new round."""
     return f"{proposal.id}-{proposal.round}"
 
 
-def parts_of(interrupt: str) -> tuple[str, int] | None:
-    """Return the proposal's id and the round of an interrupt's id; None for an id of another form."""
-    proposal_id, _, round_ = interrupt.partition("-")
+def parse_interrupt_id(interrupt_id: str) -> tuple[str, int] | None:
+    """Return the proposal's id and the round in an interrupt's id; None for an id of another form."""
+    proposal_id, _, round_ = interrupt_id.partition("-")
     if not proposal_id.isalnum() or not round_.isdecimal() or len(round_) > _MAX_ROUND_DIGITS:
         return None
     return proposal_id, int(round_)
 
 
-def response_schema(proposal: ProposalView) -> dict[str, Any]:
+def make_response_schema(proposal: ProposalView) -> dict[str, Any]:
     """Return the schema of an answer to the interrupt, for a form."""
     approved = {
         "type": "boolean",
@@ -453,8 +459,9 @@ def response_schema(proposal: ProposalView) -> dict[str, Any]:
     reason = words | {"description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
     if Verb.ANSWER in proposal.verbs:
-        likely = {"examples": proposal.choices} if proposal.choices else {}
-        properties["answer"] = words | {"description": "your answer"} | likely
+        properties["answer"] = words | {"description": "your answer"}
+        if proposal.choices:
+            properties["answer"]["examples"] = proposal.choices
     if Verb.EDIT in proposal.verbs:
         properties["editedArgs"] = {
             **proposal.schema_,

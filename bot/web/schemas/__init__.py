@@ -1,22 +1,25 @@
-"""Responses of the HTTP interface: one pydantic model for each, which the OpenAPI page describes.
+"""The answers of the HTTP interface, as pydantic models, which the OpenAPI page describes.
 
-This module has what they share; those of a small part are with its routes. Most are read from a value's
-attributes. Times are ISO 8601 in UTC; secrets are redacted as on every card.
+Here is what all of them share. Models of a small part of the API are with its routes. Most are made of a
+value's attributes. Times are ISO 8601 in UTC; secrets are redacted as on every card.
 """
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 Time = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
-"""A time as ISO 8601, with microseconds where it has them, and its offset."""
+"""A time as ISO 8601, with its offset, and with microseconds if it has any."""
 OrNull = BeforeValidator(lambda value: value or None)
-"""Null for what is empty."""
+"""Makes an empty value null."""
 
 
 class View(BaseModel):
-    """A part of an answer, made by name or of a value whose attributes have the names of its fields."""
+    """A part of an answer.
+
+    It is made of arguments, or of a value whose attributes have the names of its fields.
+    """
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -32,7 +35,7 @@ class View(BaseModel):
 
 
 def is_none(value: object) -> bool:
-    """Tell if a field is to be left out; otherwise it would be null."""
+    """Return True for None: fields with ``exclude_if=is_none`` are left out instead of being null."""
     return value is None
 
 
@@ -41,6 +44,4 @@ class DoneBody(View):
 
 
 class SaidBody(DoneBody):
-    """``text`` is for the person who asked."""
-
-    text: str
+    text: str = Field(description="for the person who asked")

@@ -17,10 +17,10 @@ Redacted = Annotated[str, AfterValidator(redact_text)]
 
 
 class KeptFileView(FileView):
-    """``size`` in characters. It is read at ``/api/conversations/{conversation_id}/files/{id}``."""
+    """A file, which is read at ``/api/conversations/{conversation_id}/files/{id}``."""
 
     id: Annotated[str, Field(validation_alias="handle")]
-    size: int
+    size: int = Field(description="in characters")
     made_at: Annotated[Time, Field(validation_alias="at")]
     conversation_id: str
     title: str
@@ -37,8 +37,13 @@ class ConversationView(View):
     open_proposals: int
 
     @classmethod
-    def with_open(cls, found: Conversation, open_proposals: int) -> Self:
-        return cls(id=found.id, title=found.title, created_at=found.created_at, open_proposals=open_proposals)
+    def with_open(cls, conversation: Conversation, open_proposals: int) -> Self:
+        return cls(
+            id=conversation.id,
+            title=conversation.title,
+            created_at=conversation.created_at,
+            open_proposals=open_proposals,
+        )
 
 
 class ConversationPage(DoneBody):
@@ -55,54 +60,66 @@ class CallView(View):
 
 
 class AttachmentView(FileView):
-    """``size`` in bytes. ``fault``: why it can't be read, empty while it can; ``kind``: by its bytes."""
+    """A file that a person attached."""
 
     id: Annotated[str, Field(validation_alias="handle")]
-    size: int
-    kind: str
-    fault: str
+    size: int = Field(description="in bytes")
+    kind: str = Field(description="its media type, by its bytes")
+    fault: str = Field(description="why it can't be read; empty while it can")
 
 
 class MessageView(View):
-    """``proposals`` are ids; ``files`` are what a person attached, without those that are forgotten."""
+    """A message with its calls, as the agent's conversation has them."""
 
     id: int
     role: str
     text: str
     name: str
     created_at: Time
-    proposals: list[str]
+    proposals: list[str] = Field(description="their ids")
     calls: list[CallView]
-    files: list[AttachmentView]
+    files: list[AttachmentView] = Field(description="what a person attached and Nod still has")
 
     @classmethod
     def make_view(
         cls,
         line: Line,
-        found: Mapping[tuple[int, str], Proposal],
+        proposals: Mapping[tuple[int, str], Proposal],
         available: AvailableTools,
         files: Mapping[str, Attachment],
     ) -> Self:
-        """Return a line with its calls and the ids of its proposals, which are among those ``found``."""
+        """Return the view of a line.
+
+        ``proposals``: by the ids of a line and of a call; ``files``: by handle. Both may have more.
+        """
+        proposal_ids: list[str] = []
+        calls: list[CallView] = []
+        for call in line.calls:
+            proposal = proposals.get((line.id, call.id))
+            if proposal is not None:
+                proposal_ids.append(proposal.id)
+            result = line.results.get(call.id)
+            if result is not None:
+                text = redact_text(result.text, available.secrets_of(call))
+                calls.append(
+                    CallView(
+                        call_id=call.id,
+                        tool_name=call.tool_name,
+                        summary=call.summary,
+                        result=text,
+                        ok=result.ok,
+                    )
+                )
+        attached = [files[handle] for handle in line.files if handle in files]
         return cls(
             id=line.id,
             role=line.role,
             text=line.text,
             name=line.actor.label if line.actor and line.role is LineRole.USER else "",
             created_at=line.created_at,
-            proposals=[found[line.id, call.id].id for call in line.calls if (line.id, call.id) in found],
-            calls=[
-                CallView(
-                    call_id=call.id,
-                    tool_name=call.tool_name,
-                    summary=call.summary,
-                    result=redact_text(line.results[call.id].text, available.secrets_of(call)),
-                    ok=line.results[call.id].ok,
-                )
-                for call in line.calls
-                if call.id in line.results
-            ],
-            files=[AttachmentView.model_validate(files[each]) for each in line.files if each in files],
+            proposals=proposal_ids,
+            calls=calls,
+            files=[AttachmentView.model_validate(file) for file in attached],
         )
 
 
@@ -114,15 +131,16 @@ class Messages(DoneBody):
         """Return the lines of a transcript in reading order."""
         if transcript is None:
             return cls(messages=[])
-        found, files = transcript.proposals, transcript.files
+        proposals, files = transcript.proposals, transcript.files
         return cls(
-            messages=[MessageView.make_view(each, found, available, files) for each in transcript.lines]
+            messages=[MessageView.make_view(line, proposals, available, files) for line in transcript.lines]
         )
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Self:
         """Return lines whose secrets are hidden already, without their proposals."""
-        return cls(messages=[MessageView.make_view(each, {}, AvailableTools({}), {}) for each in lines])
+        no_tools = AvailableTools({})
+        return cls(messages=[MessageView.make_view(line, {}, no_tools, {}) for line in lines])
 
 
 class Export(ConversationView):
@@ -130,23 +148,24 @@ class Export(ConversationView):
     proposals: list[ProposalView]
 
 
-def _ids(found: Iterable[Any]) -> list[str]:
-    return [each if isinstance(each, str) else each.id for each in found]
+def _list_ids(proposals: Iterable[Any]) -> list[str]:
+    """Return the ids of proposals; ids are ready, as where a view was sent by another process."""
+    return [proposal if isinstance(proposal, str) else proposal.id for proposal in proposals]
 
 
 class TeammateView(View):
-    """``plan`` and ``about`` are in words; ``proposals`` are ids of what it waits for."""
-
     id: str
     name: str
     role: str
     task: Redacted
     standing: str
     state: str
-    plan: Annotated[str | None, Field(validation_alias="plan_state")]
+    plan: str | None = Field(validation_alias="plan_state", description="the state of its plan, in words")
     locked: bool
-    about: Redacted
-    proposals: Annotated[list[str], Field(validation_alias="waits_for"), BeforeValidator(_ids)]
+    about: Redacted = Field(description="in words")
+    proposals: Annotated[list[str], BeforeValidator(_list_ids)] = Field(
+        validation_alias="waits_for", description="the ids of those it waits for"
+    )
     tokens: int
     started_at: Annotated[Time | None, Field(validation_alias="created_at")]
     ended_at: Time | None

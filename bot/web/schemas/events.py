@@ -30,15 +30,15 @@ class AcceptedBody(View):
 
 
 class Delta(View):
-    """More of the answer; ``text`` is the same as ``content``."""
+    """More of the answer."""
 
     type: Literal["delta"] = "delta"
     content: str
-    text: str
+    text: str = Field(description="the same as `content`")
 
 
 class ThoughtSaid(View):
-    """What the model thinks before it answers, which no conversation keeps."""
+    """Thoughts of the model before it answers, which no conversation keeps."""
 
     type: Literal["thought"] = "thought"
     text: str
@@ -87,15 +87,15 @@ class ProposalEvent(View):
 
 
 class QuestionAnswered(View):
-    """The agent answered a question. ``questions``: all that were asked about it within a day."""
+    """The agent answered a question about a proposal."""
 
     type: Literal["question_answered"] = "question_answered"
     proposal_id: str
-    questions: list[QuestionView]
+    questions: list[QuestionView] = Field(description="all that were asked about it within a day")
 
 
 class Reload(View):
-    """More has changed than is told one by one: read the lists again."""
+    """Too much has changed to send each change: read the lists again."""
 
     type: Literal["reload"] = "reload"
 
@@ -117,15 +117,15 @@ class TurnDone(View):
 
 
 class TurnBroke(View):
-    """The turn could not continue; ``error`` says why."""
+    """The turn could not continue."""
 
     type: Literal["error"] = "error"
     conversation_id: str
-    error: str
+    error: str = Field(description="why")
 
 
 class AguiEvent(View):
-    """An event of AG-UI 1.0: what else it has depends on its type, as docs.ag-ui.com says."""
+    """An event of AG-UI 1.0. Its other fields depend on its type (https://docs.ag-ui.com)."""
 
     type: str
 
@@ -146,10 +146,7 @@ TurnEvents = (
 
 
 class TurnTold(View):
-    """An event of the stream of one conversation, and which one that is.
-
-    Only where ``turns`` was asked for.
-    """
+    """An event of a turn in one of your conversations, where ``turns`` was asked for."""
 
     type: Literal["turn"] = "turn"
     conversation_id: str

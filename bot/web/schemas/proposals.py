@@ -1,7 +1,7 @@
 """Proposals and requests of scripts."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -28,28 +28,31 @@ from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 
 
 class Kind(StrEnum):
-    _ignore_ = "kind"
+    """The kinds of proposals, one member for each of `KINDS`."""
+
+    _ignore_ = "kind"  # else the variable of this loop would be a member
     for kind in KINDS:
         vars()[kind.name.upper()] = kind.name
 
 
 def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
+    """Return a known kind as `Kind`; the name of one that only a later release knows as it is."""
     if str(kind) in set(Kind):
         return handler(str(kind))
     return str(kind)
 
 
 class ChangeBody(View):
-    """``in_title``: the title quotes all of it. ``diff``: what changes in texts of several lines.
-
-    Its lines begin with ``-``, ``+`` or a blank; those with ``…`` count what stays the same.
-    """
+    """One value that changes."""
 
     field: str
     old_value: str | None
     new_value: str | None
-    in_title: bool
-    diff: str | None
+    in_title: bool = Field(description="the title quotes all of it")
+    diff: str | None = Field(
+        description="of texts of several lines: lines begin with `-`, `+` or a blank; "
+        "those with `…` count what stays the same"
+    )
 
     @classmethod
     def on(cls, card: Card, change: PreviewField) -> Self:
@@ -64,26 +67,23 @@ class ChangeBody(View):
 
 
 class AnnotationView(View):
-    """A line that a part of Nod adds under its own name. ``late``: it came after the card was posted."""
+    """A line that a part of Nod adds under its own name."""
 
     name: str
     text: str
-    late: Annotated[bool, Field(validation_alias="is_late")]
+    late: bool = Field(validation_alias="is_late", description="it came after the card was posted")
 
 
 class ConnectionView(View):
-    """In whose name it runs: ``owner`` is an account or a chat, ``name`` what the server calls the account.
-
-    ``name`` is empty where the server does not tell it. ``words``: as a card says it.
-    """
+    """The account at a server in whose name a call runs."""
 
     server: str
     identity: Identity
-    owner: str
+    owner: str = Field(description="the account or the chat here that it belongs to")
     owner_name: Annotated[str, Field(validation_alias="owner_label")]
-    name: str
+    name: str = Field(description="what the server calls the account; empty if it does not say")
     subject: str
-    words: str
+    words: str = Field(description="as a card says it")
 
 
 class GroupView(View):
@@ -93,19 +93,19 @@ class GroupView(View):
 
 
 class BatchPlaceView(View):
-    """Its batch, how many rows that has, and which of them it is, from 1."""
+    """The place of a row in its batch."""
 
     id: str
-    size: int
-    position: int
+    size: int = Field(description="how many rows the batch has")
+    position: int = Field(description="from 1")
 
 
 class FieldView(View):
-    """One argument in the edit form: ``shape`` says how it is asked for."""
+    """One argument in the edit form."""
 
     name: str
     label: str
-    shape: Shape
+    shape: Shape = Field(description="how it is asked for")
     description: str
     required: bool
     nullable: bool
@@ -117,32 +117,32 @@ class FieldView(View):
 
 
 class SureView(View):
-    """The question before what can't be undone, or before Undo, and the labels of its two answers.
-
-    ``more``: what to know first; before Undo, what it puts back.
-    """
+    """The question before what can't be undone, or before Undo, and the labels of its two answers."""
 
     question: str
     yes: str
     no: str
-    more: str
+    more: str = Field(description="what to know first; before Undo, what it puts back")
 
 
 class ButtonView(View):
-    """``doing`` is what it says while it works; ``needs`` what it asks for first.
-
-    ``sure``: asked before what can't be undone, Undo, and Retry of what may have happened, else null.
-    ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
-    """
-
     verb: Verb
     label: str
-    doing: str
-    needs: Needs
-    question: Annotated[str | None, Field(validation_alias=AliasPath("asks", "question"))] = None
-    hint: Annotated[str | None, Field(validation_alias=AliasPath("asks", "hint"))] = None
+    doing: str = Field(description="what it says while it works")
+    needs: Needs = Field(description="what it asks for first")
+    question: str | None = Field(
+        None,
+        validation_alias=AliasPath("asks", "question"),
+        description="asks for words; null if it needs none",
+    )
+    hint: str | None = Field(
+        None, validation_alias=AliasPath("asks", "hint"), description="what becomes of these words"
+    )
     look: Look
-    sure: SureView | None
+    sure: SureView | None = Field(
+        description="asked before what can't be undone, before Undo, and before Retry of what may have "
+        "happened; else null"
+    )
     rare: bool
 
 
@@ -154,256 +154,237 @@ class ResultField(View):
 
 
 class RereadView(View):
-    """A field as it was read again after the run, cut if long. ``agrees``: it is what was approved."""
+    """A field as it was read again after the run, cut if long."""
 
     field: str
     now: str | None
     approved: str | None
-    agrees: bool
+    agrees: bool = Field(description="it is what was approved")
 
 
 class TriedFileView(View):
-    """A file that a trial changed. Sizes in bytes, null for no file.
-
-    ``change``: added, changed or removed. ``code``: something runs it later. ``diff``: of a text, by lines.
-    """
+    """A file that a trial changed."""
 
     path: str
-    change: str
-    old_size: int | None
-    new_size: int | None
-    code: bool
-    diff: str | None = None
+    change: str = Field(description="added, changed or removed")
+    old_size: int | None = Field(description="in bytes; null for a new file")
+    new_size: int | None = Field(description="in bytes; null for a removed file")
+    code: bool = Field(description="something runs it later")
+    diff: str | None = Field(None, description="of a text, by lines")
 
 
 class TrialView(View):
-    """What a call did when it was tried. ``applies``: approving applies that; else ``why`` says why not.
+    """The result of trying a call before it was decided."""
 
-    ``tried``: false where it was not. ``exit``: the exit code, or null. ``output``: the end
-    of what it printed.
-    """
-
-    tried: bool
-    applies: bool
-    why: str
-    cage: str
-    exit: int | None
-    output: str
+    tried: bool = Field(description="false if it was not tried")
+    applies: bool = Field(description="approving applies what the trial did")
+    why: str = Field(description="why it does not apply")
+    cage: str = Field(description="the cage in which it ran")
+    exit: int | None = Field(description="the exit code, or null")
+    output: str = Field(description="the end of what it printed")
     files: list[TriedFileView]
 
     @classmethod
     def of_trial(cls, trial: Trial, card: Card, secrets: Sequence[str]) -> Self:
-        changes = {each.field: each for each in card.fields}
-
-        def compared(file: TriedFile) -> str | None:
-            change = changes.get(label_of(file.field)) if file.field else None
-            if change is None:
-                return None
-            if change.old_value is not None and change.new_value is not None:
-                return diff(change.old_value, change.new_value)
-            mark, text = ("-", change.old_value) if change.new_value is None else ("+", change.new_value)
-            return "\n".join(f"{mark} {line}" for line in (text or "").splitlines())
-
-        why, output = (redact_text(each, secrets) for each in (trial.why, trial.output))
+        why, output = redact_text(trial.why, secrets), redact_text(trial.output, secrets)
         made = cls.model_validate(replace(trial, why=why, output=output))
-        for shown, file in zip(made.files, trial.files, strict=True):
-            shown.diff = compared(file)
+        changes = {change.field: change for change in card.fields}
+        for view, file in zip(made.files, trial.files, strict=True):
+            view.diff = _compare_file(file, changes)
         return made
 
 
-class PlanLineView(View):
-    """``number``: of a step. ``mark``: how it differs from the version before."""
+def _compare_file(file: TriedFile, changes: Mapping[str, PreviewField]) -> str | None:
+    """Return the lines that a trial changed in a file; None if no field of the preview shows its text."""
+    change = changes.get(label_of(file.field)) if file.field else None
+    if change is None:
+        return None
+    if change.old_value is not None and change.new_value is not None:
+        return diff(change.old_value, change.new_value)
+    if change.new_value is None:
+        mark, text = "-", change.old_value
+    else:
+        mark, text = "+", change.new_value
+    return "\n".join(f"{mark} {line}" for line in (text or "").splitlines())
 
+
+class PlanLineView(View):
     text: str
-    number: Annotated[int | None, OrNull]
+    number: Annotated[int | None, OrNull] = Field(description="of a step")
     label: str
     tools: list[str]
-    mark: str
+    mark: str = Field(description="how it differs from the version before")
 
 
 class StepView(View):
-    """A step: its target, when it is due, and whether it came (``is_over``)."""
+    """One of the steps by which people are asked while no one decides."""
 
-    to: str
-    at: Time
-    is_over: bool
+    to: str = Field(description="a notifier, a place, an account or a group")
+    at: Time = Field(description="when it is due")
+    is_over: bool = Field(description="it has come")
 
 
-class _OfRow(View):
+class _ProposalFields(View):
     """Fields of the proposal itself."""
 
-    id: str
-    kind: SerializeAsAny[Annotated[Kind, WrapValidator(_name_kind)]]  # or the name of one not known
-    message_id: int
-    call_id: str
-    tool_name: str
-    quorum: int
-    state: State
-    idempotency_key: str
-    ended_badly: str | None
-    result_url: str | None
-    cause: Cause | None
-    created_at: Time
-    updated_at: Time
-    expires_at: Time
-    decided_at: Time | None
-    decided_by: str | None
-    decided_from: str | None
-    decline_reason: str | None
-    edited_by: str | None
-    digest: str
-    seen: str
-    version: int
-    round: int
-    undo_until: Time | None
-    undone: str | None
-    undone_by: str | None
-    undoes: str | None
-    for_real: bool | None
-    steps: Annotated[list[StepView], Field(validation_alias="all_steps")]
+    id: str = Field(description="its id")
+    kind: SerializeAsAny[Annotated[Kind, WrapValidator(_name_kind)]] = Field(
+        description="its kind, or the name of one that only a later release has"
+    )
+    message_id: int = Field(description="the message of the agent that asked for it")
+    call_id: str = Field(description="the model's call that led to it; empty if no model made it")
+    tool_name: str = Field(description="the tool that would run")
+    quorum: int = Field(description="the approvals that are needed")
+    state: State = Field(description="its state")
+    idempotency_key: str = Field(
+        description="the same for every run, so that a tool that remembers keys acts once"
+    )
+    ended_badly: str | None = Field(description="it ran, but not to a good end: how")
+    result_url: str | None = Field(description="a page about the result")
+    cause: Cause | None = Field(description="the cause of a state that can have several")
+    created_at: Time = Field(description="when it was proposed")
+    updated_at: Time = Field(description="of its last change")
+    expires_at: Time = Field(description="when it expires, if no one decides")
+    decided_at: Time | None = Field(description="when it was decided")
+    decided_by: str | None = Field(description="who decided it")
+    decided_from: str | None = Field(description="the channel of that decision")
+    decline_reason: str | None = Field(description="why it was declined")
+    edited_by: str | None = Field(description="who edited it last")
+    digest: str = Field(description="the same for the same tool and arguments")
+    seen: str = Field(
+        description="a hash of all that the card shows, old values too. Send it back with a press: "
+        "a change since is a 409"
+    )
+    version: int = Field(description="grows with any change")
+    round: int = Field(description="grows with a change of what is decided")
+    undo_until: Time | None = Field(description="until when `undo` can be pressed")
+    undone: str | None = Field(description="who had it undone, once it was")
+    undone_by: str | None = Field(description="the id of the proposal that undoes it")
+    undoes: str | None = Field(description="the id of the proposal that this one undoes")
+    for_real: bool | None = Field(description="it runs, although it was tried")
+    steps: list[StepView] = Field(
+        validation_alias="all_steps", description="who is told while no one decides, and when"
+    )
 
 
-class _OfCard(View):
+class _CardFields(View):
     """Fields as the card shows them, secrets hidden."""
 
-    tool_arguments: Annotated[dict[str, Any], Field(validation_alias="arguments")]
-    schema_: Annotated[dict[str, Any], Field(alias="schema")]
-    description: Annotated[str, Field(validation_alias="title")]
-    risk: Annotated[Level, Field(validation_alias="level")]
-    risk_reason: str
-    reason: str
-    why: str
-    outline: list[PlanLineView]
-    requester: Annotated[str, Field(validation_alias="asked_by")]
-    deciders: str
-    votes: list[str]
-    outcome: str
-    notes: list[str]
-    verbs: list[Verb]
-    headline: str
-    warning: str
-    asker_decides: bool
-    group: GroupView | None
-    undo: str
-    again: str
-    choices: list[str] | None
-    record: list[str]
-    annotations: list[AnnotationView]
+    tool_arguments: dict[str, Any] = Field(
+        validation_alias="arguments", description="the arguments, secrets hidden"
+    )
+    schema_: dict[str, Any] = Field(alias="schema", description="of the arguments")
+    description: str = Field(validation_alias="title", description="the change in words")
+    risk: Level = Field(validation_alias="level", description="how much harm it can do")
+    risk_reason: str = Field(description="why the risk is that")
+    reason: str = Field(description="why the agent asks for it")
+    why: str = Field(description="`reason`, unless the person just said it")
+    outline: list[PlanLineView] = Field(description="a plan, line by line")
+    requester: str = Field(validation_alias="asked_by", description="who asked for it")
+    deciders: str = Field(description="who may decide it, in words")
+    votes: list[str] = Field(description="a line for each vote")
+    outcome: str = Field(description="how it stands or ended, in words")
+    notes: list[str] = Field(description="what else to know, such as edits")
+    verbs: list[Verb] = Field(description="what can be pressed now")
+    headline: str = Field(description="the card's first line")
+    warning: str = Field(description="what to know before approving")
+    asker_decides: bool = Field(description="the requester may decide alone, so a card need not say who may")
+    group: GroupView | None = Field(description="the other proposals of the same answer")
+    undo: str = Field(description="before it is decided: whether it can be undone, and for how long")
+    again: str = Field(description="in words, that its fields are what was approved after the run")
+    choices: list[str] | None = Field(
+        description="the likely answers to a question of the agent; null for anything else. Press `first` to "
+        "`fifth`, or `answer` with your own words as `reason`"
+    )
+    record: list[str] = Field(
+        description="what is unusual about the call, from earlier ones; most calls have nothing"
+    )
+    annotations: list[AnnotationView] = Field(description="lines that parts of Nod add")
 
 
-class ProposalView(_OfRow, _OfCard):
-    """A proposal with everything that a card shows.
+class ProposalView(_ProposalFields, _CardFields):
+    """A proposal with everything that a card shows. Secrets are hidden."""
 
-    - `id`, `conversation_id`, `message_id`, `call_id`, `channel`, `kind`: which it is, and which call asked.
-    - `tool_name`, `tool_arguments`, `schema`: what would run, secrets hidden, and its schema.
-    - `fields`: the same as fields of an edit form, in order: label, shape, value, whether it is the default.
-    - `description`, `preview`, `risk`, `risk_reason`, `reason`: the change in words, field by field, and why.
-    - `why`, `outline`: `reason` where it is not just what was said; a plan line by line.
-    - `headline`, `warning`: the card's first line; what to know before approving.
-    - `teammate`: the name of the teammate that asks; empty for the lead agent.
-    - `requester`, `requester_account`: who asked.
-    - `connection`: the account in whose name it runs: server, owner, name, subject; null: Nod's own.
-    - `deciders`, `quorum`, `votes`, `may_decide`: who decides, whether you may.
-    - `asker_decides`: the requester may decide alone, so a card need not say who may.
-    - `state`, `outcome`, `cause`, `notes`: its status.
-    - `record`: what is unusual about the call, from earlier ones; most calls have none of it.
-    - `annotations`: lines that parts of Nod add, each under a name; `late` ones came after it was posted.
-    - `verbs`, `buttons`, `group`: what can be pressed now, with labels; the rest of the group.
-    - `printed`: while it runs: the last lines of its output.
-    - `result`, `ended_badly`, `result_url`, `error`: how it ended; in full: `…/{id}/result`, `…/{id}/files`.
-    - `result_fields`: a result that is an object, with the labels and values that people read.
-    - `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by`: who decided, and from where.
-    - `trial`: what it did when tried first: `files`, `output`, `exit`; `for_real`: it runs all the same.
-    - `grant`: the label of the grant that let it run, such as `G-7`.
-    - `batch`: the table it is a row of, or null; see `GET /api/batches/ID`.
-    - `created_at`, `updated_at`, `expires_at`: ISO 8601, UTC.
-    - `idempotency_key`: the same for every run, so that a tool that remembers keys acts once.
-    - `seen`: a hash of all that the card shows, old values too. Send it back with a press:
-      a change since is a 409.
-    - `steps`: who is told while no one decides: a notifier, a place, an account or a group; when; whether it
-      came.
-    - `undo`: before it is decided: whether it can be undone, and for how long, in words.
-    - `undo_until`, `undone_by`, `undone`: until when `undo` can be pressed; the proposal that undoes it;
-      who had that done, once it was. `undoes`: the proposal that this one undoes.
-    - `choices`: the likely answers to a question of the agent; null for anything else. Press `first` to
-      `fifth`, or `answer` with your own words as `reason`.
-    - `read_again`, `again`: its fields as they were after the run, as far as they could be read; the same in
-      words, where they are what was approved.
-    - `digest`, `round`, `version`: the same for tool and arguments, for the content, for any change.
-    """
-
-    teammate: str
-    conversation_id: str
-    channel: str
-    fields: list[FieldView]
-    preview: list[ChangeBody]
-    requester_account: str
-    may_decide: bool
-    buttons: list[ButtonView]
-    printed: str
-    result: str | None
-    result_fields: list[ResultField]
-    error: str | None
-    grant: str | None
-    trial: TrialView | None
-    read_again: list[RereadView]
-    batch: BatchPlaceView | None
-    connection: ConnectionView | None
+    teammate: str = Field(description="the name of the teammate that asks; empty for the lead agent")
+    conversation_id: str = Field(description="the conversation where people see it")
+    channel: str = Field(description="the channel where it was asked for")
+    fields: list[FieldView] = Field(
+        description="the arguments as fields of an edit form, in order; empty once it is decided"
+    )
+    preview: list[ChangeBody] = Field(description="the change, field by field")
+    requester_account: str = Field(description="the account of who asked for it")
+    may_decide: bool = Field(description="whether you may decide it")
+    buttons: list[ButtonView] = Field(description="those of `verbs`, and Withdraw")
+    printed: str = Field(description="while it runs: the last lines of its output")
+    result: str | None = Field(description="in full: `…/{id}/result` and `…/{id}/files`")
+    result_fields: list[ResultField] = Field(
+        description="a result that is an object, with the labels and values that people read"
+    )
+    error: str | None = Field(description="why it failed")
+    grant: str | None = Field(description="the label of the grant that let it run, such as `G-7`")
+    trial: TrialView | None = Field(description="what it did when it was tried first")
+    read_again: list[RereadView] = Field(
+        description="its fields as they were after the run, as far as they could be read"
+    )
+    batch: BatchPlaceView | None = Field(
+        description="the table it is a row of, or null; see `GET /api/batches/ID`"
+    )
+    connection: ConnectionView | None = Field(
+        description="the account in whose name it runs; null: Nod's own"
+    )
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
-        """Make it of what one person may see; ``more`` are a subclass's own fields."""
+        """Make it of a proposal as one person may see it. ``more`` are a subclass's own fields."""
         p, card = found.proposal, found.card
         secrets = secrets_in(p.arguments, card.schema)
+        form_fields = fields_of(card.schema, card.arguments) if card.pending else ()
+        verbs = (*card.verbs, Verb.CANCEL)
         return cls(
-            **dict(_OfRow.model_validate(p)),
-            **dict(_OfCard.model_validate(card)),
+            **dict(_ProposalFields.model_validate(p)),
+            **dict(_CardFields.model_validate(card)),
             teammate=found.teammate,
             conversation_id=conversation_of(found),
             channel=found.conversation.origin.channel if found.conversation else "",
-            fields=[FieldView.model_validate(each) for each in fields_of(card.schema, card.arguments)]
-            if card.pending
-            else [],
-            preview=[ChangeBody.on(card, each) for each in card.fields],
+            fields=[FieldView.model_validate(field) for field in form_fields],
+            preview=[ChangeBody.on(card, change) for change in card.fields],
             requester_account=str(p.requester),
             may_decide=found.may_decide,
-            buttons=[ButtonView.model_validate(card.button(verb)) for verb in (*card.verbs, Verb.CANCEL)],
+            buttons=[ButtonView.model_validate(card.button(verb)) for verb in verbs],
             printed=card.result if p.state is State.EXECUTING else "",
             result=redact_text(p.result, secrets) if p.result else None,
             result_fields=[ResultField(label=label, value=value) for label, value in card.result_fields],
             error=redact_text(p.error, secrets) if p.error else None,
             grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
             trial=TrialView.of_trial(p.trial, card, secrets) if p.trial else None,
-            read_again=[RereadView.model_validate(each) for each in _reread(p, secrets)],
+            read_again=[RereadView.model_validate(field) for field in _redact_reread(p, secrets)],
             batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
             connection=None if p.connection is None else ConnectionView.model_validate(p.connection),
             **more,
         )
 
 
-def _reread(p: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
-    for each in p.read_again:
-        now, approved = (v and redact_text(v, secrets) for v in (each.now, each.approved))
-        yield replace(each, now=now, approved=approved)
+def _redact_reread(p: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
+    for field in p.read_again:
+        now = redact_text(field.now, secrets) if field.now else field.now
+        approved = redact_text(field.approved, secrets) if field.approved else field.approved
+        yield replace(field, now=now, approved=approved)
 
 
 class RowView(View):
-    """A row: what it is about, and the fields in which it differs. ``alone``: it can't be undone.
-
-    What can't be undone is never approved with others. ``may_decide``: whether you may decide it.
-    """
+    """A row of a batch."""
 
     id: str
     seen: str
     about: str
-    alone: bool
-    may_decide: bool
-    changes: list[ChangeBody]
+    alone: bool = Field(description="it can't be undone, so it is never approved with others")
+    may_decide: bool = Field(description="whether you may decide it")
+    changes: list[ChangeBody] = Field(description="the fields in which it differs")
     notes: list[str]
     fault: str
 
 
-class _OfBatchCard(View):
+class _BatchCardFields(View):
     """Fields of a batch as its card shows them."""
 
     title: str
@@ -421,24 +402,21 @@ class _OfBatchCard(View):
     expires_at: Time
 
 
-class BatchView(_OfBatchCard):
-    """``same``: what is the same for all rows. ``outcome``: how far it is, such as ``12 of 37 done``.
-
-    ``buttons``: what can be pressed for all, on any of its proposals; ``round`` goes with such a press.
-    """
+class BatchView(_BatchCardFields):
+    """Several calls of one tool in one answer, as a table."""
 
     id: str
-    same: list[ChangeBody]
-    buttons: list[ButtonView]
+    same: list[ChangeBody] = Field(description="what is the same for all rows")
+    buttons: list[ButtonView] = Field(description="those for all rows; press them on any of its proposals")
     rows: list[RowView]
 
     @classmethod
     def seen_as(cls, found: SeenBatch) -> Self:
         card = found.card
         return cls(
-            **dict(_OfBatchCard.model_validate(card)),
+            **dict(_BatchCardFields.model_validate(card)),
             id=found.rows[0].proposal.card_id,
-            same=[ChangeBody.on(card, each) for each in card.shown_fields],
+            same=[ChangeBody.on(card, change) for change in card.shown_fields],
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in card.verbs],
             rows=[
                 RowView(
@@ -447,7 +425,7 @@ class BatchView(_OfBatchCard):
                     about=row.about,
                     alone=row.harms,
                     may_decide=seen.may_decide,
-                    changes=[ChangeBody.on(row.card, each) for each in row.fields],
+                    changes=[ChangeBody.on(row.card, change) for change in row.fields],
                     notes=list(row.notes),
                     fault=row.fault,
                 )
@@ -464,21 +442,22 @@ class OneBatch(DoneBody):
 
     @classmethod
     def seen_as(cls, found: SeenBatch) -> Self:
-        return cls(
-            batch=BatchView.seen_as(found), proposals=[ProposalView.seen_as(each) for each in found.rows]
-        )
+        proposals = [ProposalView.seen_as(row) for row in found.rows]
+        return cls(batch=BatchView.seen_as(found), proposals=proposals)
 
 
 class ChosenBody(OneBatch):
-    """``text`` says how many rows were approved and declined, and why not the others."""
+    """A batch after a choice of rows."""
 
-    text: str
+    text: str = Field(
+        description="how many rows were approved and how many declined, and why the others were not"
+    )
     answer: Literal[Answer.ACCEPTED, Answer.ALREADY]
 
 
 async def make_views(found: Sequence[Seen]) -> list[ProposalView]:
     """Make the views of many proposals in a thread, so that other requests don't wait."""
-    return await asyncio.to_thread(lambda: [ProposalView.seen_as(each) for each in found])
+    return await asyncio.to_thread(lambda: [ProposalView.seen_as(seen) for seen in found])
 
 
 def conversation_of(found: Seen) -> str:
@@ -492,37 +471,42 @@ def conversation_of(found: Seen) -> str:
 
 
 class CallbackView(View):
-    """The webhook of a request: how often it was tried, and whether it was told the end."""
+    """The webhook of a request."""
 
     url: str
     attempts: int
-    told_at: Time | None
+    told_at: Time | None = Field(description="when it got the outcome")
     given_up: bool
     error: Annotated[str | None, OrNull, Field(validation_alias="fault")]
 
 
 class RequestView(ProposalView):
-    """A script's request: a proposal with ``end``, ``arguments`` and ``callback``.
+    """A script's request: a proposal with more fields."""
 
-    ``end``: `waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`, `failed` or
-    `outcome_unknown`. Who asked gets the ``arguments`` as they are, edits included: it acts on them.
-    ``callback``: its webhook, or null without one.
-    """
-
-    end: str
-    callback: CallbackView | None
-    arguments: Annotated[dict[str, Any] | SkipJsonSchema[None], Field(exclude_if=is_none)] = None
+    end: str = Field(
+        description="`waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`, `failed` or "
+        "`outcome_unknown`"
+    )
+    callback: CallbackView | None = Field(description="its webhook, or null")
+    arguments: dict[str, Any] | SkipJsonSchema[None] = Field(
+        None,
+        exclude_if=is_none,
+        description="only for who asked, since they act on them: edits included, secrets not hidden",
+    )
 
     @classmethod
-    def asked(cls, found: SeenRequest, actor: Actor) -> Self:
+    def make_request_view(cls, found: SeenRequest, actor: Actor) -> Self:
+        """Return the view for ``actor``."""
         p = found.seen.proposal
-        asked = p.agent is not None and str(actor) == f"{AGENTS}:{p.agent}"
-        own = {"arguments": p.arguments} if asked or actor == p.requester else {}
+        is_asking_agent = p.agent is not None and str(actor) == f"{AGENTS}:{p.agent}"
+        more: dict[str, Any] = {}
+        if is_asking_agent or actor == p.requester:
+            more["arguments"] = p.arguments
         if found.webhook:
             callback = CallbackView.model_validate(found.webhook)
         else:
             callback = None
-        return cls.seen_as(found.seen, end=end_of(p), callback=callback, **own)
+        return cls.seen_as(found.seen, end=end_of(p), callback=callback, **more)
 
 
 class OneRequest(DoneBody):
@@ -563,11 +547,9 @@ class LadderBody(DoneBody):
 
 
 class QuestionView(View):
-    """``answer`` is null until there is one."""
-
     asker: Annotated[str, Field(validation_alias="name")]
     question: Annotated[str, Field(validation_alias="text")]
-    answer: Annotated[str | None, OrNull]
+    answer: Annotated[str | None, OrNull] = Field(description="null until there is one")
 
 
 class AskedQuestions(DoneBody):
@@ -584,13 +566,14 @@ class Files(DoneBody):
 
 
 class Problem(View):
-    """The body of every error.
-
-    ``fields``: what is wrong with each, by name. ``proposal``: how it is after a press that didn't count.
-    """
+    """The body of every error."""
 
     ok: Literal[False] = False
     error: str
-    fields: Annotated[dict[str, str] | SkipJsonSchema[None], Field(exclude_if=is_none)] = None
-    proposal: Annotated[ProposalView | None, Field(exclude_if=is_none)] = None
+    fields: dict[str, str] | SkipJsonSchema[None] = Field(
+        None, exclude_if=is_none, description="what is wrong with each field, by name"
+    )
+    proposal: ProposalView | None = Field(
+        None, exclude_if=is_none, description="as it is after a press that didn't count"
+    )
     conversation_id: Annotated[str | None, Field(exclude_if=is_none)] = None

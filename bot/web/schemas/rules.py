@@ -12,19 +12,15 @@ from bot.web.schemas import DoneBody, Time, View
 
 
 class RuleView(View):
-    """``until``: when it ends by itself. ``trouble``: why its condition fits a tool no longer, in words."""
-
     id: int
     words: str
     set_by: str
     set_at: Time
-    until: Time | None
-    trouble: str | None
+    until: Time | None = Field(description="when it ends by itself")
+    trouble: str | None = Field(description="why its condition no longer fits a tool, in words")
 
 
 class GrantView(View):
-    """``proposal_id``: the decision it was born from."""
-
     label: Annotated[str, Field(validation_alias=AliasPath("grant", "label"))]
     tool_name: Annotated[str, Field(validation_alias=AliasPath("grant", "scope", "tool_name"))]
     words: str
@@ -32,7 +28,9 @@ class GrantView(View):
     given_at: Annotated[Time, Field(validation_alias=AliasPath("grant", "created_at"))]
     expires_at: Annotated[Time | None, Field(validation_alias=AliasPath("grant", "expires_at"))]
     uses: Annotated[int, Field(validation_alias=AliasPath("grant", "uses"))]
-    proposal_id: Annotated[str, Field(validation_alias=AliasPath("grant", "proposal_id"))]
+    proposal_id: str = Field(
+        validation_alias=AliasPath("grant", "proposal_id"), description="with whose approval it was given"
+    )
 
 
 class Grants(DoneBody):
@@ -40,13 +38,11 @@ class Grants(DoneBody):
 
 
 class Rules(DoneBody):
-    """``roles`` are accounts. Only yours, and the rules that concern you, unless it is ``everything``."""
-
-    everything: bool
+    everything: bool = Field(description="false: only the rules and roles that concern you are listed")
     policy: str
     ttl_seconds: float
     paused: bool
-    roles: dict[str, list[str]]
+    roles: dict[str, list[str]] = Field(description="accounts by role")
     rules: list[RuleView]
     grants: list[GrantView]
 
@@ -57,71 +53,68 @@ class RuleSet(DoneBody):
 
 
 class PricedView(View):
-    """A call of which people would not have been asked. ``price``: declined, edited or undone; by whom."""
+    """A call about which people would not have been asked, although they did not simply approve it."""
 
     id: str
     tool_name: str
     title: str
     at: Time
-    price: str
-    by: str | None
+    price: str = Field(description="declined, edited or undone")
+    by: str | None = Field(description="who declined, edited or undid it")
     reason: str | None
 
 
 class TriedBody(DoneBody):
-    """``looked``: at how many changes; ``back_to``: when the oldest of them was proposed.
+    """The effect that a rule would have had on earlier changes.
 
-    ``effects``: for how many of them people would not have been asked (``spared``), would have been in
-    addition (``asked``), could not have been (``refused``), or others would have been (``otherwise``).
-    ``priced`` of the spared were declined, edited or undone; ``price`` names the newest. ``next`` is the
-    ``before`` of the next page, null on the last. ``text`` says it.
+    - `spared`: people would not have been asked
+    - `asked`: people would have been asked in addition
+    - `refused`: it could not have been proposed
+    - `otherwise`: other people would have been asked
     """
 
     rule: str
-    looked: int
-    back_to: Time | None
-    effects: dict[Effect, int]
-    priced: int
-    price: list[PricedView]
-    next: Annotated[str | None, Field(validation_alias="before"), BeforeValidator(cursor)]
-    text: Annotated[str, Field(validation_alias="words")]
+    looked: int = Field(description="the number of changes that were looked at")
+    back_to: Time | None = Field(description="when the oldest of them was proposed")
+    effects: dict[Effect, int] = Field(description="the number of changes by effect")
+    priced: int = Field(description="how many of the spared were declined, edited or undone")
+    price: list[PricedView] = Field(description="the newest of these")
+    next: Annotated[str | None, BeforeValidator(cursor)] = Field(
+        validation_alias="before", description="the `before` of the next page; null on the last"
+    )
+    text: str = Field(validation_alias="words", description="the same in words")
 
 
 class RoleView(View):
-    """``since`` is null for a role that the settings give."""
-
     role: Role
-    since: Time | None
+    since: Time | None = Field(description="null for a role that the settings give")
 
 
 class AccountView(View):
-    """``linked_at`` is null for an account that is linked with no other."""
-
     account: str
     name: str
-    linked_at: Time | None
+    linked_at: Time | None = Field(description="null for an account that is linked with no other")
     roles: list[RoleView]
 
 
 class AwayView(View):
-    """Which account is away until when, and the one that may decide in its place, with its name."""
+    """Someone who is away, and who may decide in their place."""
 
-    account: Annotated[str, BeforeValidator(str), Field(validation_alias="who")]
+    account: Annotated[str, BeforeValidator(str)] = Field(
+        validation_alias="who", description="the account that is away"
+    )
     until: Time
-    stand_in: Annotated[str, BeforeValidator(str)]
-    name: Annotated[str, Field(validation_alias=AliasPath("stand_in", "label"))]
+    stand_in: Annotated[str, BeforeValidator(str)] = Field(description="the account that may decide")
+    name: str = Field(validation_alias=AliasPath("stand_in", "label"), description="the stand-in's name")
 
 
 class PersonView(View):
-    """One person: all of these accounts have one vote, and the roles of each.
-
-    ``away``: null while they aren't.
-    """
+    """One person: all their accounts together have one vote, and the roles of each."""
 
     id: str
     you: bool
     accounts: list[AccountView]
-    away: AwayView | None
+    away: AwayView | None = Field(description="null while they are not away")
 
 
 class People(DoneBody):
@@ -130,10 +123,7 @@ class People(DoneBody):
 
 
 class AuditView(View):
-    """One row, about a proposal or about a ``thing`` with its ``key``: what it was and what it is.
-
-    ``previous`` is the hash of the row before it. ``hidden`` names the columns in which a secret is hidden.
-    """
+    """A row of the audit log, about a proposal, or about a `thing` such as a rule."""
 
     id: int
     at: str
@@ -141,7 +131,7 @@ class AuditView(View):
     actor: str
     person: str
     channel: str
-    previous: str
+    previous: str = Field(description="the hash of the row before it")
     hash: str
     proposal_id: str | None
     version: int | None
@@ -160,12 +150,12 @@ class AuditView(View):
     about: dict[str, Any] | None
     content: str | None
     thing: str | None
-    key: str | None
+    key: str | None = Field(description="of the thing")
     tool: str | None
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    before: dict[str, Any] | None = Field(description="the thing as it was")
+    after: dict[str, Any] | None = Field(description="the thing as it is")
     holds: dict[str, str | None] | None
-    hidden: list[str] | None
+    hidden: list[str] | None = Field(description="the columns in which a secret is hidden")
 
 
 class AuditPage(DoneBody):
@@ -174,8 +164,6 @@ class AuditPage(DoneBody):
 
 
 class Verified(DoneBody):
-    """``anchor``: number and hash of the newest row, to keep outside the database."""
-
     intact: bool
     faults: list[str]
-    anchor: str | None
+    anchor: str | None = Field(description="number and hash of the newest row, to keep outside the database")

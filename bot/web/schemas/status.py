@@ -9,40 +9,36 @@ from bot.web.schemas import DoneBody, Time, View
 
 
 class HeardView(View):
-    """A chat platform. ``heard_seconds_ago`` is null before it was first heard; ``fault`` may be empty."""
+    """The health of a chat platform."""
 
     name: str
-    heard_seconds_ago: int | None
-    fault: str
+    heard_seconds_ago: int | None = Field(description="since its last sign of life; null before the first")
+    fault: str = Field(description="empty while it works")
 
 
 class ModelView(View):
-    """A language model, by its name here. ``fault`` is empty while it answers."""
+    """The health of a language model."""
 
-    name: str
-    fault: str
+    name: str = Field(description="its name here")
+    fault: str = Field(description="empty while it answers")
 
 
 class McpHealthView(View):
-    """An MCP server, by its name here. ``fault`` is empty while it is up."""
+    """The health of an MCP server."""
 
-    name: str
-    fault: str
+    name: str = Field(description="its name here")
+    fault: str = Field(description="empty while it is up")
 
 
 class HealthBody(DoneBody):
-    """``channels`` are the chat platforms. ``model_fault``: that a language model gives no answers."""
-
-    model_fault: str
+    model_fault: str = Field(description="that a language model gives no answers, in words; else empty")
     models: list[ModelView]
-    channels: list[HeardView]
+    channels: list[HeardView] = Field(description="the chat platforms")
     mcp_servers: list[McpHealthView]
 
 
 class SignInWays(DoneBody):
-    """``organisation``: whose accounts people may sign in with."""
-
-    organisation: str | None
+    organisation: str | None = Field(description="with whose accounts people may sign in")
 
 
 class PauseView(View):
@@ -51,44 +47,40 @@ class PauseView(View):
 
 
 class Me(DoneBody):
-    """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
-
-    ``connections``: accounts can be connected here. ``insights``: they are on. ``push``: devices can be
-    notified. ``voice``: recordings are heard. ``session``: this browser brought the cookie of a sign-in, and
-    no token.
-    """
+    """The caller, and what is on here."""
 
     name: str
     account: str
-    accounts: list[str]
-    roles: list[Role]
+    accounts: list[str] = Field(description="yours in all channels")
+    roles: list[Role] = Field(description="those that you have everywhere")
     model: str
     demo: bool
     admin: bool
-    insights: bool
-    voice: bool
-    connections: bool
-    push: bool
+    insights: bool = Field(description="insights are on")
+    voice: bool = Field(description="recordings are transcribed")
+    connections: bool = Field(description="accounts can be connected here")
+    push: bool = Field(description="devices can be notified")
     notice: str
     paused: PauseView | None
-    session: bool
+    session: bool = Field(description="this browser brought the cookie of a sign-in, and no token")
 
 
 class ToolView(View):
-    """A tool as people and programs see it.
-
-    ``risk``: read, write, destructive, or *by its use* where that depends on the arguments. ``untold``: what
-    of it no model is told. ``refused_by``: models that do without it, since their server refuses it, and why.
-    """
+    """A tool as people and programs see it."""
 
     name: str
     group: str
     description: str
-    risk: Annotated[str, Field(validation_alias="harm")]
+    risk: str = Field(
+        validation_alias="harm",
+        description="read, write, destructive, or *by its use* where that depends on the arguments",
+    )
     offered: bool
     parameters: Annotated[dict[str, Any], Field(validation_alias="form")]
-    untold: tuple[str, ...] = ()
-    refused_by: tuple[str, ...] = ()
+    untold: tuple[str, ...] = Field((), description="what of it no model is told")
+    refused_by: tuple[str, ...] = Field(
+        (), description="models that do without it, since their server refuses it, and why"
+    )
 
 
 class Tools(DoneBody):
@@ -96,12 +88,10 @@ class Tools(DoneBody):
 
 
 class SettingView(View):
-    """A setting. ``value``: as it is written in `.env`, null for a secret. ``given``: it was set."""
-
     name: str
-    value: str | None
+    value: str | None = Field(description="as it is written in `.env`; null for a secret")
     secret: bool
-    given: bool
+    given: bool = Field(description="it was set")
 
 
 class SettingList(DoneBody):
@@ -109,23 +99,20 @@ class SettingList(DoneBody):
 
 
 class ActiveLineView(View):
-    """One thing that is on. ``set_by``: who set it, or the setting that did; then ``set_at`` is null.
-
-    ``rule``: the number of the rule that it is, or null.
-    """
+    """One thing that is on."""
 
     words: str
-    set_by: str
-    set_at: Time | None
-    rule: int | None
+    set_by: str = Field(description="the person who set it, or the setting that did")
+    set_at: Time | None = Field(description="null for a setting")
+    rule: int | None = Field(description="its number, if it is a rule")
 
 
 class ActivePartView(View):
-    """A part of Nod with what of it is on. ``left_out``: how many lines are not listed."""
+    """A part of Nod with what of it is on."""
 
     name: str
     lines: list[ActiveLineView]
-    left_out: int
+    left_out: int = Field(description="how many lines are not listed")
 
 
 class ActiveParts(DoneBody):
@@ -133,81 +120,76 @@ class ActiveParts(DoneBody):
 
 
 class FindingView(View):
-    """What was found about one thing. ``fix``: what to do, or what is worth knowing where all is well."""
+    """The result of one check."""
 
     name: str
     health: Annotated[Literal["ok", "warn", "fail"], BeforeValidator(str.lower)]
-    fix: str
+    fix: str = Field(description="what to do, or what is worth knowing where all is well")
 
 
 class Findings(DoneBody):
-    """What `nod doctor` found. ``fault``: why it couldn't look; else it is empty."""
+    """The results of `nod doctor`."""
 
     at: Time
     findings: list[FindingView]
-    fault: str
+    fault: str = Field(description="why it couldn't look; else empty")
 
 
 class Spent(View):
-    """The cost of turns; tokens as the model server told them. ``cost``: null where no model has a price."""
+    """The cost of turns; tokens are as the model's server counts them."""
 
     turns: int
     model_calls: int
     prompt_tokens: int
     completion_tokens: int
-    cost: float | None
+    cost: float | None = Field(description="null where no model has a price")
 
 
 class UsageView(Spent):
-    """``key``: a day, an id, an account, a place or a model; ``name`` what people call it, if they do."""
+    """The cost of one part."""
 
-    key: str
-    name: str
+    key: str = Field(description="a day, an id, an account, a place or a model")
+    name: str = Field(description="what people call it; empty if it has no name")
 
 
 class BudgetView(View):
-    """The use of a budget. ``until``: when its next period begins."""
+    """The use of a budget."""
 
     rule: Annotated[int, Field(validation_alias=AliasPath("use", "rule", "id"))]
     words: str
     limit: Annotated[float, Field(validation_alias=AliasPath("use", "limit"))]
     spent: Annotated[float, Field(validation_alias=AliasPath("use", "spent"))]
-    until: Annotated[Time, Field(validation_alias=AliasPath("use", "until"))]
+    until: Time = Field(validation_alias=AliasPath("use", "until"), description="when its next period begins")
 
 
 class Usages(DoneBody):
-    """``plots``: ``cost`` and ``tokens`` by part as SVG, of the largest parts or the newest days."""
-
     since: Time
     everyone: bool
     currency: str
     total: Spent
     parts: list[UsageView]
-    plots: dict[str, str]
+    plots: dict[str, str] = Field(
+        description="`cost` and `tokens` by part as SVG, of the largest parts or the newest days"
+    )
     budgets: list[BudgetView]
 
 
 class McpSignInView(View):
-    """``wanted``: scopes that the server asked for since; sign in again to allow them."""
+    """Nod's sign-in at an MCP server."""
 
     signed_in: bool
     by: str | None
     at: Time | None
-    wanted: str
+    wanted: str = Field(description="scopes that the server asked for since; sign in again to allow them")
 
 
 class McpServerView(View):
-    """``trouble``: why it is unavailable, or null. ``said``: its last words on stderr, if it is down.
-
-    ``left_out``: what of its list is not offered, and why. ``sign_in`` is null where people don't sign in.
-    """
-
     name: str
-    trouble: str | None
-    said: str
+    trouble: str | None = Field(description="why it is unavailable, or null")
+    said: str = Field(description="its last words on stderr, if it is down")
     tools: int
-    left_out: str
-    sign_in: McpSignInView | None
+    left_out: str = Field(description="what of its list is not offered, and why")
+    sign_in: McpSignInView | None = Field(description="null where people don't sign in")
 
 
 class McpServers(DoneBody):

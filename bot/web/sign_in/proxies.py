@@ -1,4 +1,4 @@
-"""Reverse proxies: only those that the settings name are believed on who called, by which name, and over TLS.
+"""Reverse proxies: those that the settings name may say who called, under which host, and over TLS.
 
 What any other sender writes into ``X-Forwarded-*`` changes nothing.
 """
@@ -11,26 +11,30 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.settings import Network
 
-_BROUGHT = "nod.proxied"
-_TOLD = "nod.user"
+# keys of an ASGI scope
+_PROXIED_KEY = "nod.proxied"
+_PERSON_KEY = "nod.user"
 
 
 def is_proxied(request: HTTPConnection) -> bool:
     """Tell if a configured proxy forwarded this request, so that its headers on the caller can be trusted."""
-    return bool(request.scope.get(_BROUGHT))
+    return bool(request.scope.get(_PROXIED_KEY))
 
 
 def find_named_person(request: HTTPConnection) -> str | None:
-    """Return the person that a configured proxy has signed in; empty if named twice, None if not at all."""
-    named: str | None = request.scope.get(_TOLD)
+    """Return the person whom a configured proxy has signed in.
+
+    None if it names no one; empty if it names several, since then none can be trusted.
+    """
+    named: str | None = request.scope.get(_PERSON_KEY)
     return named
 
 
 class Forwarded:
-    """ASGI middleware: what a named proxy brought looks as it did when it reached the first of them."""
+    """ASGI middleware that undoes the way through named proxies: the request looks as its caller sent it."""
 
     def __init__(self, app: ASGIApp, networks: Iterable[Network], user_header: str = "") -> None:
-        """``user_header``: where a named proxy says who has signed in; from others it is dropped."""
+        """``user_header``: in which a named proxy says who has signed in; from others it is removed."""
         self._app = app
         self._networks = tuple(networks)
         self._user = user_header.lower().encode()
@@ -40,15 +44,16 @@ class Forwarded:
         named = self._take_user(scope) if self._user and "headers" in scope else []
         if self._networks and peer is not None and self._is_known(peer[0]):
             if named:
-                scope[_TOLD] = named[0] if len(named) == 1 else ""
+                scope[_PERSON_KEY] = named[0] if len(named) == 1 else ""
             self._restore(scope)
         await self._app(scope, receive, send)
 
     def _take_user(self, scope: Scope) -> list[str]:
-        found = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
-        if found:
+        """Remove the headers that name a person, and return their values."""
+        values = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
+        if values:
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
-        return found
+        return values
 
     def _is_known(self, host: str) -> bool:
         try:
@@ -60,7 +65,7 @@ class Forwarded:
         return any(address in network for network in self._networks)
 
     def _restore(self, scope: Scope) -> None:
-        scope[_BROUGHT] = True
+        scope[_PROXIED_KEY] = True
         scheme = _last(scope, b"x-forwarded-proto")
         if scheme in ("http", "https"):
             scope["scheme"] = scheme
@@ -69,7 +74,8 @@ class Forwarded:
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
         hops = _list_words(scope, b"x-forwarded-for")
-        # each proxy adds its own caller at the end; what stands before the first unnamed one may be made up
+        # each proxy adds its own caller at the end, so the last unnamed one is the caller; all before that
+        # may be made up
         callers = [hop for hop in hops if not self._is_known(hop)]
         if hops:
             scope["client"] = (callers[-1] if callers else hops[0], 0)
@@ -81,5 +87,6 @@ def _list_words(scope: Scope, header: bytes) -> list[str]:
 
 
 def _last(scope: Scope, header: bytes) -> str:
-    """Return the nearest proxy's value: it may add to what its caller sent."""
-    return next(reversed(_list_words(scope, header)), "")
+    """Return the nearest proxy's value, which comes after what its caller sent; empty for none."""
+    words = _list_words(scope, header)
+    return words[-1] if words else ""

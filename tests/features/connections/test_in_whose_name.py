@@ -142,6 +142,6 @@ async def test_the_api_and_the_rows_say_in_whose_name_and_hold_no_token(there: C
     await press(there, ANA, Verb.APPROVE, p)
     [done] = find(there)
     assert done.connection is not None
-    kept = json.dumps([done.connection.kept, done.result, done.told, there.nod.model.seen], default=str)
+    kept = json.dumps([done.connection.as_json, done.result, done.told, there.nod.model.seen], default=str)
     assert [each for each in there.tracker.people.whose if each in kept] == []
     assert done.connection.subject == "id-of-octocat"
