@@ -611,7 +611,7 @@ def card_of(
         unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
         annotations=tuple(annotations),
         acts_as=one_line(clean(p.connection.words)) if p.connection else "",
-        choices=None if p.choices is None else tuple(one_line(clean(choice)) for choice in p.choices),
+        choices=p.choices and tuple(one_line(clean(choice)) for choice in p.choices),
     )
 
 

@@ -161,7 +161,7 @@ class Request:
     text: str  # that people read above its card
     private: bool = False
     into: str | None = None  # the id of a conversation
-    begin: str | None = None  # the id of the conversation that begins if there is none at ``address``
+    begin: str | None = None  # the id of the conversation that begins unless one continues at ``address``
     event_id: str | None = None  # unique within the channel: a second request with it is the first
     reason: str = ""
     ttl: timedelta | None = None  # shortens the time that it waits

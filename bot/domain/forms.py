@@ -468,7 +468,7 @@ def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) 
 
 
 def is_same(value: Any, default: Any) -> bool:
-    """Return whether a value is the default; null is none, and 1 is not the same as true."""
+    """Return whether a value is the default; null does not count, and 1 is not the same as true."""
     return default is not None and canonical(value) == canonical(default)
 
 

@@ -3,7 +3,7 @@
 `Policy` joins the settings' defaults with the rulebook that admins keep at run time. `Policy.judge` is asked
 before a call becomes a proposal.
 
-Four methods look for an objection. Each returns it in words, or None if there is none:
+Four methods look for an objection. Each returns it in words, or None:
 `Policy.find_call_objection` (a rule forbids the call), `Policy.find_message_objection` (this person may not
 talk to Nod here), `Policy.find_quorum_objection` (too few people could decide) and
 `Policy.find_decision_objection` (this person may not decide this proposal).

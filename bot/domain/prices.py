@@ -40,8 +40,8 @@ class Prices:
     def of(self, model: str) -> Price | None:
         """Return the price of a model; None if it has none.
 
-        A dated version, and a reseller's model (``RESELLER/MODEL``), costs what the model itself does if it
-        has no line of its own.
+        Without a line for a dated version, or for a reseller's model (``RESELLER/MODEL``), the model's own
+        price counts.
         """
         bare = model.rpartition("/")[2]
         for name in (model, _DATED.sub("", model), bare, _DATED.sub("", bare)):

@@ -111,8 +111,8 @@ class PreviewField:
     """One thing that will change, with its values as text for people."""
 
     field: str
-    old_value: str | None  # None: there is none
-    new_value: str | None  # None: there will be none
+    old_value: str | None  # None: it has no value
+    new_value: str | None  # None: it will have no value
     titled: bool = False  # the tool's own summary quotes the new value in the title
 
 
@@ -151,7 +151,7 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The call that undoes what ran, or the reason why there is none. Its arguments are stored apart."""
+    """The call that undoes what ran, or the reason why no call does. Its arguments are stored apart."""
 
     reason: str = ""  # why nothing undoes it; empty if a call does
     tool_name: str = ""
@@ -403,12 +403,12 @@ def may_mute(p: "Proposal") -> bool:
 
 
 def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":
-    """Return None: this kind has no words of its own for how it stands or ended."""
+    """Return None: this kind uses the common words for how a proposal stands or ended."""
     return None
 
 
 def find_no_words(_: "Proposal") -> str:
-    """Return an empty text: this kind has no words of its own for the model."""
+    """Return an empty text: this kind uses the common words for the model."""
     return ""
 
 

@@ -107,7 +107,7 @@ def veil(text: str, secrets: Sequence[str]) -> str:
 
 
 def _replace_secret(match: Any) -> bytes:
-    """Return the match with dots instead of the secret; as it is if it is none after all."""
+    """Return the match with dots instead of the secret; the match itself if it is no secret after all."""
     text: bytes = match.group()
     matched_groups = [name for name, number in _GROUPS.items() if match.start(number) >= 0]
     if not matched_groups:

@@ -19,8 +19,8 @@ class TriedFile:
 
     path: str
     change: str  # added, changed or removed
-    old_size: int | None = None  # bytes; None: there was none
-    new_size: int | None = None  # bytes; None: there is none
+    old_size: int | None = None  # bytes; None: it did not exist
+    new_size: int | None = None  # bytes; None: it was removed
     code: bool = False  # something runs it later, as git does its hooks
     field: str = ""  # the preview's field that shows its text; empty: one field lists it with others
 

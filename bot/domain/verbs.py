@@ -113,7 +113,7 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # behind ⋯ where there is a menu
-    command: str = ""  # what the command VERB ID [WORDS] does in the chats; empty: there is none
+    command: str = ""  # what the command VERB ID [WORDS] does in the chats; empty: no such command
     asks: AskedFor | None = None  # if it needs a reason or words
     sure: Sure | None = None  # asked before the press counts
 
