@@ -304,7 +304,9 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
         person = people.person_of(session, Actor.parse(account))
         persons[person.id] = person
     may_approve = [
-        person for person in persons.values() if policy.find_decision_objection(proposal, person, requester) is None
+        person
+        for person in persons.values()
+        if policy.find_decision_objection(proposal, person, requester) is None
     ]
     return len(may_approve)
 
