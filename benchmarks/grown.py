@@ -34,7 +34,8 @@ from bot.store.audit import admin_changes, log, verification
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By, Change
 from bot.store.database import Database
-from bot.store.proposals import Reach, to_row
+from bot.store.proposal_rows import to_row
+from bot.store.proposals import Reach
 from bot.store.rules import Policies
 from bot.store.tables.conversations import SEEN_IN, ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import ProposalRow
@@ -125,14 +126,14 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         return lambda session: verification.page(session, Wanted(**wanted), _PAGE)
 
     def use(by: Parts) -> Callable[[Session], object]:
-        return lambda session: counts.usage(session, by, at - timedelta(days=30), None)
+        return lambda session: counts.list_usage(session, by, at - timedelta(days=30), None)
 
     def standing(session: Session) -> object:
-        return counts.standing(session)
+        return counts.count_waiting(session)
 
     def turns(session: Session) -> object:
-        newest, under_way = counts.began(session)
-        return counts.turns(session, newest, under_way)
+        newest, under_way = counts.find_turns_under_way(session)
+        return counts.list_turns(session, newest, under_way)
 
     return {
         "asked already, after a decline": lambda s: conversations.find_asked_already(s, "long0", at),
@@ -140,7 +141,7 @@ def _list_looks(at: datetime) -> dict[str, Callable[[Session], object]]:
         "  of a person": page(who=str(PEOPLE[1])),
         "  of a tool": page(tool=TOOLS[1]),
         "  of a proposal": lambda s: verification.page(s, Wanted(proposal=_id_of_newest(s)), _PAGE),
-        "what waits, after an id, as a resume reads it": lambda s: proposals.waiting_after(
+        "what waits, after an id, as a resume reads it": lambda s: proposals.list_waiting_after(
             s, "", _BATCH_OF_A_RESUME
         ),
         "usage of 30 days by day": use(Parts.DAY),

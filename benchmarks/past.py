@@ -22,7 +22,7 @@ from bot.domain.verbs import Verb
 from bot.features.insights import counting as insights
 from bot.store import migrations
 from bot.store.database import Database
-from bot.store.proposals import to_row
+from bot.store.proposal_rows import to_row
 from bot.store.rules import Policies
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow

@@ -115,7 +115,7 @@ def _make_card(session: Session, place: str, number: int) -> None:
         message_id=10**8 + number,
     )
     card = replace(card, id=f"new{number}", digest=digest(card.tool_name, card.tool_version, card.arguments))
-    transitions.insert_all(session, [card], By.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [card], By.nod(Act.PROPOSE))
 
 
 def _find_share(took: Sequence[float], share: float) -> float:

@@ -183,7 +183,7 @@ def park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    transitions.insert_all(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
+    transitions.insert_proposals(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:

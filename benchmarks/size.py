@@ -186,7 +186,7 @@ async def _timed(do: Callable[[str], Awaitable[object]], each: Sequence[str]) ->
 
 
 def _newest(session: Session) -> list[Proposal]:
-    return proposals.in_states(session, [State.PROPOSED], _LISTED)
+    return proposals.list_in_states(session, [State.PROPOSED], _LISTED)
 
 
 async def _decline(world: World, ident: str) -> None:

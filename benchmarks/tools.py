@@ -56,7 +56,7 @@ async def rows(where: Path, *, rounds: int, calls: int) -> list[Row]:
     async with running(where / "nod.db") as world:
         await world.park()  # a conversation to call in
         database = world.app.database
-        conversation = await database.read(conversations.open_conversation, Address("bench", "c1"))
+        conversation = await database.read(conversations.find_current_conversation, Address("bench", "c1"))
         assert conversation is not None
 
         def through(toolset: Toolset, name: str) -> Call:

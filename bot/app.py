@@ -76,7 +76,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
-from bot.telemetry.tracing import Traced
+from bot.telemetry.tracing import TracedModel
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.agents_file import AgentsFile
@@ -117,8 +117,11 @@ FEATURES: tuple[Feature, ...] = (
 )
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0
-_GRACE_SECONDS = 15.0
-_DRAIN_SECONDS = 2.0
+"""The time that running executions get to end at a stop."""
+_QUESTION_GRACE_SECONDS = (
+    15.0  # added for MCP servers to the time that a question waits: it ends by itself first
+)
+_DRAIN_SECONDS = 2.0  # a reverse proxy sees in this time that this process is no longer ready
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class App:
     sweeps: Sequence[Sweep]  # of features
     questions: Questions
     cluster: Cluster
-    own: OwnTools
+    own_tools: OwnTools
     mcp: Servers
     begin_metrics: Callable[[], Awaitable[None]] | None  # begins to count; None without NOD_METRICS_TOKEN
     metrics_web: WebServer | None  # serves /metrics on a port of its own
@@ -153,14 +156,16 @@ class App:
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
         """Start everything, from the database to the last channel, and stop it in the opposite order.
 
-        Whatever can refuse the start is asked before a row is touched or work is begun.
-
         ``ticking`` False leaves time to the caller (`Recovery.expire_due`, `Recovery.recover`).
         """
         async with contextlib.AsyncExitStack() as stack:
-            if (collector := self.settings.otlp_endpoint) is not None:
+            # traces first, so that they have the start and the stop of everything else
+            collector = self.settings.otlp_endpoint
+            if collector is not None:
                 end = tracing.begin_tracing(collector, self.settings.otlp_header_pairs, self.process.id)
                 stack.push_async_callback(asyncio.to_thread, end)
+
+            # what may refuse the start comes before any row is changed: another process, a port in use
             stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
@@ -169,18 +174,24 @@ class App:
             if self.receives:
                 self.web.listen()
                 stack.callback(self.web.close)
+
+            # the database is ready before any part reads it
             migrations.upgrade(self.database.engine)
             self._apply_keys()
             self._end_outgrown_grants()
             if self.begin_metrics is not None:
                 await self.begin_metrics()
             await stack.enter_async_context(self.cluster.at_work())
+
+            # Tools come before channels, which may receive messages immediately. At a stop open questions are
+            # given up first, then executions get their time to end, and the MCP servers stop last.
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.core.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
-            await self._start_tools()
+            await self.own_tools.start()
+            self.mcp.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(
@@ -189,18 +200,9 @@ class App:
                     receives=self.receives,
                     others=self.cluster.others,
                 )
-            stack.push_async_callback(self.site.logins.stop)
-            stack.push_async_callback(self.site.doctor.stop)
-            if self.receives:
-                for service in self.services:
-                    stack.push_async_callback(service.stop)
-                if self.site.organisation is not None:
-                    stack.push_async_callback(self.site.organisation.close)
-                stack.push_async_callback(self.web.stop)
-                await self.web.start()
-            elif self.metrics_web is not None:
-                stack.push_async_callback(self.metrics_web.stop)
-                await self.metrics_web.start()
+            await self._start_web(stack)
+
+            # jobs come last: their results go out through channels and the web
             await self.core.recovery.take_over(self.clock())
             self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
             await self.core.recovery.recover(self.clock(), starting=True)
@@ -215,14 +217,29 @@ class App:
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
 
+    async def _start_web(self, stack: contextlib.AsyncExitStack) -> None:
+        """Start the server of this process: the API and console, or the page of metrics alone."""
+        stack.push_async_callback(self.site.logins.stop)
+        stack.push_async_callback(self.site.doctor.stop)
+        if self.receives:
+            for service in self.services:
+                stack.push_async_callback(service.stop)
+            if self.site.organisation is not None:
+                stack.push_async_callback(self.site.organisation.close)
+            stack.push_async_callback(self.web.stop)
+            await self.web.start()
+        elif self.metrics_web is not None:
+            stack.push_async_callback(self.metrics_web.stop)
+            await self.metrics_web.start()
+
     def _apply_keys(self) -> None:
         """Seal with the newest audit key, encrypt what was kept as plain text, and log what no key opens."""
         self.database.write_now(admin_changes.seal_with_key, self.clock())
-        done = self.database.write_now(secrets.encrypt_plain)
-        if done.encrypted:
-            log.info("secrets in the database are encrypted now", many=done.encrypted)
-        if done.lost:
-            places = sorted({each.place for each in done.lost})
+        result = self.database.write_now(secrets.encrypt_plain)
+        if result.encrypted:
+            log.info("secrets in the database are encrypted now", many=result.encrypted)
+        if result.lost:
+            places = sorted({secret.place for secret in result.lost})
             log.warning("no key of NOD_SECRET_KEY opens these; sign in there again", places=places)
 
     def _end_outgrown_grants(self) -> None:
@@ -234,10 +251,6 @@ class App:
         ended = self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock())
         if ended:
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
-
-    async def _start_tools(self) -> None:
-        await self.own.start()
-        self.mcp.start()
 
     async def _watch(self) -> None:
         """Read the rows again whenever another process has changed them."""
@@ -271,69 +284,72 @@ def build(
     calls. On SQLite one process does both.
     """
     database = _open_database(settings)
-
-    def site_url() -> str:
-        given = settings.port or settings.public_url
-        return settings.site_url() if given else f"http://127.0.0.1:{web.port}"
-
     notifier, process = ChangeNotifier(), Process.this()
-    cluster = _cluster(settings, database, process, clock, works=works)
+    cluster = _make_cluster(settings, database, process, clock, works=works)
     dispatcher = cluster.dispatcher
     cluster.join(notifier)
-    questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
     channels: dict[str, Channel] = {}  # filled below; the parts read it only while Nod runs
+
+    def site_url() -> str:
+        if settings.port or settings.public_url:
+            return settings.site_url()
+        return f"http://127.0.0.1:{web.port}"  # the system chose the port; ``web`` is made below
+
+    # tools and models
+    questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     parts = make_parts(settings, database, policies, clock, site_url, channels)
     registry, own_tools, mcp = registry_of(parts, questions, toolsets)
     named_models = [] if model else settings.models()
-    models = [model] if model else _models(named_models)
+    models = [model] if model else _make_models(named_models)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
         models = _trace(models, named_models)
-    routes: list[BaseRoute] = []
-    begin_metrics = metrics_web = None
+    begin_metrics = metrics_page = metrics_web = None
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
-        models, begin_metrics = [metrics.time_model(each) for each in models], metrics.begin
-        token = settings.metrics_token.get_secret_value()
-        routes.append(page := metrics_route(token, metrics.text))
+        models = [metrics.time_model(each) for each in models]
+        begin_metrics = metrics.begin
+        metrics_page = metrics_route(settings.metrics_token.get_secret_value(), metrics.text)
         if settings.metrics_port is not None:
-            metrics_web = metrics_server(page, settings.host, settings.metrics_port)
-    files = FileBounds(settings.max_file_mb * MEGABYTE)
+            metrics_web = metrics_server(metrics_page, settings.host, settings.metrics_port)
+
+    # the kernel
     ports = Ports(
-        database,
-        dispatcher,
-        registry,
-        models[0],
-        channels,
-        clock,
-        process,
-        notifier,
+        database=database,
+        dispatcher=dispatcher,
+        registry=registry,
+        model=models[0],
+        channels=channels,
+        clock=clock,
+        process=process,
+        notifier=notifier,
         is_only_process=cluster.others is None,
         other_models=models[1:],
     )
+    files = FileBounds(settings.max_file_mb * MEGABYTE)
     kernel = core(
         ports,
         policies,
         bounds=Bounds(
-            settings.max_messages,
-            settings.max_conversations,
-            settings.max_open_by_person,
-            settings.max_open_in_conversation,
-            settings.max_turns_by_person,
-            files,
+            messages=settings.max_messages,
+            conversations=settings.max_conversations,
+            open_by_person=settings.max_open_by_person,
+            open_in_conversation=settings.max_open_in_conversation,
+            turns_by_person=settings.max_turns_by_person,
+            files=files,
         ),
         limits=TurnLimits(
-            settings.max_model_calls,
-            settings.history_tokens,
-            TeamLimits(settings.max_teammates),
+            model_calls=settings.max_model_calls,
+            history_tokens=settings.history_tokens,
+            team=TeamLimits(settings.max_teammates),
         ),
         briefing=Briefing(
-            settings.timezone,
-            settings.instructions,
-            AgentsFile(settings.workspace).read if settings.workspace else None,
+            zone=settings.timezone,
+            instructions=settings.instructions,
+            workspace=AgentsFile(settings.workspace).read if settings.workspace else None,
         ),
         prices=prices,
         named=named_models,
@@ -342,45 +358,49 @@ def build(
         notice="" if demo else settings.scripted_notice,
         site_url=site_url,
         hooks=hooks_of(parts),
-        commands=[partial(each.make_commands, settings) for each in FEATURES],
+        commands=[partial(feature.make_commands, settings) for feature in FEATURES],
     )
     if cluster.others is not None:
         cluster.others.on("stop", kernel.assistant.stop_here)
+
+    # channels, the web's own first
     proposal_lookup = ProposalLookup(kernel.gate.groups, registry, policies)
-    conversation_lookup = ConversationLookup(database, registry, proposal_lookup, clock)
     http = HttpChannel(
         registry,
         proposal_lookup,
-        conversation_lookup,
+        ConversationLookup(database, registry, proposal_lookup, clock),
         AdminLookup(database, policies, clock, prices.currency),
         notifier,
         clock,
         others=cluster.others,
-        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - `web` and `site` are made below, before anything runs
+        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - `site` is made below, before anything runs
     )
-    ports.channels[http.name] = http
-    callbacks = _make_webhooks(settings, database)
-    services = [each.make_service() for each in FEATURES if each.make_service]
+    channels[http.name] = http
+    services = [feature.make_service() for feature in FEATURES if feature.make_service]
+    routes: list[BaseRoute] = [metrics_page] if metrics_page else []
     routes += [service.route() for service in services]
     for kind in channels_of(settings):
         if kind.configured(settings):
-            ports.channels[kind.name] = channel = kind.build(settings, database, clock)
+            channel = kind.build(settings, database, clock)
+            channels[kind.name] = channel
             routes += channel.routes()
 
+    # the web
+    webhooks = _make_webhooks(settings, database)
     signed_in = SignedIn(database, policies, clock, partial(is_allowed, settings.oidc_allowed))
     agents = AgentCalls(database, kernel.gate, clock, dispatcher.wake, settings.max_agent_calls)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
-            settings.tokens,
-            lambda token: database.read(tokens.find_holder, token, clock()),
-            signed_in.holder,
-            lambda name: database.read(tokens.works, name),
-            signed_in.may,
+            tokens=settings.tokens,
+            issued=lambda token: database.read(tokens.find_holder, token, clock()),
+            signed_in=signed_in.holder,
+            named=lambda name: database.read(tokens.is_working_name, name),
+            may=signed_in.may,
             organised=settings.organised,
             has_naming_proxy=bool(settings.user_header),
         ),
-        callbacks=callbacks,
+        callbacks=webhooks,
         logins=mcp.sign_ins(database, clock, lambda: site_url() + BACK),
         signed_in=signed_in,
         doctor=Doctor(settings, lambda: web.port, clock),
@@ -388,11 +408,11 @@ def build(
         models=kernel.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
-        organisation=_organisation(settings, site_url, clock),
+        organisation=_make_organisation(settings, site_url, clock),
         demo=demo,
-        platforms=ports.channels,
+        platforms=channels,
         tools_of=agents.list_tools,
-        features=frozenset(each.name for each in FEATURES if each.is_on(settings)),
+        features=frozenset(feature.name for feature in FEATURES if feature.is_on(settings)),
         files=files,
     )
     application = api.create(
@@ -401,14 +421,15 @@ def build(
         user_header=settings.user_header,
         connections=settings.max_connections,
         more_routes=routes,
-        more_parts=[router for each in FEATURES for router in each.api],
-        more_tags={name: words for each in FEATURES for name, words in each.tags.items()},
+        more_parts=[router for feature in FEATURES for router in feature.api],
+        more_tags={name: words for feature in FEATURES for name, words in feature.tags.items()},
     )
     application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake, agents=agents)
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )
-    sweeps = _sweeps(parts, registry, kernel, ports)
+
+    sweeps = _make_sweeps(parts, registry, kernel, ports)
     return App(
         settings=settings,
         clock=clock,
@@ -419,16 +440,16 @@ def build(
         notifier=notifier,
         core=kernel,
         dispatcher=dispatcher,
-        callbacks=callbacks,
-        scheduler=Scheduler(kernel.recovery, kernel.reminders, callbacks, clock, sweeps),
-        channels=ports.channels,
+        callbacks=webhooks,
+        scheduler=Scheduler(kernel.recovery, kernel.reminders, webhooks, clock, sweeps),
+        channels=channels,
         site=site,
         web=web,
         services=services,
         sweeps=sweeps,
         questions=questions,
         cluster=cluster,
-        own=own_tools,
+        own_tools=own_tools,
         mcp=mcp,
         begin_metrics=begin_metrics,
         metrics_web=metrics_web,
@@ -449,29 +470,34 @@ def _open_database(settings: Settings) -> Database:
     return database
 
 
-def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -> list[Sweep]:
+def _make_sweeps(parts: FeatureParts, registry: Registry, kernel: Core, ports: Ports) -> list[Sweep]:
     """Make the sweeps of all features."""
-    over = SweepParts(
+    sweep_parts = SweepParts(
         **vars(parts),
         registry=registry,
         wake=ports.dispatcher.wake,
         standing=partial(standing, ports.channels),
         has_account=partial(has_account, ports.channels),
-        models=made.loop.models,
-        prices=made.loop.prices,
-        redraw=made.cards.announce_change,
+        models=kernel.loop.models,
+        prices=kernel.loop.prices,
+        redraw=kernel.cards.announce_change,
     )
-    return [sweep for each in FEATURES for sweep in each.make_sweeps(over)]
+    return [sweep for feature in FEATURES for sweep in feature.make_sweeps(sweep_parts)]
 
 
 def _trace(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
+    """Wrap each model in one that traces its calls; only named models are called over a network."""
     hosts = {each.name: each.host for each in named}
-    return [
-        Traced(each, "openai" if each.name in hosts else "nod", hosts.get(each.name, "")) for each in models
-    ]
+    traced: list[Model] = []
+    for model in models:
+        if model.name in hosts:
+            traced.append(TracedModel(model, provider="openai", server=hosts[model.name]))
+        else:
+            traced.append(TracedModel(model, provider="nod"))
+    return traced
 
 
-def _cluster(
+def _make_cluster(
     settings: Settings, database: Database, process: Process, clock: Clock, *, works: bool
 ) -> Cluster:
     if settings.sqlite_file is not None:
@@ -493,20 +519,22 @@ def make_parts(
 ) -> FeatureParts:
     """Return the parts that features are made over, with the connections of the feature that keeps them.
 
-    ``channels`` may be filled later; without any no one says who reads along in a chat. Raises SettingsError
-    where calls are to be made as people and no feature keeps their accounts.
+    ``channels`` may be filled later; they tell if strangers read along in a chat. Raises SettingsError where
+    calls are to be made as people and no feature keeps their accounts.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
-    servers = [each for each in _load_servers(settings) if each.identity is not Identity.NOD]
-    over = ConnectionParts(
+    servers = [server for server in _load_servers(settings) if server.identity is not Identity.NOD]
+    connection_parts = ConnectionParts(
         **vars(parts),
         servers=servers,
         site_url=site_url or settings.site_url,
         is_shared=partial(is_shared, {} if channels is None else channels),
         environment=_read_environment,
     )
-    made = [each.make_connections(over) for each in FEATURES]
-    connections = next((each for each in made if each is not None), None)
+    connections = None
+    for feature in FEATURES:
+        if connections is None:
+            connections = feature.make_connections(connection_parts)
     if servers and connections is None:
         first = servers[0]
         raise SettingsError(
@@ -519,7 +547,7 @@ def make_parts(
 
 def hooks_of(parts: FeatureParts) -> Hooks:
     """Return the hooks of all features."""
-    return Hooks.join(each.make_hooks(parts) for each in FEATURES)
+    return Hooks.join(feature.make_hooks(parts) for feature in FEATURES)
 
 
 def registry_of(
@@ -532,40 +560,38 @@ def registry_of(
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
     """
     settings, database, policies = parts.settings, parts.database, parts.policies
-    always = [
+    builtin = [] if toolsets is not None else _make_named_tools(parts)
+    builtin += [
         decision_tools(database, policies),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         ask_tools(),
-        *_make_toolsets_of_features(parts, named=False),
+        *_make_feature_tools(parts, named=False),
     ]
-    builtin = _make_named_tools(parts) if toolsets is None else []
-    brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
+    brought = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
+    # names are taken in this order: Nod's own tools, yours, those of MCP servers
     taken = frozenset(tool.name for tool in brought.fixed)
-    own = load_own(settings.tools, taken)
-    connected = ConnectedTools(own, database)
-    mcp = _mcp(settings, database, parts.clock, lambda: own.known | taken, questions)
-    found: list[Toolset] = []
-    if toolsets is None:
-        found = [brought, connected, mcp]
-    else:
-        found = [*toolsets, brought]
-    return Registry([*found, *([questions] if questions else [])]), own, mcp
+    own_tools = load_own(settings.tools, taken)
+    connected = ConnectedTools(own_tools, database)
+    mcp = _make_servers(settings, database, parts.clock, lambda: own_tools.known | taken, questions)
+    found: list[Toolset] = [brought, connected, mcp] if toolsets is None else [*toolsets, brought]
+    if questions is not None:
+        found.append(questions)
+    return Registry(found), own_tools, mcp
 
 
-def _make_toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
-    """Make the toolsets of features: those that the settings name, or those that are always there."""
-    return [
-        each
-        for feature in FEATURES
-        if feature.has_named_tools is named
-        for each in feature.make_toolsets(parts)
-    ]
+def _make_feature_tools(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
+    """Make the tools of features: of those whose tools the settings name, or of all others."""
+    found: list[FixedToolset] = []
+    for feature in FEATURES:
+        if feature.has_named_tools is named:
+            found += feature.make_toolsets(parts)
+    return found
 
 
 def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
     """Make the tools that Nod brings itself, as far as the settings name them."""
-    features = _make_toolsets_of_features(parts, named=True)
-    return [output_tools(parts.database), *features, *_make_builtin_tools(parts.settings)]
+    feature_tools = _make_feature_tools(parts, named=True)
+    return [output_tools(parts.database), *feature_tools, *_make_builtin_tools(parts.settings)]
 
 
 def _make_builtin_tools(settings: Settings) -> list[FixedToolset]:
@@ -596,11 +622,11 @@ def _load_servers(settings: Settings) -> tuple[ServerConfig, ...]:
 
 def _read_environment() -> dict[str, str]:
     """Return the variables of the process and, for those that it has not, of the file ``.env``."""
-    given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    return {**given, **os.environ}
+    from_file = {key: value for key, value in dotenv_values(".env").items() if value is not None}
+    return {**from_file, **os.environ}
 
 
-def _mcp(
+def _make_servers(
     settings: Settings,
     database: Database,
     clock: Clock,
@@ -615,35 +641,38 @@ def _mcp(
     configs = _load_servers(settings)
     if questions is None:
         return McpToolset(configs, clock=clock, database=database, taken=taken)
-    # a little longer than a question waits, so that it ends by itself
-    patience = PATIENCE.total_seconds() + _GRACE_SECONDS
+    patience = PATIENCE.total_seconds() + _QUESTION_GRACE_SECONDS
     return McpToolset(
         configs, clock=clock, database=database, taken=taken, ask=questions.ask, patience=patience
     )
 
 
-def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> OidcSignIn | None:
+def _make_organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> OidcSignIn | None:
     """Return the organisation's sign-in, if the settings have one."""
-    secret = settings.oidc_client_secret
     if not settings.oidc_issuer:
         return None
+    secret = settings.oidc_client_secret
     return OidcSignIn(
-        settings.oidc_name,
-        settings.oidc_issuer,
-        settings.oidc_client_id,
-        secret.get_secret_value() if secret else "",
-        settings.oidc_allowed,
-        lambda: f"{site_url()}{RETURN_PATH}",
-        clock,
+        name=settings.oidc_name,
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=secret.get_secret_value() if secret else "",
+        allowed=settings.oidc_allowed,
+        return_url=lambda: f"{site_url()}{RETURN_PATH}",
+        clock=clock,
     )
 
 
-def _models(named: Sequence[NamedModel]) -> list[Model]:
+def _make_models(named: Sequence[NamedModel]) -> list[Model]:
     """Return the models of the settings, the default first; without any, the demo model."""
     if not named:
         return [DemoModel()]
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
 
-    made: list[Model] = [OpenAIModel(each) for each in named]
-    texts = {each.name for each in named if each.tools is ToolCalls.TEXT}
-    return [TextCalls(each) if each.name in texts else each for each in made]
+    models: list[Model] = []
+    for settings in named:
+        model: Model = OpenAIModel(settings)
+        if settings.tools is ToolCalls.TEXT:
+            model = TextCalls(model)
+        models.append(model)
+    return models

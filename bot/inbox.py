@@ -70,7 +70,7 @@ from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import in_a_line
+from bot.telemetry.outages import describe_outage
 
 log = logger(__name__)
 
@@ -196,7 +196,7 @@ class Assistant:
         own = self.own.queue(job.key)
         if own is not None:
             return own
-        return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
+        return await self.database.read(turns.find_queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _take_message(self, message: Message, new: Names) -> Reply:
         refusal = self.bounds.files.refusal(message.files)
@@ -289,7 +289,7 @@ class Assistant:
 
         Empty if nothing. ``begun_by``: only a turn that was wanted by then, and its team.
         """
-        conversation = await self.database.read(conversations.open_conversation, address)
+        conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
             return ""
         spoke, team, jobs = await self.database.write(
@@ -316,7 +316,7 @@ class Assistant:
         if turn is None:
             return ()
         if turn.owner != self.process:
-            taken = await self.database.write(turns.take, turn.id, self.process, _MAX_ATTEMPTS)
+            taken = await self.database.write(turns.claim_turn, turn.id, self.process, _MAX_ATTEMPTS)
             turn = replace(turn, owner=self.process)
             if not taken:
                 return await self.database.write(_give_up, turn, self.clock())
@@ -324,7 +324,7 @@ class Assistant:
         needs_delivery = self.shown.needs_delivery(conversation, policy.book)
         follow_ups: list[Job] = []
         teammate = turn.transcript.teammate
-        traced = tracing.turn(
+        traced = tracing.trace_turn(
             conversation_id, teammate.name if teammate else "", _list_ended(turn.transcript)
         )
         try:
@@ -332,13 +332,13 @@ class Assistant:
                 events_of_turn = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
                 follow_ups += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
-            await self.database.write(turns.release, turn.id, self.process)
+            await self.database.write(turns.release_turn, turn.id, self.process)
             raise
         except TakenOver:
             log.warning("another process took over this turn; what was said here is dropped")
         except Exception as error:
-            if not in_a_line(error):  # else the database failed it
-                await self.database.write(partial(turns.release, failed=True), turn.id, self.process)
+            if not describe_outage(error):  # else the database failed it
+                await self.database.write(partial(turns.release_turn, failed=True), turn.id, self.process)
             raise
         finally:
             self.own.turn_over(conversation_id)
@@ -348,10 +348,10 @@ class Assistant:
         return tuple(follow_ups)
 
     def _load_turn(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
-        return teams.take_up(session, conversation_id), self.gate.policies.load(session)
+        return teams.load_turn(session, conversation_id), self.gate.policies.load(session)
 
     async def _watch_turn(
-        self, turn: Turn, follow_ups: list[Job], span: tracing.Noted, *, delivered: bool
+        self, turn: Turn, follow_ups: list[Job], span: tracing.TracedSpan, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
         """Yield the turn's events, collecting its jobs; a stop by a person is a regular end."""
         conversation_id = turn.transcript.conversation.id
@@ -424,7 +424,7 @@ def _learn_names(session: Session, new: Names, *who: Actor) -> None:
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     """Give up a turn that repeatedly ended its process, and tell people."""
     ident = turn.transcript.conversation.id
-    if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
+    if not turns.give_up_turn(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP_TEXT, now):
         return ()  # a person stopped it, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=ident)
     jobs = plans.fail(session, ident, _GIVEN_UP_TEXT, now)
@@ -432,6 +432,6 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
         return jobs
     messages.add_notice(session, ident, _GIVEN_UP_TEXT, turn.transcript.seen, now, delivered=False)
     if turns.has_joined(session, turn.id, ident):
-        turns.want_turn(session, ident, now)
+        turns.request_turn(session, ident, now)
         return (Job(Work.DELIVER, ident), Job(Work.TURN, ident))
     return (Job(Work.DELIVER, ident),)

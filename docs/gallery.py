@@ -124,7 +124,7 @@ class Studio:
         return (await self._app.core.cards.load_card(proposal.id)).card
 
     async def opened(self) -> Sequence[Proposal]:
-        found = await self._app.database.read(proposals.in_states, _OPEN)
+        found = await self._app.database.read(proposals.list_in_states, _OPEN)
         return sorted(found, key=lambda p: p.created_at)
 
 

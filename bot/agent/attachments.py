@@ -76,7 +76,7 @@ class AttachmentReader:
     async def _read_document(self, address: Address, file: Attachment) -> FileContent:
         if file.fault:
             return FileContent(file.kind, fault=file.fault)
-        data, ref = await self.database.read(outputs.source, file.handle)
+        data, ref = await self.database.read(outputs.load_source, file.handle)
         if data is None:
             try:
                 async with asyncio.timeout(_FETCH_SECONDS):
@@ -100,7 +100,7 @@ class AttachmentReader:
                     handles.append(handle)
         if not handles:
             return transcript
-        contents = await self.database.read(outputs.contents, handles[-_MAX_PICTURES:])
+        contents = await self.database.read(outputs.load_contents, handles[-_MAX_PICTURES:])
         return replace(transcript, pictures=await asyncio.to_thread(_encode_pictures, contents))
 
 

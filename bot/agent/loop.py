@@ -89,7 +89,7 @@ from bot.store.connections import get_connections
 from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import in_a_line
+from bot.telemetry.outages import describe_outage
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import CallContext, Tool
 
@@ -195,7 +195,7 @@ class Loop:
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
-            if in_a_line(error):
+            if describe_outage(error):
                 raise  # the rows say to run it again
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
@@ -583,7 +583,7 @@ class Loop:
             async def report_progress(words: str) -> None:
                 report(ToolProgress(call.id, call.tool_name, words))
 
-            with tracing.reading(call.tool_name, call.id) as span:
+            with tracing.trace_read(call.tool_name, call.id) as span:
                 result = await self.gate.read(
                     tool, arguments, transcript.conversation, transcript.asker, report_progress
                 )

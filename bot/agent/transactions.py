@@ -104,7 +104,7 @@ def commit_answer(
     for proposal, like in proposed:
         placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
         opened.append(grants.approve_by_grant(session, policies, placed, like, now))
-    inserted = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
+    inserted = transitions.insert_proposals(session, opened, By.nod(Act.PROPOSE))
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
     if turn.transcript.teammate:
@@ -122,7 +122,7 @@ def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datet
 
 def end_if_silent(session: Session, turn: Turn, now: datetime) -> bool:
     """End a turn that has nothing to answer. Return False if new lines have come since it was read."""
-    turns.hold_turn(session, turn)
+    turns.lock_turn(session, turn)
     turns.check_owned(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
@@ -157,8 +157,8 @@ def fail_turn(
     notice = "" if away_since and retry_at else explanation
     if notice:
         messages.add_notice(session, conversation_id, notice, seen, now, delivered=delivered)
-    if messages.heard_since(session, conversation_id, seen):
-        turns.want_turn(session, conversation_id, now)
+    if messages.has_heard_since(session, conversation_id, seen):
+        turns.request_turn(session, conversation_id, now)
     return notice, ()
 
 
@@ -171,7 +171,7 @@ def _find_retry_notice(transcript: Transcript) -> datetime | None:
 
 
 def store_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
-    turns.spend(session, turn, usage)
+    turns.store_usage(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
@@ -179,7 +179,12 @@ def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -
     """Store a notice in the conversation that people read, and return the job that delivers it."""
     conversation_id = _lead_conversation_id(transcript)
     messages.add_notice(
-        session, conversation_id, words, messages.last_heard(session, conversation_id), now, delivered=False
+        session,
+        conversation_id,
+        words,
+        messages.find_last_heard(session, conversation_id),
+        now,
+        delivered=False,
     )
     return [Job(Work.DELIVER, conversation_id)]
 

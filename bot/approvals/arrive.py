@@ -34,7 +34,7 @@ from bot.store import (
     webhooks,
 )
 from bot.store.audit.log import By
-from bot.store.engine import id_of_new
+from bot.store.engine import insert_new
 from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 
@@ -62,11 +62,11 @@ def accept(
     ``owner``: as in `turns.want_turn`. Raises TooMuch where the person sent more than ``bounds`` allow,
     LostRace where the message continues a conversation that has ended.
     """
-    arrival = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
+    arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = arrival.conversation_id
     begins = conversation_id is None
     if conversation_id is None:
-        if messages.of_event(session, message.address.channel, message.event_id):
+        if messages.find_conversation_of_event(session, message.address.channel, message.event_id):
             return None  # by another process, or here before its conversation was ended
         if message.continues:
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
@@ -74,7 +74,7 @@ def accept(
         conversation_id = conversations.begin_conversation(session, message, title, now)
     text, name = storable((message.text, message.actor.name))
     handles = [f"out-{secrets.token_hex(8)}" for _ in message.files]
-    message_id = id_of_new(
+    message_id = insert_new(
         session,
         MessageRow,
         {
@@ -92,7 +92,7 @@ def accept(
     )
     if message_id is None:
         if begins:
-            conversations.drop_empty(session, conversation_id)  # another process received it as well
+            conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
     # the limits come after the check for a second delivery, which counts for nothing
     if arrival.said == bounds.messages:
@@ -100,13 +100,13 @@ def accept(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
-    if begins and conversations.count_begun_since(session, message.actor, now - _DAY, now, most + 1) > most:
+    if begins and conversations.count_started_since(session, message.actor, now - _DAY, now, most + 1) > most:
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
     if handles:
         _store_files(session, conversation_id, message, handles, now, bounds)
-    wants_turn = turns.want_turn(session, conversation_id, now, owner)
+    wants_turn = turns.request_turn(session, conversation_id, now, owner)
     return Accepted(conversation_id, message_id, arrival.person, wants_turn)
 
 
@@ -138,22 +138,22 @@ def _store_files(
         if is_beyond and not fault:
             fault = _DAY_IS_FULL_TEXT
         stored.append((handle, file, fault))
-    outputs.take_in(session, conversation_id, message.actor, stored, now)
+    outputs.store_attached(session, conversation_id, message.actor, stored, now)
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
     """Store the notice above a request's card. Returns None if its event was stored before."""
-    conversation_id = request.into or conversations.open_at(session, request.address)
+    conversation_id = request.into or conversations.find_current_id(session, request.address)
     if conversation_id is None:
         conversation_id = conversations.begin_conversation(session, request, call.summary, now)
-    message_id = id_of_new(
+    message_id = insert_new(
         session,
         MessageRow,
         {
             "conversation_id": conversation_id,
             "role": LineRole.NOTICE,
             "text": storable(request.text),
-            "after": messages.last_heard(session, conversation_id),
+            "after": messages.find_last_heard(session, conversation_id),
             "name": "",
             "channel": request.address.channel if request.event_id else None,
             "event_id": request.event_id,
@@ -186,10 +186,10 @@ def find_opened_before(session: Session, request: Request, call_digest: str, now
             return None
         earlier_call = agent_calls.find_again(session, request.agent, call_digest, now)
         return Opened(earlier_call, again=True) if earlier_call else None
-    message_id = messages.message_of_event(session, request.address.channel, request.event_id)
+    message_id = messages.find_message_of_event(session, request.address.channel, request.event_id)
     if message_id is None:
         return None
-    opened = proposals.of_message(session, message_id)
+    opened = proposals.list_of_message(session, message_id)
     if opened:
         return Opened(opened[0], again=True)
     return None
@@ -226,7 +226,7 @@ def open_request(
     if request.agent:
         asked_by += f" through {request.agent}"
     by = By.nod(Act.PROPOSE, asked_by)
-    (proposal,) = transitions.insert_all(session, [proposal], by)
+    (proposal,) = transitions.insert_proposals(session, [proposal], by)
     if proposal.kind.is_form:
         transitions.own_question(session, proposal.id, process)
     if request.agent is not None and proposal.kind.runs:

@@ -97,7 +97,7 @@ def decide(
     if refusal:
         return refuse(Answer.REFUSED, p, refusal)
     if press.reason:
-        schema = proposals.schema(session, p.tool_name, p.tool_version)
+        schema = proposals.load_schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
     context = PressContext(
         press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
@@ -134,7 +134,7 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
         what = "batch" if isinstance(press, Choice) else "proposal"
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
     _check_card(session, press, pressed)
-    group = proposals.group_of(session, pressed)
+    group = proposals.list_group_of(session, pressed)
     # the card of a group shows the sum of its rounds, which grows with a change to any of them
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))

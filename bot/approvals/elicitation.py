@@ -237,7 +237,7 @@ def _address_question(session: Session, question: Question, now: datetime) -> Re
     conversation = conversations.get_conversation(session, question.conversation_id)
     if conversation is None:
         return None
-    person = Actor(actor.channel, actor.key, messages.name_of(session, conversation.id, actor))
+    person = Actor(actor.channel, actor.key, messages.find_name(session, conversation.id, actor))
     if question.in_private:
         text = f"{question.server} has a question in a call that is made as you."
         return make_private_request(person, text)

@@ -29,7 +29,7 @@ from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
 from bot.store.rules import Policies
 from bot.telemetry import tracing
-from bot.telemetry.logs import hiding, logger
+from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -166,7 +166,7 @@ class Execution:
 
         redrawing = asyncio.create_task(redraw_later(), name=f"show:{claimed.id}")
         try:
-            with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as span:
+            with tracing.trace_execution(claimed.id, claimed.tool_name, claimed.call_id) as span:
                 return await self._run(prepared.available, prepared.tool, claimed, wake, span)
         finally:
             redrawing.cancel()
@@ -230,7 +230,7 @@ class Execution:
             available = await self.registry.available(context_of(proposal))
             tool = readings.as_asked(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
-                barred = await self.database.read(teams.find_bar, proposal.conversation_id)
+                barred = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
             if not _is_as_shown(tool, proposal):
@@ -257,7 +257,7 @@ class Execution:
             return await self._fail(proposal, Cause.DISCONNECTED, error.message)
         if claimed is None:
             return ()
-        with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as span:
+        with tracing.trace_execution(claimed.id, claimed.tool_name, claimed.call_id) as span:
             return await self._run(available, tool, claimed, wake, span)
 
     async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
@@ -278,7 +278,7 @@ class Execution:
         tool: Tool,
         claimed: Proposal,
         wake: Wake | None,
-        span: tracing.Noted,
+        span: tracing.TracedSpan,
     ) -> tuple[Job, ...]:
         """Run a claimed proposal, and store how it ended."""
         secrets = secrets_in(claimed.arguments, tool.parameters)
@@ -303,7 +303,7 @@ class Execution:
             depth=depth,
             agent=claimed.agent or "",
         )
-        with hiding(secrets):
+        with redact_in_logs(secrets):
             work = self._work(tool, claimed, context)  # a task of its own: it alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:

@@ -56,7 +56,7 @@ from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.telemetry.logs import hiding, logger
+from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Moment, Tool
 
@@ -192,7 +192,7 @@ class Gate:
     def _read_rows(self, session: Session, transcript: Transcript) -> _Rows:
         conversation_id = transcript.conversation.id
         policy, person = self.policies.load_for(session, transcript.asker)
-        room = proposals.room(session, self.bounds, conversation_id, person.accounts)
+        room = proposals.load_answer_room(session, self.bounds, conversation_id, person.accounts)
         asked = conversations.find_asked_already(session, conversation_id, self.clock())
         return _Rows(policy, person, room, asked)
 
@@ -431,7 +431,7 @@ class Gate:
     def _has_enough(self, session: Session, actor: Actor) -> bool:
         accounts = people.person_of(session, actor).accounts
         most = self.bounds.open_by_person
-        return proposals.waiting_of(session, accounts, most) >= most
+        return proposals.count_waiting_of(session, accounts, most) >= most
 
     def _note_misfits(self, policy: Policy, tool: Tool) -> None:
         """Log, once for each version of a tool, which rules fit it no longer."""
@@ -468,7 +468,7 @@ class Gate:
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
             return None
         context = context_of_request(request)
-        with hiding(secrets_in(arguments, tool.parameters)):
+        with redact_in_logs(secrets_in(arguments, tool.parameters)):
             try:
                 output = await run_tool(tool, arguments, context)
                 return CallResult(output.text, ok=True, files=output.files)
@@ -499,7 +499,7 @@ class Gate:
         if show is not None:
             context = replace(context, progress=Progress(self.clock, IN_TURNS, show, secrets))
         slots = self._read_slots.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
-        with hiding(secrets):
+        with redact_in_logs(secrets):
             try:
                 async with slots:
                     output = await run_tool(tool, arguments, context)

@@ -201,7 +201,7 @@ def _list_usable(
     policy = policies.load(session)
     needs_same_rule = _has_rule_with_limits(policy.book, proposal)
     requester = people.person_of(session, proposal.requester)
-    address = conversations.place_of(session, proposal.conversation_id).address
+    address = conversations.load_place(session, proposal.conversation_id).address
     for grant in covering:
         if not grant.is_for(requester.accounts, address):
             continue
@@ -325,7 +325,7 @@ def _make_common_call(
         return None  # the rule is about what someone else asks for
     place = grant.place
     if grant.conversation_id:
-        place = conversations.place_of(session, origin.conversation_id).address
+        place = conversations.load_place(session, origin.conversation_id).address
     common_place = _find_smaller_place(place, rule.scope)
     if common_place is None:
         return None

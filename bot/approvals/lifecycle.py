@@ -125,7 +125,7 @@ def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[
 def cancel_left_questions(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """Cancel every question whose process is gone, and with it the call that asked."""
     jobs: list[Job] = []
-    for proposal_id in transitions.questions_left(session, process):
+    for proposal_id in transitions.list_abandoned_questions(session, process):
         jobs += cancel_question(session, proposal_id, now)
     return tuple(jobs)
 
@@ -319,10 +319,10 @@ def finish(
         if p is None:
             return None
     if inverse_arguments is not None:
-        proposals.keep_inverse(session, p, inverse_arguments, now)
+        proposals.store_inverse(session, p, inverse_arguments, now)
     if for_owner:
         _tell_owner(session, p, for_owner, now)
-    posts_files = outputs.keep_result(session, p, files, now)
+    posts_files = outputs.store_result(session, p, files, now)
 
     undo_jobs = _update_original(session, p, now)
     stop_jobs = _stop_batch(session, policies, p, now) if policies else ()
@@ -349,7 +349,7 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
         return ()
     why = "a row of its batch failed"
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
-    waiting = [p for p in proposals.of_batch(session, failed.batch) if p.state is State.APPROVED]
+    waiting = [p for p in proposals.list_of_batch(session, failed.batch) if p.state is State.APPROVED]
     jobs: list[Job] = []
     for p in waiting:
         _, end_jobs = end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes)
@@ -380,7 +380,9 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
         what=one_line(original.description),
         how=one_line(p.description),
     )
-    for conversation_id in dict.fromkeys((p.conversation_id, teams.home(session, original))):
+    for conversation_id in dict.fromkeys(
+        (p.conversation_id, teams.find_lead_conversation(session, original))
+    ):
         messages.add_note(session, conversation_id, note, now)
     return (redraw(session, original),)
 
@@ -401,9 +403,9 @@ def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "")
     continues, more = teammates.settle_answer(session, p, now) if p.teammate else (True, ())
     if not continues:
         return more
-    resumed = turns.want_turn(session, p.conversation_id, now, owner)
+    resumed = turns.request_turn(session, p.conversation_id, now, owner)
     if not resumed or progress.has_continued:
-        calls = proposals.of_message(session, p.message_id)
+        calls = proposals.list_of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(call.description)}: {_indent(for_model(call))}" for call in calls)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id), *more)
@@ -437,8 +439,8 @@ def forget_conversation(session: Session, conversation_id: str, now: datetime) -
 
     Returns the number of open proposals: 0 if the lines were deleted.
     """
-    ids = [conversation_id, *(teammate.id for teammate in teams.of_lead(session, conversation_id))]
-    open_count = sum(len(proposals.open_in(session, one_id)) for one_id in ids)
+    ids = [conversation_id, *(teammate.id for teammate in teams.list_of_lead(session, conversation_id))]
+    open_count = sum(len(proposals.list_open_in(session, one_id)) for one_id in ids)
     if open_count:
         return open_count
     conversations.forget_conversations(session, ids, now)
@@ -474,7 +476,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT
     if not progress or progress["since"] != since.isoformat():  # else it is of another, earlier pause
         progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     began_at = datetime.fromisoformat(progress["at"])
-    batch = proposals.waiting_after(session, progress["after"], limit)
+    batch = proposals.list_waiting_after(session, progress["after"], limit)
     if batch:
         keep_task_state(session, _RESUME_STATE, {**progress, "after": batch[-1].id})
         for p in batch:
@@ -485,10 +487,10 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT
     keep_task_state(session, _RESUME_STATE, {})
     if began_at < now:
         # timers were extended up to the first step; the time since counts as one more pause
-        rules.pause_since(session, by, began_at, now)
+        rules.move_pause_start(session, by, began_at, now)
         return ResumeStep()
     paused = rules.resume(session, by, now)
-    message_ids = posted_cards.show_again(session)  # until now these cards say that Nod is paused
+    message_ids = posted_cards.mark_open_outdated(session)  # until now these cards say that Nod is paused
     jobs = tuple(Job(Work.REDRAW, str(message_id)) for message_id in message_ids)
     return ResumeStep(jobs, over=True, paused=paused)
 

@@ -289,7 +289,7 @@ class Presses:
             session, self.gate.policies, proposal, press.actor, press.verb, press.address
         ):
             return None
-        arguments = proposals.inverse_of(session, proposal.id)
+        arguments = proposals.find_inverse(session, proposal.id)
         if arguments is None:
             return None
         return _StoredInverse(proposal, proposal.inverse, arguments)
@@ -347,7 +347,7 @@ class Presses:
             if tool.digest(proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate:
-                why = await self.database.read(teams.past, proposal)
+                why = await self.database.read(teams.find_repeat_hindrance, proposal)
                 if why:
                     raise ToolError(why)
             return await self._make_contents(tool, proposal.arguments, proposal)
@@ -395,7 +395,7 @@ class Presses:
         """
         asker = requester or proposal.requester
         policy, person = await self.database.read(self.gate.policies.load_for, asker)
-        place = await self.database.read(conversations.place_of, proposal.conversation_id)
+        place = await self.database.read(conversations.load_place, proposal.conversation_id)
         risk = tool.classify(arguments)
         call = tool.call(arguments, risk, place, person, self.clock())
         verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
@@ -423,7 +423,7 @@ class Presses:
         tool = await self._find_tool(proposal)
         since = self.clock() - _COUNTED_PERIOD
         recent = await self.database.read(
-            proposals.last_of, tool.name, tool.version, since, _MAX_COUNTED_CALLS
+            proposals.list_recent_arguments, tool.name, tool.version, since, _MAX_COUNTED_CALLS
         )
         covered = 0
         for arguments in recent:

@@ -48,18 +48,18 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH)
     p = context.move(session, p)
-    home_id = teams.home(session, p)
+    home_id = teams.find_lead_conversation(session, p)
     who, title = one_line(context.who), one_line(p.description)
 
     # a notice for people, and a note for the model
     notice = f"Question from {who} about: {title}\n\n> {question}"
-    last_heard = messages.last_heard(session, home_id)
+    last_heard = messages.find_last_heard(session, home_id)
     messages.add_notice(session, home_id, notice, last_heard, context.now, delivered=False)
-    schema = proposals.schema(session, p.tool_name, p.tool_version)
+    schema = proposals.load_schema(session, p.tool_name, p.tool_version)
     change = _format_change(p, schema)
     note = _NOTE_TEXT.format(who=who, title=title, change=change, question=question)
     note_id = messages.add_note(session, home_id, note, context.now)
-    turns.want_turn(session, home_id, context.now)
+    turns.request_turn(session, home_id, context.now)
 
     # the question, by which its answer is posted
     place = _choose_place(session, context.press, p, home_id)
@@ -96,7 +96,7 @@ def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> 
         return _AnswerPlace("here")
     if press.address is None:
         return _AnswerPlace("in its conversation")
-    cards = posted_cards.of_proposal(session, p.card_id)
+    cards = posted_cards.list_copies(session, p.card_id)
     pressed = [card for card in cards if card.ref == press.ref]
     pressed += [card for card in cards if card.address == press.address]
     if not pressed:

@@ -112,7 +112,7 @@ def hides_answer(session: Session, p: Proposal) -> bool:
     """
     if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
         return False
-    here = conversations.place_of(session, p.conversation_id)
+    here = conversations.load_place(session, p.conversation_id)
     answers = [
         reading
         for reading in proposals.list_of_kind(session, p.conversation_id, kinds.READING)
@@ -125,7 +125,7 @@ def hides_answer(session: Session, p: Proposal) -> bool:
     granted_on = _find_origin_of_grant(session, p)
     if granted_on is None or not _was_warned(session, granted_on):
         return True
-    granted_at = conversations.place_of(session, granted_on.conversation_id)
+    granted_at = conversations.load_place(session, granted_on.conversation_id)
     return not here.private and granted_at.address != here.address
 
 

@@ -159,9 +159,9 @@ def _find_own_objection(
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
     """Return the facts by which the rules judge a proposed call, at the time of the proposal."""
-    place = conversations.place_of(session, p.conversation_id)
+    place = conversations.load_place(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
-    schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
+    schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
     identity = p.connection.identity if p.connection else Identity.NOD
     return CallFacts(
         p.tool_name,

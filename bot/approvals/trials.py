@@ -25,7 +25,7 @@ from bot.domain.trials import Trial
 from bot.errors import ToolError, TooMuch
 from bot.store import trials
 from bot.store.database import Database
-from bot.telemetry.logs import hiding, logger
+from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
 
@@ -81,7 +81,7 @@ class Trials:
         outcome: dict[str, Any] = {"ended": "it was stopped"}  # unless it comes to its end below
         token = None
         try:
-            with hiding(secrets_in(arguments, tool.parameters)):
+            with redact_in_logs(secrets_in(arguments, tool.parameters)):
                 try:
                     fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told

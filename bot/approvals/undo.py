@@ -53,7 +53,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     inverse = replace(inverse, message_id=message_id)
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
-    (inverse,) = transitions.insert_all(session, [inverse], context.by)
+    (inverse,) = transitions.insert_proposals(session, [inverse], context.by)
     p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why_ask:

@@ -311,5 +311,5 @@ def _find_defaults(contents: Contents) -> dict[str, Any]:
 
 
 def _find_unanswered(session: Session, p: Proposal) -> dict[str, str]:
-    schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
+    schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
     return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

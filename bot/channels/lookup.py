@@ -90,7 +90,7 @@ class CoreLookup:
         return await self.presses.gate.groups.read(self._decides, proposal_id, actor)
 
     async def follows(self, address: Address) -> bool:
-        return await self.database.read(conversations.open_at, address) is not None
+        return await self.database.read(conversations.find_current_id, address) is not None
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -161,7 +161,7 @@ class CoreLookup:
         is_origin = conversation is not None and conversation.origin == address
         if is_origin:
             return True
-        return address is not None and posted_cards.stand_at(session, [proposal.card_id], address)
+        return address is not None and posted_cards.are_posted_at(session, [proposal.card_id], address)
 
     def _may_decide(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb
@@ -207,5 +207,5 @@ class CoreLookup:
 
 def _list_batch(session: Session, proposal: Proposal) -> list[Proposal]:
     if proposal.batch:
-        return proposals.of_batch(session, proposal.batch)
+        return proposals.list_of_batch(session, proposal.batch)
     return [proposal]

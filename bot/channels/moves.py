@@ -78,9 +78,9 @@ class ChatMoves:
         return self._known_key.get(key, key)
 
     def _store_move(self, session: Session, old: str, new: str) -> dict[str, Any]:
-        state = {"to": new, "home": not posted_cards.is_known(session, self._channel, new)}
+        state = {"to": new, "home": not posted_cards.is_place_known(session, self._channel, new)}
         self._store_state(session, old, state)
-        posted_cards.fall_behind(session, self._channel, f"{old}/")
+        posted_cards.mark_outdated(session, self._channel, f"{old}/")
         return state
 
     def _store_state(self, session: Session, old: str, state: dict[str, Any]) -> None:

@@ -90,11 +90,11 @@ def faults_told() -> Iterator[None]:
     except Exception as error:
         from sqlalchemy.exc import DBAPIError  # here, for what only prints its help loads none of it
 
-        from bot.store.engine import why_refused
+        from bot.store.engine import explain_refusal
 
         if not isinstance(error, DBAPIError):
             raise
-        words = why_refused(error.orig)
+        words = explain_refusal(error.orig)
     else:
         return
     print(f"nod: {make_visible(words, escape_point)}", file=sys.stderr)

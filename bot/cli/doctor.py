@@ -125,7 +125,7 @@ def look_at_secrets(settings: Settings) -> Iterator[Finding]:
 
     try:
         with open_readonly(settings) as database:
-            stored = database.read_now(secrets.look)
+            stored = database.read_now(secrets.examine_secrets)
     except (NodError, DBAPIError, ModuleNotFoundError):
         return  # reported with the database
     if stored.lost:
@@ -377,7 +377,7 @@ def _list_tokens(settings: Settings) -> list[str]:
     """Return the name of each token in the database; none if it can't be read without an upgrade."""
     try:
         with open_readonly(settings) as database:
-            return [token.name for token in database.read_now(tokens.working)]
+            return [token.name for token in database.read_now(tokens.list_working)]
     except (NodError, DBAPIError, ModuleNotFoundError):
         return []
 

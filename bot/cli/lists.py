@@ -47,7 +47,7 @@ def pending(
         if watch:
             _watch(database, as_json=as_json)
             return
-        waiting, count = database.read_now(proposals.soonest, limit=None if as_json else _MAX_LISTED)
+        waiting, count = database.read_now(proposals.list_soonest, limit=None if as_json else _MAX_LISTED)
         if as_json:
             print_json([_proposal_to_json(proposal, database) for proposal in waiting])
             return
@@ -73,7 +73,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
     known: dict[str, int] = {}  # the printed round of each proposal
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            waiting, _ = database.read_now(proposals.soonest, limit=None)
+            waiting, _ = database.read_now(proposals.list_soonest, limit=None)
             new = [proposal for proposal in waiting if known.get(proposal.id) != proposal.round]
             ended = []
             for proposal_id in known.keys() - {proposal.id for proposal in waiting}:
@@ -98,7 +98,7 @@ def _format_ended(proposal: Proposal) -> str:
 
 
 def _load_schema(proposal: Proposal, database: Database) -> Mapping[str, Any]:
-    return database.read_now(proposals.schema, proposal.tool_name, proposal.tool_version) or {}
+    return database.read_now(proposals.load_schema, proposal.tool_name, proposal.tool_version) or {}
 
 
 def _proposal_to_json(proposal: Proposal, database: Database) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def list_team(*, as_json: Json = False) -> None:
     from bot.store import teams
 
     with open_readonly(load_settings()) as database:
-        teammates = database.read_now(teams.at, None)
+        teammates = database.read_now(teams.list_at, None)
     if not as_json:
         print(plain(format_team(teammates).replace("**", "").replace("`", "")))
         return

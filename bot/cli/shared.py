@@ -33,7 +33,7 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Complete an id in the shell with proposals that can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
         with open_readonly(load_settings()) as database:
-            candidates = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
+            candidates = database.read_now(proposals.list_in_states, [State.PROPOSED, State.FAILED])
         matching = [proposal for proposal in candidates if proposal.id.startswith(incomplete.lower())]
         return [(proposal.id, safe_line(proposal.description)) for proposal in matching]
     return []
@@ -82,7 +82,7 @@ def database_url(database: str) -> str:
 
 def log_at(usual: str, *, aside: bool = False) -> None:
     """Log from the level ``usual`` on, or as ``-q`` and ``-v`` say; ``aside`` as in `logs.configure`."""
-    logs.configure(get_chosen().log_level(usual), aside=aside)
+    logs.configure(get_chosen().log_level(usual), queued=aside)
 
 
 def plain(text: str) -> str:
@@ -219,9 +219,9 @@ def operator() -> Actor:
 def find_proposal(database: Database, prefix: str) -> Proposal:
     """Return the proposal whose id begins with a prefix. Raises NodError unless there is exactly one."""
     prefix = prefix.strip()
-    if len(prefix) < proposals.SHORTEST:
-        raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")
-    matching = database.read_now(proposals.starting_with, prefix.lower())
+    if len(prefix) < proposals.MIN_ID_CHARS:
+        raise NodError(f"give at least {proposals.MIN_ID_CHARS} characters of the ID; see: nod pending")
+    matching = database.read_now(proposals.find_by_prefix, prefix.lower())
     if not matching:
         raise NodError(f"there is no proposal {prefix}; see: nod pending")
     if len(matching) > 1:

@@ -60,7 +60,7 @@ def new(
         if tools or person:
             asyncio.run(_make_agent(settings, database, name, tools, person, lasts))
             return
-        token = database.write_now(tokens.issue, name, operator(), now())
+        token = database.write_now(tokens.issue_token, name, operator(), now())
         print(token)
         label = token.split("_")[1]
         words = f"Copy it now. It is not shown again. It is http:{name}. To end it: nod token revoke {label}"
@@ -89,7 +89,7 @@ async def _make_agent(
         if not matching:
             print("There is no such tool now. Its person is told when there is.", file=sys.stderr)
         terms = AgentTerms(whose, patterns, [], names, until)
-        token = await database.write(tokens.issue, name, operator(), made_at, terms)
+        token = await database.write(tokens.issue_token, name, operator(), made_at, terms)
         label = token.split("_")[1]
         agent = Agent(name, label, whose, patterns, (), frozenset(names), until=until)
         consent = make_consent(agent, names, find_servers(matching), operator(), until)
@@ -119,7 +119,7 @@ def list_(*, as_json: Json = False) -> None:
     """List the tokens that work: label, account, who made it, when."""
     settings = load_settings()
     with open_readonly(settings) as database:
-        issued = database.read_now(tokens.working)
+        issued = database.read_now(tokens.list_working)
     configured_names = sorted(settings.tokens.values())
     if as_json:
         rows = [_token_to_json(token.name, token) for token in issued]

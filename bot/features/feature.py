@@ -29,74 +29,75 @@ from bot.tools.tool import FixedToolset
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings.
-
-    ``connections``: the accounts that people connected; None where no one set that up.
-    """
+    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings."""
 
     settings: Settings
     database: Database
     policies: Policies
     clock: Clock
     connections: Connections | None = None
+    """The accounts that people connected; None where no one set that up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionParts(FeatureParts):
-    """The additional dependencies of connections.
-
-    ``servers`` are those whose calls are made as a person or a place. ``site_url``: where people find the
-    console. ``is_shared`` asks a platform if people of another company read along in a chat.
-    ``environment``: the variables of the process and of its ``.env``.
-    """
+    """The additional dependencies of connections."""
 
     servers: Sequence[ServerConfig]
+    """The MCP servers whose calls are made as a person or a place, not as Nod."""
     site_url: Callable[[], str]
+    """Returns the address of the console."""
     is_shared: IsShared
+    """Asks a platform if people of another company read along in a chat."""
     environment: Callable[[], Mapping[str, str]]
+    """Returns the variables of the process and of its ``.env``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepParts(FeatureParts):
-    """The additional dependencies of sweeps.
-
-    ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat, ``has_account``
-    whether an account is there at all; ``redraw`` redraws the cards that no longer show their proposal's
-    state. ``models`` are set up, with their ``prices``.
-    """
+    """The additional dependencies of sweeps."""
 
     registry: Registry
     wake: Wake
+    """Starts jobs."""
     standing: Standing
+    """Asks a platform for a person's membership in a chat."""
     has_account: Callable[[Actor], Awaitable[bool]]
+    """Asks a platform if an account still exists."""
     models: Models
     prices: Prices
+    """The prices of ``models``."""
     redraw: Callable[[], Awaitable[None]]
+    """Redraws the cards that no longer show their proposal's state."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouteParts(FeatureParts):
-    """The additional dependencies of routes: ``wake`` starts jobs, ``agents`` are the calls of agents."""
+    """The additional dependencies of routes."""
 
     wake: Wake
+    """Starts jobs."""
     agents: AgentCalls
+    """The calls of agents."""
 
 
-async def _parts(request: Request) -> RouteParts:
+async def _get_parts(request: Request) -> RouteParts:
     parts: RouteParts = request.app.state.features
     return parts
 
 
-PartsDep = Annotated[RouteParts, Depends(_parts)]
+PartsDep = Annotated[RouteParts, Depends(_get_parts)]
 """The parts of a feature's routes, as a dependency."""
 
 
 class Service(Protocol):
-    """An ASGI application of a feature, next to the API: where it is mounted, and its end."""
+    """An ASGI application of a feature, next to the API."""
 
-    def route(self) -> BaseRoute: ...
+    def route(self) -> BaseRoute:
+        """Return the route under which it is mounted."""
 
-    async def stop(self) -> None: ...
+    async def stop(self) -> None:
+        """End what it has open, when the server stops."""
 
 
 async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
@@ -107,19 +108,18 @@ async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
 class Feature:
     """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
 
-    ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
-    bring, each with its description. ``has_named_tools``: its tools are on only if the settings name them,
-    and ``build(toolsets=…)`` replaces them. ``is_on``: whether the settings turn it on; where it is off its
-    parts are there all the same, and they tell people so. ``examine`` returns the findings of ``nod doctor``
-    about it; it changes nothing, and is called in a process that runs nothing else. Everything else is made
-    over the parts that it is given.
+    The functions ``make_…`` receive the parts of the kernel over which they make theirs.
     """
 
     name: str
     api: Sequence[APIRouter] = ()
+    """Its routes of the HTTP API."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    """The sections of the API document that its routes are in, each with its description."""
     has_named_tools: bool = False
+    """True: its tools are on only if the settings name them, and ``build(toolsets=…)`` replaces them."""
     is_on: Callable[[Settings], bool] = lambda _: True
+    """Returns whether the settings turn it on; where it is off its parts exist, and tell people so."""
     make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
     make_commands: Callable[[Settings, CommandParts], CommandSet] = lambda _, __: CommandSet()
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
@@ -127,3 +127,4 @@ class Feature:
     make_connections: Callable[[ConnectionParts], Connections | None] = lambda _: None
     make_service: Callable[[], Service] | None = None
     examine: Callable[[FeatureParts], Awaitable[Sequence[Finding]]] = _find_nothing
+    """Returns the findings of ``nod doctor``; changes nothing, in a process that runs nothing else."""

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
 from bot.jobs.dispatcher import SLOTS, EmbeddedDispatcher, Handler, QueueOf
-from bot.store.engine import why_refused
+from bot.store.engine import explain_refusal
 from bot.store.notifications import Wire, conninfo
 from bot.telemetry.logs import logger
 
@@ -57,7 +57,7 @@ def prepare(url: str) -> None:
                     if not app.check_connection():  # else another process was faster
                         raise
     except ConnectorException as error:
-        raise SettingsError(why_refused(error.__cause__ or error)) from None
+        raise SettingsError(explain_refusal(error.__cause__ or error)) from None
 
 
 class DistributedDispatcher:

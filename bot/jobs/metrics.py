@@ -111,8 +111,8 @@ class Metrics:
     async def begin(self) -> None:
         """Count from here on."""
         self._tally = await self._database.read(counts.count_all)
-        self._last_turn, self._under_way = await self._database.read(counts.began)
-        seen = await self._database.read(counts.turns, self._last_turn, self._under_way)
+        self._last_turn, self._under_way = await self._database.read(counts.find_turns_under_way)
+        seen = await self._database.read(counts.list_turns, self._last_turn, self._under_way)
         self._counted = {turn.id for turn in seen if turn.seconds is not None}
 
     async def text(self) -> bytes:
@@ -123,11 +123,11 @@ class Metrics:
 
     async def _look(self) -> None:
         read = self._database.read
-        self._tally, moves = await read(counts.follow, self._tally)
+        self._tally, moves = await read(counts.update_tally, self._tally)
         for state in State:
             self._proposals.labels(state).set(self._tally.proposals.get(state, 0))
         self._unknown.set(self._tally.unknown)
-        there = await read(counts.standing)
+        there = await read(counts.count_waiting)
         self._recorded.set(there.recorded)
         self._sealed.set(there.sealed)
         for work, waiting in there.waiting.items():
@@ -143,7 +143,7 @@ class Metrics:
             self._moves.labels(move.state).inc()
             if move.decided_in is not None:
                 self._decisions.observe(move.decided_in)
-        self._note_turns(await read(counts.turns, self._last_turn, self._under_way))
+        self._note_turns(await read(counts.list_turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
             self._up.labels(name).set(not poster.hearing().fault)
         for (level, part), many in (problems - self._told).items():
@@ -153,7 +153,7 @@ class Metrics:
     def _budgets(self, session: Session) -> list[BudgetUse]:
         return standings(session, self._policies.load(session).book, self._clock())
 
-    def _note_turns(self, turns: Sequence[counts.TurnSeen]) -> None:
+    def _note_turns(self, turns: Sequence[counts.TurnState]) -> None:
         self._under_way = {turn.id for turn in turns if turn.seconds is None}
         for turn in turns:
             if turn.seconds is not None and turn.id not in self._counted:
@@ -164,7 +164,7 @@ class Metrics:
 
     def time_model(self, model: Model) -> Model:
         """Wrap a model so that its calls are timed."""
-        return _Timed(model, self._model, self._first, partial(self._note_tokens, model.name))
+        return _TimedModel(model, self._model, self._first, partial(self._note_tokens, model.name))
 
     def _note_tokens(self, model: str, end: Finished) -> None:
         prompt, completion = end.prompt_tokens, end.completion_tokens
@@ -173,7 +173,7 @@ class Metrics:
         self._cost.labels(model).inc(self._prices.cost(model, prompt, completion, end.cached_tokens) or 0)
 
 
-class _Timed:
+class _TimedModel:
     """Implements `Model` over another one."""
 
     def __init__(

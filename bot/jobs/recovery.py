@@ -67,7 +67,7 @@ class Recovery:
     async def take_over(self, now: datetime) -> list[Job]:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
         jobs = await self._abandon(await self.database.read(transitions.list_abandoned, self.process), now)
-        if await self.database.read(transitions.questions_left, self.process):
+        if await self.database.read(transitions.list_abandoned_questions, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
 
@@ -76,17 +76,17 @@ class Recovery:
         jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
-        await self.database.write(turns.retry, now)
-        over = await read(proposals.undo_over, now, _ENDING)
+        await self.database.write(turns.request_due_retries, now)
+        over = await read(proposals.list_undo_expired, now, _ENDING)
         if over:
             await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
         jobs += [Job(Work.EXECUTE, ident) for ident in self.execution.unstarted]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
-        for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
+        for behind in (turns.list_with_undelivered, outputs.list_with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
-        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.all_behind)]
-        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.all_behind)]
+        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.list_outdated_messages)]
+        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.list_outdated)]
         await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
@@ -112,7 +112,7 @@ class Recovery:
     async def stop(self, _: datetime) -> None:
         """End what runs here and someone wants stopped, wherever they pressed."""
         if under_way := self.execution.under_way:
-            for ident in await self.database.read(proposals.stopping, under_way):
+            for ident in await self.database.read(proposals.list_stop_requested, under_way):
                 self.execution.stop(ident)
 
     async def retry(self, _: datetime) -> None:

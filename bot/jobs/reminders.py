@@ -37,15 +37,17 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _BATCH = 100
-_TOLD_LINKS = "told links"
-_KEEP = "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
-_LISTED = 50  # in a digest, which is one post to read
+_LINKS_STATE = "told links"
+_ANCHOR_USE_TEXT = (
+    "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
+)
+_MAX_LISTED = 50  # in a digest, which is one post to read
 _MAX_PRIVATE_CARDS = 10  # in the chats of a group's people, when a card is escalated to it
 _LOUD = (Act.WARN, Act.ESCALATE)
 """The acts that quiet hours do not hold back."""
 
 
-class _Taken(NamedTuple):
+class _ClaimedStep(NamedTuple):
     """A proposal whose time for something came, and the targets that are told."""
 
     proposal: Proposal
@@ -82,8 +84,8 @@ class Reminders:
         anchor = verification.anchor_due(session, now)
         if anchor:
             log.info("audit anchor", anchor=anchor)
-            self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
-        for text in _new_links(session, now):
+            self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_ANCHOR_USE_TEXT}")
+        for text in _take_new_links(session, now):
             self.notices.for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
@@ -92,8 +94,8 @@ class Reminders:
 
     def _take(self, session: Session, what: Act, now: datetime) -> None:
         """Claim what is due, each in a guarded move with its audit row, and have it told; a batch once."""
-        cards: dict[str, list[_Taken]] = {}
-        for proposal in proposals.calling(session, what, now, _BATCH):
+        cards: dict[str, list[_ClaimedStep]] = {}
+        for proposal in proposals.list_due_for(session, what, now, _BATCH):
             taken = self._claim(session, what, proposal, now)
             if taken is not None:
                 cards.setdefault(taken.proposal.card_id, []).append(taken)
@@ -103,7 +105,7 @@ class Reminders:
                 reached = [each.proposal for each in taken_together if target in each.targets]
                 self._tell(session, what, target, reached, now)
 
-    def _claim(self, session: Session, what: Act, proposal: Proposal, now: datetime) -> _Taken | None:
+    def _claim(self, session: Session, what: Act, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
         """Move a due proposal on. Returns it with its targets, or None when someone else was faster."""
         if what is Act.ESCALATE:
             return self._escalate(session, proposal, now)
@@ -116,9 +118,9 @@ class Reminders:
             targets, left = take_steps(proposal.steps, now, escalating=False)
             due, reason = time_steps(left), ", ".join(targets)
         moved = transitions.move(session, proposal, By.nod(what, reason), now, **due)
-        return _Taken(moved, targets) if moved else None
+        return _ClaimedStep(moved, targets) if moved else None
 
-    def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _Taken | None:
+    def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
         """Let approvers, admins and the targets that are due decide as well."""
         policy, before = self.policies.load(session), proposal.deciders
         added = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
@@ -132,7 +134,7 @@ class Reminders:
         if moved is None:
             return None
         tell_added(session, self.policies, proposal, moved, now)
-        return _Taken(moved, targets)
+        return _ClaimedStep(moved, targets)
 
     def _tell(
         self, session: Session, what: Act, target: str, reached: Sequence[Proposal], now: datetime
@@ -140,7 +142,7 @@ class Reminders:
         """Have a target told of proposals that share a card."""
         proposal, more = reached[0], len(reached) - 1
         if target == REMINDER:
-            self.notices.nudge(session, proposal, _words(what, proposal, more, now))
+            self.notices.nudge(session, proposal, _format_reminder(what, proposal, more, now))
         elif is_group(target):
             self._tell_group(session, target, proposal, more, now)
         elif is_place(target):
@@ -156,7 +158,7 @@ class Reminders:
         for account in members[:_MAX_PRIVATE_CARDS]:
             notices.store_notice(session, Address.parse(account), "", now, proposal.card_id)
         if not 0 < len(members) <= _MAX_PRIVATE_CARDS:
-            self.notices.nudge(session, proposal, _words(Act.REMIND, proposal, more, now))
+            self.notices.nudge(session, proposal, _format_reminder(Act.REMIND, proposal, more, now))
 
     def _use_notifier(
         self, session: Session, name: str, proposal: Proposal, more: int, now: datetime
@@ -176,7 +178,7 @@ class Reminders:
         steps = [step for rule in book.list_about(Subject.NOTIFY) for step in rule.steps]
         if not any(is_group(step.to) for step in steps):
             return
-        due = await self.database.read(proposals.calling, Act.ESCALATE, now, _BATCH)
+        due = await self.database.read(proposals.list_due_for, Act.ESCALATE, now, _BATCH)
         targets = {target for each in due for target in take_steps(each.steps, now, escalating=True)[0]}
         await self.groups.ask(filter(is_group, sorted(targets)))
 
@@ -187,7 +189,7 @@ class Reminders:
                 await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now, here.date())
 
 
-def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
+def _format_reminder(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
     left = format_span(proposal.expires_at - now)
     about = f"{proposal.description}{others(more)}"
     if what is Act.WARN:
@@ -195,12 +197,12 @@ def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
     return f"Still waiting for a decision ({left} left): {about}"
 
 
-def _new_links(session: Session, now: datetime) -> list[str]:
+def _take_new_links(session: Session, now: datetime) -> list[str]:
     """Return the accounts that were linked or unlinked since admins were last told, in words."""
-    last = load_task_state(session, _TOLD_LINKS).get("row", 0)
+    last = load_task_state(session, _LINKS_STATE).get("row", 0)
     found = admin_changes.links_after(session, last)
     if found:
-        keep_task_state(session, _TOLD_LINKS, {"row": found[-1].row, "at": now.isoformat()})
+        keep_task_state(session, _LINKS_STATE, {"row": found[-1].row, "at": now.isoformat()})
     return [change.words for change in found]
 
 
@@ -214,14 +216,14 @@ def is_quiet(book: Rulebook, now: datetime) -> bool:
 
 def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
     if claim_day(session, f"digest {rule.id}", today):
-        notices.store_notice(session, to, _open_in(session, rule.scope, now), now)
+        notices.store_notice(session, to, _format_digest(session, rule.scope, now), now)
         for send_digest in hooks_of(session).send_digest:
             send_digest(session, rule.scope, to, now)
 
 
-def _open_in(session: Session, scope: str, now: datetime) -> str:
+def _format_digest(session: Session, scope: str, now: datetime) -> str:
     """Return the digest's text: what is open in a scope, soonest to expire first."""
-    found, many = proposals.soonest(session, scope, _LISTED)
+    found, many = proposals.list_soonest(session, scope, _MAX_LISTED)
     if not found:
         return "Nothing is waiting for a decision today."
     lines = [

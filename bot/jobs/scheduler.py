@@ -19,7 +19,7 @@ from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
 from bot.jobs.webhooks import Webhooks
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import in_a_line
+from bot.telemetry.outages import describe_outage
 
 log = logger(__name__)
 
@@ -133,7 +133,7 @@ class Scheduler:
                 "sweep interrupted", sweep=sweep.name
             )  # at the end alone; the library calls it an error
         except Exception as error:
-            why = in_a_line(error)
+            why = describe_outage(error)
             if not why:
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
             elif not self._outage:  # the rest of the outage is the same line

@@ -18,7 +18,7 @@ from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
-from bot.store.engine import why_refused
+from bot.store.engine import explain_refusal
 from bot.store.locks.process_lock import notify
 from bot.store.notifications import HERE, Wire
 from bot.telemetry.logs import logger
@@ -91,7 +91,7 @@ class DatabaseCluster:
         self.wire.on(HERE, lambda _: handler())
 
     async def lease(self, name: str) -> bool:
-        return await self._database.write(processes.lease, name, self._process.id) == self._process.id
+        return await self._database.write(processes.take_lease, name, self._process.id) == self._process.id
 
     def join(self, notifier: ChangeNotifier) -> None:
         self.wire.on("rows", lambda _: notifier.notify(far=False))
@@ -142,4 +142,4 @@ def _as_settings_error() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, ConnectorException) as error:
-        raise SettingsError(why_refused(error.__cause__ or error)) from None
+        raise SettingsError(explain_refusal(error.__cause__ or error)) from None

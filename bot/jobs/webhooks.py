@@ -136,6 +136,6 @@ def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[s
     for webhook in webhooks.list_due(session, now, _AT_ONCE):
         p = proposals.get(session, webhook.proposal_id)
         if p:
-            secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
+            secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
             found.append((webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
     return found

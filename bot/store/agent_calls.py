@@ -13,12 +13,12 @@ from bot.domain.agents import REPEATED_FOR
 from bot.domain.files import File, choose_for_program
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.text import storable
-from bot.store import proposals
+from bot.store import proposal_rows, proposals
 from bot.store.locks import conversation_lock
 from bot.store.proposals import OPEN
 from bot.store.tables.agents import AgentCallRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, table_of
+from bot.store.tables.row import is_one_of, table_of
 
 _SEALED = ("result", "told", "result_url", "error", "ended_badly")
 """The fields of a proposal that hold what a tool said."""
@@ -101,12 +101,12 @@ def mark_told(session: Session, call_id: str, now: datetime) -> None:
     session.execute(update(AgentCallRow).where(col(AgentCallRow.id) == call_id, untold).values(told_at=now))
 
 
-def count_open(session: Session, agent: str, most: int) -> int:
-    """Return how many of an agent's proposals wait for a decision, up to ``most``."""
+def count_open(session: Session, agent: str, limit: int) -> int:
+    """Return how many of an agent's proposals wait for a decision, up to ``limit``."""
     waiting = (
         select(_PROPOSAL.c.id)
-        .where(_PROPOSAL.c.agent == agent, among(_PROPOSAL.c.state, (State.PROPOSED,)))
-        .limit(most)
+        .where(_PROPOSAL.c.agent == agent, is_one_of(_PROPOSAL.c.state, (State.PROPOSED,)))
+        .limit(limit)
     )
     found: int = session.execute(select(func.count()).select_from(waiting.subquery())).scalar_one()
     return found
@@ -114,9 +114,11 @@ def count_open(session: Session, agent: str, most: int) -> int:
 
 def list_open(session: Session, agent: str) -> Sequence[Proposal]:
     """Return an agent's proposals that wait for a decision, oldest first."""
-    waiting = proposals.ALL.where(_PROPOSAL.c.agent == agent, among(_PROPOSAL.c.state, (State.PROPOSED,)))
+    waiting = proposals.SELECT_PROPOSALS.where(
+        _PROPOSAL.c.agent == agent, is_one_of(_PROPOSAL.c.state, (State.PROPOSED,))
+    )
     rows = session.connection().execute(waiting.order_by(_PROPOSAL.c.created_at, _PROPOSAL.c.id))
-    return [proposals.from_row(row) for row in rows]
+    return [proposal_rows.from_row(row) for row in rows]
 
 
 def seal_outcome(
@@ -163,16 +165,16 @@ def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
     return replace(p, **{name: outcome[name] for name in _SEALED if name in outcome})
 
 
-def forget_outcomes(session: Session, before: datetime, most: int) -> int:
+def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
     """Delete what tools said in calls from before then; returns how many calls that were."""
     waits = select(ProposalRow.id).where(
-        ProposalRow.id == AgentCallRow.proposal_id, among(_PROPOSAL.c.state, OPEN)
+        ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )
     old = (
         select(AgentCallRow.id)
         .where(AgentCallRow.created_at < before, ~waits.exists())
         .order_by(col(AgentCallRow.created_at))
-        .limit(most)
+        .limit(limit)
     )
     gone = session.execute(delete(AgentCallRow).where(col(AgentCallRow.id).in_(old)))
     return int(gone.rowcount)  # type: ignore[attr-defined]

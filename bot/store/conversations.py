@@ -14,7 +14,6 @@ from sqlalchemy import (
     func,
     or_,
     text,
-    true,
     tuple_,
     union_all,
     update,
@@ -35,12 +34,12 @@ from bot.domain.rules import Place
 from bot.domain.text import storable
 from bot.store import database, messages, outputs, people
 from bot.store import proposals as proposal_store
-from bot.store.engine import id_of_new
+from bot.store.engine import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, count_changed, table_of, value_of
+from bot.store.tables.row import count_changed, is_one_of, table_of, value_of
 
-_TITLE = 80  # characters
+_MAX_TITLE_CHARS = 80
 _CONVERSATION = table_of(ConversationRow)
 _MESSAGE = table_of(MessageRow)
 _GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
@@ -60,7 +59,7 @@ _BEGUN_SINCE = select(func.count().label("found")).select_from(
         _CONVERSATION.c.created_at > bindparam("since"),
         _CONVERSATION.c.created_at <= bindparam("now"),
     )
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
     .subquery()
 )
 _PROGRESS = select(proposal_store.UNSETTLED.exists(), messages.SPOKEN_SINCE.exists())
@@ -72,8 +71,9 @@ _OF_PROPOSALS = (
 )
 _HERE = bindparam("conversation_id", type_=String)
 _LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
-_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule, as asked again
-# each by itself: for both together PostgreSQL reads back through the messages of all conversations
+_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # a schedule's run asks again
+# The last line that asks, here or in the lead agent's conversation. One query for each of the two: for both
+# together PostgreSQL reads back through the messages of all conversations.
 _ASKED_IN = (
     select(func.max(_MESSAGE.c.id).label("id")).where(
         _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | _RUN
@@ -82,25 +82,29 @@ _ASKED_IN = (
 )
 _LAST_ASKED = select(func.max(union_all(*_ASKED_IN).subquery().c.id)).scalar_subquery()
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
-# a clock that was ahead may have dated it
+# up to now: a process whose clock was ahead may have dated a decision later
 _LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
 _SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
 _WORD = _PROPOSAL.alias("word")  # an answer to a question or the approval of a plan: it asks like a message
 _AGREED = exists().where(
     _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
     _WORD.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-    text(f"NOT word.state <> '{State.SUCCEEDED}'"),  # said as `WAITS` is: by its conversation, not its state
+    text(
+        f"NOT word.state <> '{State.SUCCEEDED}'"
+    ),  # in this form so that SQLite uses the other index (`WAITS`)
     _WORD.c.decided_at > _PROPOSAL.c.decided_at,
 )
 _JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_AGREED
 _ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
     _PROPOSAL.c.conversation_id == _HERE,
-    among(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,
+    is_one_of(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,
 )
 
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
-    return database.once(session, (Conversation, conversation_id), lambda: _get(session, conversation_id))
+    return database.read_once(
+        session, (Conversation, conversation_id), lambda: _get(session, conversation_id)
+    )
 
 
 def _get(session: Session, conversation_id: str) -> Conversation | None:
@@ -108,18 +112,18 @@ def _get(session: Session, conversation_id: str) -> Conversation | None:
     return from_row(row) if row else None
 
 
-def of_proposals(session: Session, proposal_ids: Collection[str]) -> dict[str, Conversation]:
+def map_by_proposal(session: Session, proposal_ids: Collection[str]) -> dict[str, Conversation]:
     """Return the conversation of each of these proposals, by the proposal's id."""
     if not proposal_ids:
         return {}
     found: dict[str, Conversation] = {}
     for row in session.connection().execute(_OF_PROPOSALS, {"proposal_ids": list(proposal_ids)}):
         found[row.proposal_id] = conversation = from_row(row)
-        database.keep_read(session, (Conversation, conversation.id), conversation)
+        database.cache_read(session, (Conversation, conversation.id), conversation)
     return found
 
 
-def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
+def has_written_in(session: Session, accounts: Collection[str], scope: str) -> bool:
     """Tell if one of these accounts wrote at an address (as text), or in a part of it below a slash."""
     channel, _, key = scope.partition(":")
     at = _CONVERSATION.c.key
@@ -142,13 +146,13 @@ def find_asked_already(session: Session, conversation_id: str, now: datetime) ->
     return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
 
 
-def place_of(session: Session, conversation_id: str) -> Place:
+def load_place(session: Session, conversation_id: str) -> Place:
     """Return the place of a conversation for rules; the empty address if it does not exist."""
     found = get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
 
-def private_among(session: Session, addresses: Collection[str]) -> set[str]:
+def list_private(session: Session, addresses: Collection[str]) -> set[str]:
     """Return those addresses, as text, that are private chats of one person."""
     pairs = [(at.channel, at.key) for at in map(Address.parse, addresses)]
     found = select(ConversationRow.channel, ConversationRow.key).where(
@@ -165,15 +169,15 @@ def has_ended(session: Session, conversation_id: str) -> bool:
     return found is None or found.ended_at is not None
 
 
-def open_conversation(session: Session, address: Address) -> Conversation | None:
+def find_current_conversation(session: Session, address: Address) -> Conversation | None:
     """Return the current conversation at an address, or None."""
-    conversation_id = open_at(session, address)
+    conversation_id = find_current_id(session, address)
     if conversation_id:
         return get_conversation(session, conversation_id)
     return None
 
 
-def open_at(session: Session, address: Address) -> str | None:
+def find_current_id(session: Session, address: Address) -> str | None:
     """Return the id of the current conversation at an address, or None."""
     where = {"channel": address.channel, "key": address.key}
     found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
@@ -197,20 +201,17 @@ def find_progress(session: Session, conversation_id: str, message_id: int) -> An
 
 
 class Arrival(NamedTuple):
-    """The stored facts on a message before it is accepted: its conversation and its sender.
-
-    ``said``: the number of messages that the account sent lately. ``person``: the id of the Person behind it.
-    """
+    """The stored facts on a message before it is accepted: its conversation and its sender."""
 
     conversation_id: str | None
-    said: int
-    person: str
+    said: int  # messages that the account sent lately
+    person: str  # the id of the Person behind the account
 
 
-def arrival(session: Session, message: Message, since: datetime, now: datetime, most: int) -> Arrival:
-    """Return the stored facts on a message. ``said`` counts the messages since then, up to ``most``."""
+def load_arrival(session: Session, message: Message, since: datetime, now: datetime, limit: int) -> Arrival:
+    """Return the stored facts on a message; the account's messages since then count up to ``limit``."""
     at, sender = message.address, str(message.actor)
-    times = {"since": since, "now": now, "most": most}
+    times = {"since": since, "now": now, "limit": limit}
     known = {"channel": at.channel, "key": at.key, "actor": sender}
     conversation_id, said, person = session.connection().execute(_ARRIVAL, known | times).one()
     return Arrival(conversation_id, said, person or sender)
@@ -218,7 +219,7 @@ def arrival(session: Session, message: Message, since: datetime, now: datetime, 
 
 def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
     """Begin a conversation and return it; two simultaneous first messages share one."""
-    begun: str | None = id_of_new(
+    begun: str | None = insert_new(
         session,
         ConversationRow,
         {
@@ -231,21 +232,21 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
             "created_at": now,
         },
     )
-    found = begun or open_at(session, message.address)
+    found = begun or find_current_id(session, message.address)
     if found is None:
         raise ValueError(f"a conversation called {message.begin} is already elsewhere")
     return found
 
 
-def drop_empty(session: Session, conversation_id: str) -> None:
+def delete_if_empty(session: Session, conversation_id: str) -> None:
     """Delete a conversation in which nothing was said."""
     said = exists().where(_MESSAGE.c.conversation_id == conversation_id)
     session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
 
-def count_begun_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
-    """Return the number of conversations that an account has begun since then, up to ``most``."""
-    values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "most": most}
+def count_started_since(session: Session, actor: Actor, since: datetime, now: datetime, limit: int) -> int:
+    """Return the number of conversations that an account has begun since then, up to ``limit``."""
+    values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "limit": limit}
     found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
     return found
 
@@ -264,7 +265,7 @@ def end_conversation(session: Session, address: Address, now: datetime) -> bool:
     return bool(count_changed(ended))
 
 
-def conversations_of(
+def list_conversations_of(
     session: Session,
     channel: str,
     owner: str,
@@ -276,20 +277,21 @@ def conversations_of(
 
     ``before``: only older ones. ``words`` filters by title and messages.
     """
-    spot = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
-    rows = session.connection().execute(
+    place = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
+    query = (
         select(_CONVERSATION)
         .where(_CONVERSATION.c.channel == channel, _CONVERSATION.c.owner == owner)
         .where(_CONVERSATION.c.deleted_at.is_(None))
-        .where(tuple_(*spot) < tuple_(*before) if before else true())
-        .where(_telling(words) if words else true())
-        .order_by(*(column.desc() for column in spot))
-        .limit(limit)
     )
-    return [from_row(row) for row in rows]
+    if before:
+        query = query.where(tuple_(*place) < tuple_(*before))
+    if words:
+        query = query.where(_mentions(words))
+    newest = query.order_by(*(column.desc() for column in place)).limit(limit)
+    return [from_row(row) for row in session.connection().execute(newest)]
 
 
-def _telling(words: str) -> ColumnElement[bool]:
+def _mentions(words: str) -> ColumnElement[bool]:
     said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
         words, autoescape=True
     )
@@ -314,9 +316,9 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
 
 def _title(text: str) -> str:
     said = storable(" ".join(text.split()))
-    if len(said) <= _TITLE:
+    if len(said) <= _MAX_TITLE_CHARS:
         return said
-    return f"{said[: _TITLE - 1].rstrip()}…"
+    return f"{said[: _MAX_TITLE_CHARS - 1].rstrip()}…"
 
 
 def read_transcript(
@@ -325,33 +327,30 @@ def read_transcript(
     """Return all lines (the last ``limit``) in the model's order, with their proposals."""
     conversation = get_conversation(session, conversation_id)
     if conversation:
-        return transcript_of(session, conversation, limit)
+        return load_transcript_of(session, conversation, limit)
     return None
 
 
-def transcript_of(
+def load_transcript_of(
     session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
 ) -> Transcript:
     """Return the transcript of a conversation that was read already; else like `read_transcript`."""
-    said = messages.latest(session, conversation.id, limit)
-    summary = next(
-        (line for line in said if line.role is LineRole.SUMMARY), None
-    )  # they are the newest first
-    there = (line for line in said if line.role is not LineRole.SUMMARY)
-    lines = sorted(there, key=lambda x: (x.after, x.role not in HEARD, x.id))
+    newest_first = messages.list_latest(session, conversation.id, limit)
+    summaries = [line for line in newest_first if line.role is LineRole.SUMMARY]
+    summary = summaries[0] if summaries else None
+    lines = [line for line in newest_first if line.role is not LineRole.SUMMARY]
+    # an answer comes after the lines that it answers, and before those that came while it was written
+    lines.sort(key=lambda line: (line.after, line.role not in HEARD, line.id))
     proposals = {}
     if any(line.calls for line in lines):
-        found = proposal_store.of_conversation(session, conversation.id)
-        proposals = {(p.message_id, p.call_id): p for p in found}
+        for proposal in proposal_store.list_of_conversation(session, conversation.id):
+            proposals[proposal.message_id, proposal.call_id] = proposal
     handles = [handle for line in lines for handle in line.files]
-    if handles:
-        files = outputs.find_attached(session, conversation.id, handles)
-    else:
-        files = {}
+    files = outputs.find_attached(session, conversation.id, handles) if handles else {}
     return Transcript(conversation, lines, proposals, files=files, summary=summary)
 
 
-def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
+def count_open_proposals(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
     """Return the number of open proposals in each conversation."""
     rows = session.execute(
         select(ProposalRow.conversation_id, func.count())

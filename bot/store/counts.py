@@ -58,7 +58,7 @@ class Waiting(NamedTuple):
 class StateTally(NamedTuple):
     """The number of proposals in each state, as of a row of the audit log.
 
-    To count them all takes longer the more there are, so it is done once, and `follow` keeps it current.
+    Counting them all takes longer the more there are, so it is done once; `update_tally` keeps it current.
     """
 
     last_id: int  # of the audit log
@@ -66,7 +66,7 @@ class StateTally(NamedTuple):
     unknown: int  # that failed with an unknown outcome
 
 
-class Counted(NamedTuple):
+class CurrentCounts(NamedTuple):
     """The current counts."""
 
     waiting: dict[str, Waiting]  # by kind of work
@@ -85,7 +85,7 @@ class Move(NamedTuple):
     before: str | None = None
 
 
-class TurnSeen(NamedTuple):
+class TurnState(NamedTuple):
     """A turn and its duration in ``seconds``; None while it is under way."""
 
     id: int
@@ -101,7 +101,7 @@ def count_all(session: Session) -> StateTally:
     return StateTally(last_id, dict(map(tuple, states)), _count_unknown(session))
 
 
-def follow(session: Session, tally: StateTally) -> tuple[StateTally, list[Move]]:
+def update_tally(session: Session, tally: StateTally) -> tuple[StateTally, list[Move]]:
     """Return the tally as of now, and the transitions since."""
     last_id, moves = list_moves(session, tally.last_id)
     proposals = Counter(tally.proposals)
@@ -119,7 +119,7 @@ def _count_unknown(session: Session) -> int:
     return int(session.connection().execute(found).scalar_one())
 
 
-def standing(session: Session) -> Counted:
+def count_waiting(session: Session) -> CurrentCounts:
     """Count what waits now, and how far the audit log is."""
     run = session.connection().execute
     turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
@@ -133,7 +133,7 @@ def standing(session: Session) -> Counted:
     waiting = {str(work): Waiting(run(each).scalar_one()) for work, each in counts.items()}
     waiting |= {str(Work.TURN): Waiting(*run(turns).one()), str(Work.EXECUTE): Waiting(*run(approved).one())}
     end = run(select(_END.c.number, _END.c.key)).one()
-    return Counted(waiting, end.number, bool(end.key))
+    return CurrentCounts(waiting, end.number, bool(end.key))
 
 
 def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
@@ -151,14 +151,14 @@ def _move(row: Any) -> Move:
     return Move(row.state, waited if decided and row.actor != "nod" else None, row.before)
 
 
-def began(session: Session) -> tuple[int, set[int]]:
-    """Return the newest turn, or 0, and those under way: where `turns` starts from."""
+def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
+    """Return the newest turn, or 0, and those under way: where `list_turns` starts from."""
     run = session.connection().execute
     newest = run(select(func.max(_TURN.c.id))).scalar() or 0
     return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
-def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnSeen]:
+def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
     """Return the turns that are new since ``last_id``, or a little older, and those that were under way."""
     here = _TURN.c.id > last_id - LATE
     if under_way:  # an empty list next to OR would have all turns read
@@ -167,12 +167,12 @@ def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[Tu
     seen = select(*columns).where(here, _TURN.c.state != OPINION).order_by(_TURN.c.id)
     rows = session.connection().execute(seen)
     return [
-        TurnSeen(ident, state, None if end is None else (end - began).total_seconds())
+        TurnState(ident, state, None if end is None else (end - began).total_seconds())
         for ident, state, began, end in rows
     ]
 
 
-def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
+def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
     """Return the usage of turns since then in the conversations of these accounts (None: of all).
 
     The newest day comes first; of other parts the one with the most tokens.

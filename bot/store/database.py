@@ -4,9 +4,8 @@ A store function takes a `Session` first and is one short transaction. `Database
 run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
 
 SQLite's file has one writer, so there is one thread that writes. Writes that wait for it share the next
-transaction, and so one wait for the disk; where one of them fails, they run again, each in a savepoint of its
-own. A caller continues only after the
-commit is on disk (``synchronous=FULL``).
+transaction, and so one wait for the disk. Where one of them fails, they run again, each in a savepoint of its
+own. A caller continues only after the commit is on disk (``synchronous=FULL``).
 """
 
 import asyncio
@@ -39,23 +38,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-_CHECK, _CHECKED = 2.0, 2.0  # seconds
+_CHECK_TIMEOUT_SECONDS = 2.0
+_CHECK_VALID_SECONDS = 2.0
 _DEADLOCK = "40P01"  # PostgreSQL's code for it
-_TRIES = 8  # times one write may run
+_MAX_TRIES = 8  # of one write
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
-_IN_A_ROW = 16  # of the first that go before one of the rest, so that none waits for good
+_MAX_FIRST_IN_A_ROW = 16  # urgent writes, before one of the others: so none waits for good
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 READ_ONCE = "read once"
-"""Where a session that reads one snapshot to its end, and changes nothing, has a dictionary for it."""
+"""The key in a session's ``info`` of its cache, if it reads one snapshot and changes nothing."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
-
-
 _Identity = tuple[int, int]  # device and inode
 
-_TOUCHES = (
-    f"SET LOCAL lock_timeout = '{_CHECK / 2:.0f}s'",
+_TOUCH_STATEMENTS = (
+    f"SET LOCAL lock_timeout = '{_CHECK_TIMEOUT_SECONDS / 2:.0f}s'",
     "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
     "UPDATE turn SET state = state WHERE false",  # refused where nothing may be written
     "SELECT pg_current_xact_id()",
@@ -67,40 +65,40 @@ class SQLiteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._opened: _Identity | None = None
-        self._damaged = False
+        self._first_identity: _Identity | None = None  # when the first connection was opened
+        self._is_damaged = False
 
-    def opened(self, *_: object) -> None:
+    def on_connect(self, *_: object) -> None:
         """Note an opened connection; the first one identifies the file."""
-        self._opened = self._opened or self._identity()
+        self._first_identity = self._first_identity or self._read_identity()
 
     def check(self) -> None:
         """Raise FileFault where what is written now would be lost, or written to a damaged file."""
-        if self._damaged:
+        if self._is_damaged:
             raise FileFault(
                 f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
             )
-        if self._opened is not None and self._opened != self._identity():
+        if self._first_identity is not None and self._first_identity != self._read_identity():
             raise FileFault(
                 f"The database file {self._path.name} was moved or replaced while Nod ran. "
                 "Put it back, or restart Nod."
             )
 
-    def failed(self, error: BaseException) -> None:
+    def on_error(self, error: BaseException) -> None:
         """Check the file after a failed statement.
 
         Raises FileFault where it is damaged, as does each `check` from then on.
         """
         if isinstance(error, DBAPIError) and is_damage(error):
-            self._damaged = True
+            self._is_damaged = True
             self.check()
 
-    def _identity(self) -> _Identity | None:
+    def _read_identity(self) -> _Identity | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 class Database:
@@ -114,9 +112,9 @@ class Database:
         readonly: bool = False,
         patience: float = PATIENCE,
     ) -> None:
-        """``readonly``: for one who only looks; no file is changed or made.
+        """``readonly``: no file is changed or made.
 
-        ``patience``: the seconds after which a write fails that another process keeps from SQLite's file.
+        ``patience``: seconds that a write waits while another process writes to SQLite's file; then it fails.
         """
         self.engine = open_engine(url, audit_keys, readonly=readonly, patience=patience)
         self.dialect: str = self.engine.dialect.name
@@ -124,29 +122,29 @@ class Database:
         if self.dialect == "sqlite":
             self._snapshots = self.engine
             self._file = SQLiteFile(Path(make_url(url).database or ""))
-            event.listen(self.engine, "connect", self._file.opened)
+            event.listen(self.engine, "connect", self._file.on_connect)
         else:
             self._snapshots = self.engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
-        self.info: dict[str, Any] = {}  # what every session of it carries
+        self.info: dict[str, Any] = {}  # copied into the ``info`` of every session
         self._writable_until = 0.0  # of time.monotonic()
         self._waiting = _Waiting()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
         self._readers = ThreadPoolExecutor(READERS, "nod-read")
 
     @property
-    def there(self) -> bool:
-        """True if there is something to look at; SQLite would make the file."""
+    def exists(self) -> bool:
+        """True unless SQLite's file is missing; a connection would create it."""
         return self.dialect != "sqlite" or Path(self.engine.url.database or "").exists()
 
     async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, first: bool = False) -> T:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
-        What ``function`` takes by keyword comes with `functools.partial`, as in asyncio.
-        ``first``: before everything else that waits, since a person waits for it.
-        Raises LostRace where others were faster every time. What ``function`` is given must not be a row
-        that was read earlier: a second run would find it as stale as the first.
+        Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
+        ``first``: before other writes that wait, since a person waits for this one.
+        Raises LostRace where others were faster every time. ``function`` may run several times, so it reads
+        the rows that it changes itself: one that was read before would be as stale in the second run.
         """
         write: _Write = _Write(lambda session: function(session, *args))
         self._waiting.add(write, first=first)
@@ -155,7 +153,7 @@ class Database:
             value: T = await asyncio.wrap_future(write.ended)
         except DBAPIError as error:
             if self._file:
-                self._file.failed(error)
+                self._file.on_error(error)
             raise
         return value
 
@@ -167,17 +165,17 @@ class Database:
         return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
 
     async def check_writable(self) -> None:
-        """Write a few bytes that mean nothing, at most once in `_CHECKED` seconds.
+        """Write a few bytes that mean nothing, unless that succeeded a moment ago (`_CHECK_VALID_SECONDS`).
 
-        Raises SQLAlchemyError, or TimeoutError where that takes longer than `_CHECK`.
+        Raises SQLAlchemyError, or TimeoutError after `_CHECK_TIMEOUT_SECONDS`.
         """
         if self._file:
             self._file.check()
         if time.monotonic() < self._writable_until:
             return
-        async with asyncio.timeout(_CHECK):
+        async with asyncio.timeout(_CHECK_TIMEOUT_SECONDS):
             await self.write(_touch)
-        self._writable_until = time.monotonic() + _CHECKED
+        self._writable_until = time.monotonic() + _CHECK_VALID_SECONDS
 
     def write_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -190,7 +188,7 @@ class Database:
     ) -> T:
         """Run a read in this thread; else like `read`."""
 
-        def once() -> T:
+        def run_once() -> T:
             with self._snapshots.connect() as connection:
                 if self._file:
                     connection.exec_driver_sql("BEGIN")
@@ -202,10 +200,10 @@ class Database:
                     return value
 
         try:
-            return _until_done(once)
+            return _until_done(run_once)
         except DBAPIError as error:
             if self._file:
-                self._file.failed(error)
+                self._file.on_error(error)
             raise
 
     def close(self) -> None:
@@ -217,11 +215,11 @@ class Database:
     def _write(self, work: Callable[[Session], T]) -> T:
         """Run a write in a transaction of its own."""
 
-        def once() -> T:
+        def run_once() -> T:
             with self._writing() as connection:
                 return run_in_transaction(connection, work, self.info)
 
-        return _until_done(once)
+        return _until_done(run_once)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -242,11 +240,11 @@ class Database:
     def _write_together(self) -> None:
         """Do all waiting writes in one transaction, in the writer's thread, on SQLite.
 
-        Where another process keeps the file for too long, those fail that waited for all of that time.
+        Where another process keeps the file for too long, all of them fail.
         """
         writes = self._waiting.take(_MAX_BATCH)
         if not writes:
-            return  # an earlier transaction took it along
+            return  # an earlier transaction has done this write, too
         outcomes: Sequence[_Outcome]
         try:
             if self._file:
@@ -270,7 +268,7 @@ class Database:
                 writes += self._waiting.take(_MAX_BATCH - len(writes))
                 works = [write.work for write in writes]
                 return [(value, None) for value in _run_all(connection, works, self.info)]
-        except (FileFault, OperationalError):  # which would meet every one of them
+        except (FileFault, OperationalError):  # each alone would fail the same way
             raise
         except Exception:
             if len(writes) == 1:
@@ -280,37 +278,39 @@ class Database:
 
 
 def is_snapshot(session: Session) -> bool:
-    """Return whether it only reads, so that all it sees is committed."""
+    """Return whether a session only reads, so that all it sees is committed."""
     return READ_ONCE in session.info
 
 
-def keep_read(session: Session, key: Hashable, found: object) -> None:
-    """Cache a value that another statement has read, so that `once` need not read it in this snapshot."""
-    kept = session.info.get(READ_ONCE)
-    if kept is not None:
-        kept[key] = found
+def cache_read(session: Session, key: Hashable, value: object) -> None:
+    """Cache a value that another statement has read, for `read_once` in this snapshot."""
+    cache = session.info.get(READ_ONCE)
+    if cache is not None:
+        cache[key] = value
 
 
-def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
+def read_once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
     """Return ``read()``, cached for the rest of this snapshot."""
-    kept = session.info.get(READ_ONCE)
-    if kept is None:
+    cache = session.info.get(READ_ONCE)
+    if cache is None:
         return read()
-    if key not in kept:
-        kept[key] = read()
-    found: T = kept[key]
-    return found
+    if key not in cache:
+        cache[key] = read()
+    value: T = cache[key]
+    return value
 
 
 def _until_done(transaction: Callable[[], T]) -> T:
-    """Run it again where another one was faster, or PostgreSQL ended it before its COMMIT."""
-    for _ in range(_TRIES - 1):
+    """Run a transaction again where another one was faster, or PostgreSQL ended it before its COMMIT."""
+    for _ in range(_MAX_TRIES - 1):
         with contextlib.suppress(LostRace):
             try:
                 return transaction()
             except OperationalError as error:
-                lost = error.connection_invalidated and error.statement is not None  # which a COMMIT has not
-                if not lost and getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                # a COMMIT has no ``statement``; after a lost one no one knows if it was carried out
+                is_lost_before_commit = error.connection_invalidated and error.statement is not None
+                is_deadlock = getattr(error.orig, "sqlstate", None) == _DEADLOCK
+                if not is_lost_before_commit and not is_deadlock:
                     raise
     return transaction()
 
@@ -326,7 +326,7 @@ def run_in_transaction(
 def _run_all(
     connection: Connection, works: Sequence[Callable[[Session], T]], info: Mapping[str, Any]
 ) -> list[T]:
-    """Run each in a session of its own, and add what all of them recorded to the audit log at the end."""
+    """Run each function in a session of its own, then add what all of them recorded to the audit log."""
     added = chain.Additions()
     values = []
     for work in works:
@@ -367,29 +367,36 @@ class _Waiting:
     def __init__(self) -> None:
         self._first: deque[_Write] = deque()
         self._rest: deque[_Write] = deque()
-        self._in_a_row = 0
+        self._first_in_a_row = 0
         self._lock = threading.Lock()
 
     def add(self, write: _Write, *, first: bool) -> None:
         with self._lock:
-            (self._first if first else self._rest).append(write)
+            if first:
+                self._first.append(write)
+            else:
+                self._rest.append(write)
 
-    def take(self, most: int) -> list[_Write]:
-        """Take up to ``most`` writes from the queue, without those whose callers are gone."""
+    def take(self, limit: int) -> list[_Write]:
+        """Take up to ``limit`` writes from the queue, without those whose callers are gone."""
         taken: list[_Write] = []
         with self._lock:
-            while len(taken) < most and (self._first or self._rest):
+            while len(taken) < limit and (self._first or self._rest):
                 write = self._next()
                 if write.ended.set_running_or_notify_cancel():
                     taken.append(write)
         return taken
 
     def _next(self) -> _Write:
-        enough = self._in_a_row >= _IN_A_ROW and self._rest
-        if not self._first or enough:
-            self._in_a_row = 0
+        """Remove and return the next write, of which there is one."""
+        is_turn_of_rest = self._first_in_a_row >= _MAX_FIRST_IN_A_ROW
+        if self._rest and (is_turn_of_rest or not self._first):
+            self._first_in_a_row = 0
             return self._rest.popleft()
-        self._in_a_row = self._in_a_row + 1 if self._rest else 0
+        if self._rest:
+            self._first_in_a_row += 1
+        else:
+            self._first_in_a_row = 0
         return self._first.popleft()
 
 
@@ -399,5 +406,5 @@ def _touch(session: Session) -> None:
         number = session.execute(text("PRAGMA user_version")).scalar_one()
         session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))
     else:
-        for words in _TOUCHES:
-            session.execute(text(words))
+        for statement in _TOUCH_STATEMENTS:
+            session.execute(text(statement))

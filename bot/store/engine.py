@@ -1,4 +1,4 @@
-"""Engines with our pragmas, looks at SQLite's file, and inserts in each dialect."""
+"""Engines with our settings, reading and copying of SQLite's file, and inserts in each dialect."""
 
 import contextlib
 import math
@@ -19,24 +19,26 @@ from bot.domain.progress import Progress, ignore
 from bot.errors import NodError, SettingsError
 from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
-from bot.telemetry.outages import files_left
+from bot.telemetry.outages import may_open_files
 
 BACKUP_PAGES = 1000  # copied in one step
 _SESSION = (
     "-cdatestyle=ISO",  # psycopg reads no other
-    "-cidle_session_timeout=0",  # one that listens says nothing for long
+    "-cidle_session_timeout=0",  # a session that only listens is idle for long
 )
-_REACHED = {
+_NETWORK_OPTIONS = {
     "connect_timeout": 5,
-    # a connection that is gone is noticed within seconds
+    # with these a broken connection is noticed within seconds
     "keepalives": 1,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-_POOLER = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
-_ADVICE = {
+_POOLER_TEXT = (
+    "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
+)
+_ADVICE = {  # by SQLite's names, the codes of PostgreSQL, or words of its message
     "SQLITE_FULL": "Make room, then start again.",
     "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
     "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
@@ -48,7 +50,7 @@ _ADVICE = {
     "25006": "Name a PostgreSQL server that takes writes, then start again.",
     "42501": "Let the role of this address make and change tables, then start again.",
 }
-_NO_FILES = "Let this process open more files (ulimit -n), then start again."
+_NO_FILES_TEXT = "Let this process open more files (ulimit -n), then start again."
 PATIENCE = 10.0  # seconds to wait for another process that writes
 READERS = 4  # threads, each with a connection
 POSTGRES_WRITERS = 4  # SQLite's file has one
@@ -65,33 +67,37 @@ _LIMITS = (
     # what others keep locked for longer, as while they change a table, is told like a database that is away
     f"-clock_timeout={1.5 * PATIENCE:.0f}s",
 )
-_PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
+_READONLY_PRAGMAS = ("PRAGMA query_only=ON",)
 
 
-def damage(connection: sqlite3.Connection) -> str:
+def find_damage(connection: sqlite3.Connection) -> str:
     """Return the damage in a database's pages, in SQLite's words; empty for none."""
     try:
-        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+        result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        found = str(error)
-    return "" if found == "ok" else str(found)
+        result = str(error)
+    return "" if result == "ok" else result
 
 
-def session(url: str | URL, *more: str) -> dict[str, str | int]:
-    """Return the options of a PostgreSQL session, whatever the server, database or role prefer.
+def session_options(url: str | URL, *more: str) -> dict[str, str | int]:
+    """Return the arguments of psycopg's ``connect`` that override what the server, database or role prefer.
 
-    For psycopg's ``connect``. ``more`` are options in addition, and what the URL says wins.
+    ``more`` are further options. Those of the URL come last, so they win.
     """
-    given = make_url(url).query
-    own = given.get("options", "")
-    options = (*_SESSION, *more, *([own] if isinstance(own, str) else own))
-    reached = {name: value for name, value in _REACHED.items() if name not in given}
-    return {**reached, "client_encoding": "UTF8", "options": " ".join(options).strip()}
+    query = make_url(url).query
+    from_url = query.get("options", "")
+    if isinstance(from_url, str):
+        from_url = (from_url,)
+    options = (*_SESSION, *more, *from_url)
+    network = {name: value for name, value in _NETWORK_OPTIONS.items() if name not in query}
+    return {**network, "client_encoding": "UTF8", "options": " ".join(options).strip()}
 
 
-def apart(url: str | URL) -> Engine:
-    """Return an engine without a pool or transactions, for what PostgreSQL ties to one connection."""
-    return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session(url))
+def open_unpooled(url: str | URL) -> Engine:
+    """Return an engine without a pool or transactions, as for locks that end with their connection."""
+    return create_engine(
+        url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session_options(url)
+    )
 
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
@@ -111,7 +117,7 @@ def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> 
     return statement
 
 
-def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
+def insert_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
     """Return the id of the row inserted; None where a unique key of it is taken."""
     return session.connection().execute(insert_or_ignore(session, table, "id"), values).scalar()
 
@@ -133,103 +139,117 @@ def _into(dialect: str, rows: Table) -> Any:
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
 
 
-def why_refused(error: object) -> str:
-    """Return why the database can't be used, in a line that names the setting and says what to do."""
+def explain_refusal(error: object) -> str:
+    """Return why the database can't be used, in a line that names the setting and says what to do.
+
+    ``error``: what SQLAlchemy, psycopg or sqlite3 raised.
+    """
     first = str(error).strip().splitlines()[0].rstrip(".")
     if "unsupported startup parameter" in first:
-        first = _POOLER
+        first = _POOLER_TEXT
     code = str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "")
-    found = next((_ADVICE[sign] for sign in _ADVICE if code.startswith(sign) or sign in first), "")
-    if code.startswith("SQLITE_CANTOPEN") and not files_left():
-        found = _NO_FILES
-    return f"NOD_DATABASE_URL: {first}{f'. {found}' if found else '; nod doctor looks closer'}"
+    if code.startswith("SQLITE_CANTOPEN") and not may_open_files():
+        return f"NOD_DATABASE_URL: {first}. {_NO_FILES_TEXT}"
+    for sign, advice in _ADVICE.items():
+        if code.startswith(sign) or sign in first:
+            return f"NOD_DATABASE_URL: {first}. {advice}"
+    return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
 
 
 def open_engine(
     url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
 ) -> Engine:
-    """Return an engine with our settings. On SQLite who wants a transaction says BEGIN.
+    """Return an engine with our settings. On SQLite its users begin transactions themselves, with BEGIN.
 
-    A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
-    ``patience``: seconds to wait for another process that writes to SQLite's file.
+    Only their owner may read a new file and the files that SQLite puts next to it. ``readonly`` changes no
+    file. ``patience``: seconds to wait for another process that writes to SQLite's file.
     """
     options = {KEYS: tuple(audit_keys)}
     parts = make_url(url)
     if parts.get_backend_name() != "sqlite":
         return create_engine(
             url,
-            connect_args=session(url, *_LIMITS),
+            connect_args=session_options(url, *_LIMITS),
             isolation_level="READ COMMITTED",
             pool_size=_CONNECTIONS,
-            pool_use_lifo=True,  # what was used last knows its statements
+            pool_use_lifo=True,  # the connection used last has prepared the usual statements
             execution_options=options,
-            hide_parameters=True,  # a fault is logged, and values may be secrets
+            hide_parameters=True,  # errors are logged, and values may be secrets
         )
     file = Path(parts.database or "")
     if readonly:
-        look = {"poolclass": NullPool, "creator": lambda: _look_at(file)}
-        engine = create_engine("sqlite://", execution_options=options, **look)
+        engine = create_engine(
+            "sqlite://", execution_options=options, poolclass=NullPool, creator=lambda: _open_readonly(file)
+        )
     else:
         engine = create_engine(
             url,
             connect_args={"check_same_thread": False, "timeout": patience},
-            pool_use_lifo=True,  # another connection's commit makes each drop the pages that it has read
+            pool_use_lifo=True,  # a connection drops its cached pages once another one has committed
             execution_options=options,
             hide_parameters=True,
         )
 
     @event.listens_for(engine, "do_connect")
-    def _make(*_: Any) -> None:
+    def _create_file(*_: Any) -> None:
         if not readonly:
-            # never an existing one: to close it would drop the locks that SQLite holds in this process
+            # O_EXCL: never open an existing file. POSIX locks, and so SQLite's, end once any descriptor of a
+            # file is closed in the process: https://www.sqlite.org/howtocorrupt.html, 2.2
             with contextlib.suppress(OSError):
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, _: Any) -> None:
+    def _set_pragmas(connection: Any, _: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
-        for pragma in _PRAGMAS if not readonly else _PRAGMAS_OF_A_LOOK:
+        for pragma in _READONLY_PRAGMAS if readonly else _PRAGMAS:
             connection.execute(pragma)
 
     return engine
 
 
-def _look_at(file: Path) -> sqlite3.Connection:
-    """Open for reading, so that no file is changed or left behind.
+def _open_readonly(file: Path) -> sqlite3.Connection:
+    """Open a database for reading, so that no file is changed or left behind.
 
-    Without a log, SQLite makes one with an index for a reader, too. A reader that may write removes both at
-    its end, but would also copy an existing log into the database. On a read-only disk neither can be made,
-    and none is needed if nothing writes.
+    SQLite makes a write-ahead log for a reader as well where it is missing:
+
+    - With a log, mode ``ro`` uses it; mode ``rw`` would copy it into the database at the end.
+    - Without a log, mode ``rw`` makes one and removes it at the end; mode ``ro`` would leave it behind.
+    - Without a log in a folder where none can be made, ``immutable`` does without: nothing writes there.
+
+    https://www.sqlite.org/wal.html#readonly
     """
-    true = file.resolve()
-    log = true.with_name(f"{true.name}-wal")
-    logged = log.exists() and log.stat().st_size
-    if os.access(true.parent, os.W_OK):
-        mode = "ro" if logged else "rw"
+    path = file.resolve()
+    log = path.with_name(f"{path.name}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    if has_log:
+        mode = "ro"
+    elif os.access(path.parent, os.W_OK):
+        mode = "rw"
     else:
-        mode = "ro" if logged else "ro&immutable=1"
-    uri = f"file:{quote(str(true))}?mode={mode}"
+        mode = "ro&immutable=1"
+    uri = f"file:{quote(str(path))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=PATIENCE)
 
 
-def check_pages(file: Path, most: float = math.inf) -> None:
-    """Raise SettingsError where pages are damaged or can't be read. ``most``: bytes of a file to look at."""
-    if file.exists() and file.stat().st_size <= most:
-        try:
-            with contextlib.closing(_look_at(file)) as connection:
-                found = damage(connection)
-        except sqlite3.Error as error:  # a folder, or a file of another account
-            raise SettingsError(f"NOD_DATABASE_URL: {file} can't be read ({error}).") from None
-        if found:
-            raise SettingsError(
-                f"NOD_DATABASE_URL: {file} is damaged ({found}). Keep it aside, and restore a backup."
-            )
+def check_pages(file: Path, max_bytes: float = math.inf) -> None:
+    """Raise SettingsError where pages are damaged or can't be read. A file over ``max_bytes`` is not read."""
+    if not file.exists() or file.stat().st_size > max_bytes:
+        return
+    try:
+        with contextlib.closing(_open_readonly(file)) as connection:
+            damage = find_damage(connection)
+    except sqlite3.Error as error:  # a folder, or a file of another account
+        raise SettingsError(f"NOD_DATABASE_URL: {file} can't be read ({error}).") from None
+    if damage:
+        raise SettingsError(
+            f"NOD_DATABASE_URL: {file} is damaged ({damage}). Keep it aside, and restore a backup."
+        )
 
 
 def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
     """Copy a SQLite database as it is at one moment, also while it is written to.
 
-    ``progress`` is told of pages.
+    ``progress`` receives the pages copied and all pages.
 
     Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read,
     NodError where it is damaged.
@@ -237,7 +257,7 @@ def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with (
-            contextlib.closing(_look_at(file)) as source,
+            contextlib.closing(_open_readonly(file)) as source,
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
             source.execute("BEGIN")
@@ -248,9 +268,9 @@ def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
                 progress=lambda _, left, total: progress(total - left, total),
                 sleep=0,
             )
-            found = damage(target)
-            if found:
-                raise NodError(f"{file} is damaged, so no copy was kept ({found}). Restore an older backup.")
+            damage = find_damage(target)
+            if damage:
+                raise NodError(f"{file} is damaged, so no copy was kept ({damage}). Restore an older backup.")
     except BaseException:
         copy.unlink(missing_ok=True)
         raise

@@ -12,7 +12,7 @@ from sqlalchemy import UniqueConstraint, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.engine import id_of_new, insert_or_ignore
+from bot.store.engine import insert_new, insert_or_ignore
 from bot.store.tables.row import Row, as_json, delete_older, partial, serial
 
 
@@ -52,7 +52,7 @@ def record(
 def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
     """Store that this came; False where it came before. Known for some days beyond ``until``."""
     seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
-    return id_of_new(session, EventRow, seen) is not None
+    return insert_new(session, EventRow, seen) is not None
 
 
 def mark_handled(session: Session, row_id: int, now: datetime) -> None:

@@ -56,7 +56,7 @@ class McpSignInRow(Row, table=True):
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
+class StoredSignIn:
     """A sign-in under way, or just over: ``ended`` has the words then, and ``well`` how it went."""
 
     server: str
@@ -154,10 +154,10 @@ def begin_sign_in(
     session.add(McpSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
 
 
-def come_back(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
+def store_return(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
     """Leave what the person came back with for the process that waits for it, once.
 
-    Returns what `look` takes; None where no sign-in waits for this.
+    Returns what `find_sign_in` takes; None where no sign-in waits for this.
     """
     waits = (
         col(McpSignInRow.state) == hash_text(state),
@@ -169,13 +169,13 @@ def come_back(session: Session, state: str, said: dict[str, str], now: datetime)
     return session.execute(taken.returning(col(McpSignInRow.id))).scalar_one_or_none()
 
 
-def is_back(session: Session, ident: str) -> bool:
+def has_returned(session: Session, ident: str) -> bool:
     """Return whether the person came back to another process."""
     row = session.get(McpSignInRow, hash_text(ident))
     return row is not None and row.said is not None
 
 
-def take_back(session: Session, ident: str) -> dict[str, str] | None:
+def pop_return(session: Session, ident: str) -> dict[str, str] | None:
     """Return the data that a person brought to another process, and delete it."""
     row = session.get(McpSignInRow, hash_text(ident))
     if row is None or row.said is None:
@@ -184,17 +184,17 @@ def take_back(session: Session, ident: str) -> dict[str, str] | None:
     return said
 
 
-def end(session: Session, ident: str, words: str, *, well: bool) -> None:
+def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:
     """Note how it ended, for those who ask other processes."""
     this = update(McpSignInRow).where(col(McpSignInRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
-def find_sign_in(session: Session, key: str) -> UnderWay | None:
-    """Return the state of a sign-in, by the key that `come_back` gave."""
+def find_sign_in(session: Session, key: str) -> StoredSignIn | None:
+    """Return the state of a sign-in, by the key that `store_return` gave."""
     row = session.get(McpSignInRow, key)
     if row:
-        return value_of(UnderWay, row)
+        return value_of(StoredSignIn, row)
     return None
 
 

@@ -14,13 +14,13 @@ from bot.domain.conversations import HEARD, SPOKEN, Call, CallResult, Line, Line
 from bot.domain.people import NOD, Actor
 from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
-from bot.store.tables.row import among, table_of
+from bot.store.tables.row import is_one_of, table_of
 
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
 SHOWN_LINES = 500  # of a conversation that people open
 _MESSAGE = table_of(MessageRow)
 
-# What each cycle uses is built once: to build a statement costs several times what it costs to run it.
+# Statements that run often are built once: building one costs several times what running it costs.
 _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
 _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
     _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
@@ -30,7 +30,7 @@ _LINES = select(*(_MESSAGE.c[name] for name in _READ.split()))
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
 UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _FIRST_HEARD = (
-    _LINES.where(_IN_CONVERSATION, among(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
+    _LINES.where(_IN_CONVERSATION, is_one_of(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
 )
 _COUNT_LINES = select(func.count()).select_from(_MESSAGE).where(_IN_CONVERSATION)
 HEARD_SINCE = (
@@ -38,7 +38,7 @@ HEARD_SINCE = (
     .where(
         _MESSAGE.c.conversation_id == bindparam("heard_in"),
         _MESSAGE.c.id > bindparam("seen"),
-        among(_MESSAGE.c.role, sorted(HEARD)),
+        is_one_of(_MESSAGE.c.role, sorted(HEARD)),
     )
     .limit(1)
 )
@@ -46,7 +46,7 @@ _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 _INSERT_ANSWER = insert(_MESSAGE).returning(_MESSAGE.c.id, HEARD_SINCE.exists())
 SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
-    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), among(_MESSAGE.c.role, sorted(SPOKEN)))
+    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), is_one_of(_MESSAGE.c.role, sorted(SPOKEN)))
     .limit(1)
 )
 SAID_SINCE = select(func.count().label("found")).select_from(
@@ -57,20 +57,20 @@ SAID_SINCE = select(func.count().label("found")).select_from(
         _MESSAGE.c.created_at > bindparam("since"),
         _MESSAGE.c.created_at <= bindparam("now"),
     )
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
     .subquery()
 )
 _EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
-def of_event(session: Session, channel: str, event_id: str) -> str | None:
+def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
     """Return the conversation that took in an event; None when none did."""
     which = {"channel": channel, "event_id": event_id}
     found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
     return found
 
 
-def message_of_event(session: Session, channel: str, event_id: str) -> int | None:
+def find_message_of_event(session: Session, channel: str, event_id: str) -> int | None:
     """Return the line that took in an event; None when none did."""
     return session.execute(
         select(MessageRow.id).where(MessageRow.channel == channel, MessageRow.event_id == event_id)
@@ -86,9 +86,9 @@ def add_note(
     actor: Actor | None = None,
     event_id: str | None = None,
 ) -> int:
-    """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known.
+    """Add a line that tells the model something. ``actor``: on whose wish, where that is known.
 
-    There is one line with an ``event_id``: that of a run of a schedule.
+    ``event_id``: of a schedule's run; only one line can have it.
     """
     return _append(session, conversation_id, LineRole.NOTE, text, now, actor=actor, event_id=event_id)
 
@@ -96,12 +96,12 @@ def add_note(
 def add_notice(
     session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
 ) -> int:
-    """Tell people something that the model need not know."""
+    """Add a line that tells people something, and the model nothing."""
     return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
 def add_summary(session: Session, conversation_id: str, text: str, upto: int, now: datetime) -> None:
-    """Keep what stands for the lines up to this one, in the model's order, from here on."""
+    """Add a summary, which the model reads from now on in place of the lines up to ``upto``, in its order."""
     _append(session, conversation_id, LineRole.SUMMARY, text, now, after=upto)
 
 
@@ -112,7 +112,7 @@ def was_noticed(session: Session, conversation_id: str, text: str, since: dateti
     return session.connection().execute(found.limit(1)).first() is not None
 
 
-def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
+def find_name(session: Session, conversation_id: str, actor: Actor) -> str:
     """Return the latest name of someone in a conversation; empty where they said nothing there."""
     newest = (
         select(MessageRow.name)
@@ -125,11 +125,11 @@ def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
 
 def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
     """Set what the calls of an answer gave, where that was known only after it was stored."""
-    kept = {key: result_row(r) for key, r in results.items()}
+    kept = {key: result_to_json(r) for key, r in results.items()}
     session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
 
 
-def call_row(call: Call) -> list[Any]:
+def call_to_json(call: Call) -> list[Any]:
     """Return a call as stored JSON; an empty ``extra`` is left out."""
     plain = [call.id, call.tool_name, call.arguments, call.summary]
     if call.extra:
@@ -137,13 +137,13 @@ def call_row(call: Call) -> list[Any]:
     return plain
 
 
-def result_row(result: CallResult) -> list[Any]:
+def result_to_json(result: CallResult) -> list[Any]:
     if result.outside:
         return [result.text, result.ok]
     return [result.text, result.ok, False]
 
 
-def last_heard(session: Session, conversation_id: str) -> int:
+def find_last_heard(session: Session, conversation_id: str) -> int:
     """Return the id of the last line that the agent answers to, or 0."""
     newest = session.execute(
         select(func.max(MessageRow.id)).where(
@@ -153,14 +153,14 @@ def last_heard(session: Session, conversation_id: str) -> int:
     return newest.scalar_one() or 0
 
 
-def last_answer(session: Session, conversation_id: str) -> int | None:
+def find_last_answer(session: Session, conversation_id: str) -> int | None:
     """Return the id of the last thing the agent said; None where it said nothing."""
     said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
     found: int | None = session.execute(select(func.max(MessageRow.id)).where(*said)).scalar_one()
     return found
 
 
-def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
+def has_heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Return whether people spoke, or Nod told the model something, after the line ``seen``."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
@@ -169,7 +169,7 @@ def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
 def list_undelivered(session: Session, conversation_id: str) -> list[Line]:
     """Return the undelivered lines, oldest first."""
     rows = session.connection().execute(UNDELIVERED, {"conversation_id": conversation_id})
-    return [_line(row) for row in rows]
+    return [_to_line(row) for row in rows]
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
@@ -194,38 +194,39 @@ def get_line(session: Session, message_id: int, conversation_id: str | None = No
     else:
         here = _MESSAGE.c.conversation_id == conversation_id
     row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
-    return _line(row) if row else None
+    return _to_line(row) if row else None
 
 
-def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
+def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
-    What a turn reads (`MAX_LINES`) begins with the same line for many turns: of a long conversation the last
-    200 to 400, and the first message.
+    With `MAX_LINES`, as a turn reads a long conversation: the last 200 to 400, and the first message. The
+    number grows from turn to turn, so that many turns begin with the same line and a model's cache fits.
     """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
         every = _LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
-        return [_line(row) for row in session.connection().execute(every)]
+        return [_to_line(row) for row in session.connection().execute(every)]
     whose = {"conversation_id": conversation_id}
     rows = session.connection().execute(_LAST_LINES, whose).all()
     if len(rows) == MAX_LINES:
         half = MAX_LINES // 2
         count: int = session.connection().execute(_COUNT_LINES, whose).scalar_one()
         rows = rows[: half + count % half]
-        first = session.connection().execute(_FIRST_HEARD, whose).all()
-        rows = [*rows, *(row for row in first if row.id < rows[-1].id)]
-    return [_line(row) for row in rows]
+        first = session.connection().execute(_FIRST_HEARD, whose).first()
+        if first is not None and first.id < rows[-1].id:
+            rows = [*rows, first]
+    return [_to_line(row) for row in rows]
 
 
-def until(session: Session, conversation_id: str, message_id: int, most: int) -> list[Line]:
+def list_until(session: Session, conversation_id: str, message_id: int, limit: int) -> list[Line]:
     """Return the last lines of a conversation up to that one, newest first."""
     here = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.id <= message_id)
-    rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(most))
-    return [_line(row) for row in rows]
+    rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(limit))
+    return [_to_line(row) for row in rows]
 
 
-def _line(row: Any) -> Line:
+def _to_line(row: Any) -> Line:
     ident, role, text, after, actor, name, calls, results, created_at, event_id, files = row
     return Line(
         id=ident,
@@ -259,8 +260,8 @@ def add_answer(
         "text": storable(text),
         "name": "",
         "after": seen,
-        "calls": [call_row(c) for c in calls] or None,
-        "results": {key: result_row(r) for key, r in results.items()} or None,
+        "calls": [call_to_json(c) for c in calls] or None,
+        "results": {key: result_to_json(r) for key, r in results.items()} or None,
         "delivered": delivered,
         "created_at": now,
         "event_id": turn.key(turn.usage.model_calls),
@@ -282,19 +283,18 @@ def _append(
     actor: Actor | None = None,
     event_id: str | None = None,
 ) -> int:
-    if actor:
-        wish = {"actor": str(actor), "name": storable(actor.name)}
-    else:
-        wish = {"name": ""}
-    row = {
+    row: dict[str, Any] = {
         "conversation_id": conversation_id,
         "role": role,
         "text": storable(text),
-        **wish,
+        "name": storable(actor.name) if actor else "",
         "after": after,
         "delivered": delivered,
         "created_at": now,
-        **({"channel": NOD, "event_id": event_id} if event_id else {}),
     }
+    if actor:
+        row["actor"] = str(actor)
+    if event_id:
+        row |= {"channel": NOD, "event_id": event_id}
     ident: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
     return ident

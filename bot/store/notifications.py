@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from bot.store.engine import session
+from bot.store.engine import session_options
 from bot.store.locks.process_lock import AT_WORK, CHANNEL
 from bot.telemetry.logs import logger
 
@@ -37,7 +37,7 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
     ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
-    told = session(url, *(["-csynchronous_commit=off"] if hasty else []))
+    told = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
     return make_conninfo(**{**parts, **told})
 
 

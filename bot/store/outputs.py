@@ -26,7 +26,7 @@ from bot.domain.redaction import secrets_in, veil
 from bot.domain.text import storable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, count_changed, delete_older, partial, since, table_of
+from bot.store.tables.row import Row, count_changed, delete_older, is_old, partial, table_of
 
 
 class OutputRow(Row, table=True):
@@ -91,7 +91,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOutput:
+class StoredOutput:
     """A kept text as a file for people, and whose result it is, if a proposal's."""
 
     handle: str
@@ -99,7 +99,7 @@ class KeptOutput:
     proposal_id: str | None
 
 
-class KeptFile(NamedTuple):
+class ListedFile(NamedTuple):
     """A file in a list, ``size`` in characters or bytes, with the conversation that it is of."""
 
     handle: str
@@ -137,29 +137,29 @@ def store_output(
     return handle
 
 
-def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
+def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
     """Store what a card cannot show of an ended proposal; False when there is nothing."""
     given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
     if not given:
         return False
-    secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
+    secrets = secrets_in(p.arguments, proposals.load_schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
         hidden = replace(file, text=veil(file.text, secrets))
         store_output(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
     return True
 
 
-def list_unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
+def list_unposted(session: Session, conversation_id: str) -> list[StoredOutput]:
     """Return the files that people in a conversation still have to get, oldest first."""
     rows = session.connection().execute(UNPOSTED, {"conversation_id": conversation_id})
     return [_to_output(row) for row in rows]
 
 
-def with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
+def list_with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
     """Return the conversations in which a file waits since before then."""
-    old = since(OutputRow.created_at, before, now)
+    old = is_old(OutputRow.created_at, before, now)
     query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), old)
     return list(dict.fromkeys(session.exec(query)))
 
@@ -168,7 +168,7 @@ def mark_posted(session: Session, handle: str) -> None:
     session.execute(update(OutputRow).where(col(OutputRow.id) == handle).values(posted=True))
 
 
-def of_proposal(session: Session, p: Proposal) -> list[KeptOutput]:
+def list_of_proposal(session: Session, p: Proposal) -> list[StoredOutput]:
     """Return the files a proposal's tool made, and its result where a card cannot show it."""
     query = select(OutputRow).where(
         OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
@@ -176,14 +176,14 @@ def of_proposal(session: Session, p: Proposal) -> list[KeptOutput]:
     return [_to_output(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
 
 
-def list_kept(session: Session, conversation_id: str) -> list[tuple[str, str]]:
+def list_handles(session: Session, conversation_id: str) -> list[tuple[str, str]]:
     """Handle and name of all that is kept of a conversation, newest first."""
     query = select(OutputRow.id, OutputRow.name).where(OutputRow.conversation_id == conversation_id)
     rows = session.exec(query.order_by(col(OutputRow.created_at).desc(), col(OutputRow.id)))
     return [(handle, name) for handle, name in rows]
 
 
-def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[KeptFile]:
+def list_of_owner(session: Session, channel: str, owner: str, limit: int) -> list[ListedFile]:
     """Return the newest that are kept of what one account began in a channel, and did not delete."""
     out, conversation = _OUTPUT.c, table_of(ConversationRow).c
     size = case((out.size > 0, out.size), else_=func.length(out.text))
@@ -196,10 +196,10 @@ def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[Kep
         .order_by(out.created_at.desc(), out.id)
         .limit(limit)
     )
-    return [KeptFile(*row) for row in session.execute(query)]
+    return [ListedFile(*row) for row in session.execute(query)]
 
 
-def file(session: Session, conversation_id: str, handle: str) -> File | None:
+def load_file(session: Session, conversation_id: str, handle: str) -> File | None:
     query = select(OutputRow).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
     row = session.exec(query).one_or_none()
     if row and row.ready:
@@ -207,7 +207,7 @@ def file(session: Session, conversation_id: str, handle: str) -> File | None:
     return None
 
 
-def take_in(
+def store_attached(
     session: Session,
     conversation_id: str,
     actor: Actor,
@@ -269,7 +269,7 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
     return {row.id: replace(Attachment(*row), origin=Origin(row.origin or "")) for row in rows}
 
 
-def source(session: Session, handle: str) -> tuple[bytes | None, str]:
+def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
     """Return the bytes of an attached file where they are here, and what its channel fetches it by."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
@@ -278,7 +278,7 @@ def source(session: Session, handle: str) -> tuple[bytes | None, str]:
     return (None, "")
 
 
-def contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
+def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
     """Return media type and bytes of files, by handle."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
     return {ident: (kind, data) for ident, kind, data in session.connection().execute(query) if data}
@@ -293,13 +293,15 @@ def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     return bool(count_changed(session.execute(done)))
 
 
-def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
-    """Return up to ``most`` characters from ``offset`` on; None for a handle of another conversation.
+def load_part(
+    session: Session, conversation_id: str, handle: str, offset: int, max_chars: int
+) -> Part | None:
+    """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
 
     ``call-MESSAGE-POSITION`` is what a call of an answer gave (``bot/agent/transcript.py``).
     """
     if handle.startswith("call-"):
-        text = _of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
+        text = _load_result_of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
     else:
         query = select(OutputRow.text).where(
             OutputRow.id == handle, OutputRow.conversation_id == conversation_id
@@ -307,17 +309,19 @@ def part(session: Session, conversation_id: str, handle: str, offset: int, most:
         text = session.exec(query).one_or_none()
     if text is None:
         return None
-    return Part(text[offset : offset + most], offset, len(text))
+    return Part(text[offset : offset + max_chars], offset, len(text))
 
 
-def _of_call(session: Session, conversation_id: str, message_id: int, position: int) -> str | None:
+def _load_result_of_call(
+    session: Session, conversation_id: str, message_id: int, position: int
+) -> str | None:
     line = messages.get_line(session, message_id, conversation_id)
     if line is None or position >= len(line.calls):
         return None
     call = line.calls[position]
     if call.id in line.results:
         return line.results[call.id].text
-    found = (p for p in proposals.of_message(session, message_id) if p.call_id == call.id)
+    found = (p for p in proposals.list_of_message(session, message_id) if p.call_id == call.id)
     return next((p.result for p in found), None)
 
 
@@ -326,10 +330,10 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
     session.execute(delete(_OUTPUT).where(_OUTPUT.c.conversation_id.in_(conversation_ids)))
 
 
-def purge(session: Session, before: datetime, most: int) -> int:
-    """Forget up to ``most`` of what was kept before then; returns how many."""
-    return delete_older(session, OutputRow, "created_at", before, most)
+def purge(session: Session, before: datetime, limit: int) -> int:
+    """Forget up to ``limit`` of what was kept before then; returns how many."""
+    return delete_older(session, OutputRow, "created_at", before, limit)
 
 
-def _to_output(row: Any) -> KeptOutput:
-    return KeptOutput(row.id, File(row.name, row.text, row.data, row.kind), row.proposal_id)
+def _to_output(row: Any) -> StoredOutput:
+    return StoredOutput(row.id, File(row.name, row.text, row.data, row.kind), row.proposal_id)

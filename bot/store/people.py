@@ -32,7 +32,7 @@ _MOST_NAMED = 500
 
 def person_of(session: Session, actor: Actor) -> Person:
     """Return the Person behind an account: itself alone, unless it was linked."""
-    return database.once(session, key(actor), lambda: _person_of(session, actor))
+    return database.read_once(session, key(actor), lambda: _person_of(session, actor))
 
 
 def by(session: Session, verb: Act, actor: Actor) -> By:

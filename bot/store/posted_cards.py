@@ -81,28 +81,28 @@ def add_card(
     return bool(wanted)  # a copy that was known already is redrawn as its row says
 
 
-def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
+def list_copies(session: Session, proposal_id: str) -> list[Copy]:
     rows = session.exec(select(CopyRow).where(CopyRow.proposal_id == proposal_id).order_by(col(CopyRow.id)))
     return [_copy(row) for row in rows]
 
 
-class Known(NamedTuple):
+class PostedMessage(NamedTuple):
     """The proposal of a posted message, and if the message was given up."""
 
     proposal_id: str
     gone: bool
 
 
-def find_known(session: Session, channel: str, ref: str) -> Known | None:
+def find_posted(session: Session, channel: str, ref: str) -> PostedMessage | None:
     """Return the stored facts on the message ``ref``, or None."""
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
-    return Known(*row) if row else None
+    return PostedMessage(*row) if row else None
 
 
 def is_card_of(session: Session, proposal: Proposal, channel: str, ref: str) -> bool:
     """Return whether the message ``ref`` is known as a card of this proposal or its batch, and not gone."""
-    known = find_known(session, channel, ref)
+    known = find_posted(session, channel, ref)
     return known is not None and not known.gone and known.proposal_id in (proposal.id, proposal.card_id)
 
 
@@ -114,13 +114,13 @@ def revive(session: Session, channel: str, ref: str) -> None:
     session.execute(given_up.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
 
 
-def behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
+def list_outdated_copies(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
     """Return the outdated copies of an answer's cards, each with True if it changes again soon."""
     rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
     return [(_copy(row), row.passing) for row in rows]
 
 
-def all_behind(session: Session) -> list[int]:
+def list_outdated_messages(session: Session) -> list[int]:
     """Return the message ids of the answers with an outdated copy."""
     rows = session.exec(
         select(ProposalRow.message_id)
@@ -143,7 +143,7 @@ def _note_copy(session: Session, card_id: str, address: Address, ref: str) -> No
         note_copy(session, card_id, address.channel, address.key, ref)
 
 
-def show_again(session: Session) -> list[int]:
+def mark_open_outdated(session: Session) -> list[int]:
     """Mark every open proposal's copies as behind, though no proposal changed. Return their messages."""
     changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
@@ -151,7 +151,7 @@ def show_again(session: Session) -> list[int]:
         .where(col(CopyRow.proposal_id).in_(changing), col(CopyRow.gone).is_(False))
         .values(wanted=CopyRow.wanted + 1)
     )
-    return all_behind(session)
+    return list_outdated_messages(session)
 
 
 def mark_gone(session: Session, copy: Copy) -> None:
@@ -164,7 +164,7 @@ def mark_lost(session: Session, channel: str, ref: str) -> None:
     session.execute(update(CopyRow).where(there).values(gone=True))
 
 
-def stand_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
+def are_posted_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
     """Return whether each of these has a copy at this address."""
     found = session.exec(
         select(CopyRow.proposal_id)
@@ -178,36 +178,36 @@ def stand_at(session: Session, proposal_ids: Collection[str], address: Address) 
     return len(found.all()) == len(proposal_ids)
 
 
-def group_is_there(session: Session, message_id: int) -> None:
+def mark_group_outdated(session: Session, message_id: int) -> None:
     """Mark the card with the buttons for all as behind, once all cards of an answer are posted."""
-    groups = proposals.siblings(session, [message_id])
+    groups = proposals.load_siblings(session, [message_id])
     bearers = [ident for ident, group in groups.items() if group[0].batch is None]
     behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
     session.execute(behind.values(wanted=CopyRow.wanted + 1))
 
 
-def key_of(session: Session, channel: str, ref: str) -> str | None:
+def find_key(session: Session, channel: str, ref: str) -> str | None:
     """Return the place at which the message ``ref`` was posted; None when no row names it."""
     return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
 
 
-def fall_behind(session: Session, channel: str, prefix: str) -> None:
+def mark_outdated(session: Session, channel: str, prefix: str) -> None:
     """Mark the cards whose references begin with ``prefix`` as behind."""
     behind = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
     session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
 
 
-def is_known(session: Session, channel: str, key: str) -> bool:
+def is_place_known(session: Session, channel: str, key: str) -> bool:
     """Return whether anyone has talked to Nod at this place or below it."""
     keys = (col(ConversationRow.key) == key) | col(ConversationRow.key).startswith(f"{key}/")
     found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
     return session.exec(found).first() is not None
 
 
-def bearer(session: Session, proposal_id: str) -> str | None:
+def find_group_card(session: Session, proposal_id: str) -> str | None:
     """Return the proposal whose card carries the buttons of this one's group: the first of several."""
     found = proposals.get(session, proposal_id)
-    groups = proposals.siblings(session, [found.message_id]) if found else {}
+    groups = proposals.load_siblings(session, [found.message_id]) if found else {}
     held = (ident for ident, group in groups.items() if any(each.id == proposal_id for each in group))
     return next((ident for ident in held if len(groups[ident]) > 1), None)
 

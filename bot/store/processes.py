@@ -94,7 +94,7 @@ def leave_process(session: Session, process: Process) -> None:
     session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))
 
 
-def lease(session: Session, name: str, process: str) -> str:
+def take_lease(session: Session, name: str, process: str) -> str:
     """Take the lease on a name if no living process has it, and return its owner."""
     named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
     while True:
@@ -107,7 +107,7 @@ def lease(session: Session, name: str, process: str) -> str:
             return str(owner)  # without one, it was released in this moment
 
 
-def release(session: Session, name: str, process: str) -> None:
+def release_lease(session: Session, name: str, process: str) -> None:
     """Give back the lease on a name."""
     session.execute(delete(_HOLD).where(_HOLD.c.name == name, _HOLD.c.owner == process))
 
@@ -135,7 +135,7 @@ class Leases:
         """Hold it inside; raises LeasedElsewhere where another living process does."""
         shared = self._database.dialect == "postgresql"
         if shared:
-            owner = await self._database.write(lease, name, self._process)
+            owner = await self._database.write(take_lease, name, self._process)
             if owner != self._process:
                 raise LeasedElsewhere(owner)
         self._held.add(name)
@@ -145,4 +145,4 @@ class Leases:
             self._held.discard(name)
             if shared:
                 with contextlib.suppress(SQLAlchemyError):  # then it stays with this process, which may do it
-                    await self._database.write(release, name, self._process)
+                    await self._database.write(release_lease, name, self._process)

@@ -14,7 +14,7 @@ from bot.domain.conversations import AskedQuestion, LineRole
 from bot.store.state import StateRow, forget_states, keep_state, list_keys_since, list_states, load_state
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import table_of
-from bot.store.turns import is_wanted
+from bot.store.turns import is_turn_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
@@ -47,7 +47,7 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
     None while a turn is wanted.
     """
     waiting = _load_questions(session, _ASKED, f"{home}/")
-    if not waiting or is_wanted(session, home):
+    if not waiting or is_turn_wanted(session, home):
         return []
     return [replace(each, answer=_answer(session, each)) for each in waiting]
 
@@ -64,7 +64,7 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
     found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
     for each in _load_questions(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
-            over = not is_wanted(session, each.home)
+            over = not is_turn_wanted(session, each.home)
             found.append(replace(each, answer=_answer(session, each)) if over else each)
     return sorted(found, key=lambda each: each.note)
 
@@ -72,7 +72,9 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 def list_unanswered(session: Session) -> Mapping[str, str]:
     """Return the proposals of unanswered questions, by the question's key."""
     waiting = list_states(session, _ASKED)
-    return {key: each["proposal_id"] for key, each in waiting.items() if is_wanted(session, each["home"])}
+    return {
+        key: each["proposal_id"] for key, each in waiting.items() if is_turn_wanted(session, each["home"])
+    }
 
 
 def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:

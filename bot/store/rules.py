@@ -22,7 +22,7 @@ from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, store_value, value_of
 from bot.domain.times import format_in_zone
 from bot.domain.times import now as today
-from bot.store import database, people, proposals
+from bot.store import database, people, proposal_rows, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
@@ -36,25 +36,25 @@ from bot.store.tables.workspaces import WorkspaceRow
 BOOK_ID = 1
 _ALL = "everything"  # what a pause is about
 GROUP_COUNTS = timedelta(seconds=30)
-"""How long it counts what a platform said of a group."""
+"""The time for which a platform's list of a group's members counts."""
 _BOOKS = table_of(BookRow)
 _VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
 VERSION = tuple(
     select(column).where(_BOOKS.c.id == BOOK_ID).scalar_subquery()
     for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
 )
-"""Columns for statements of others; `know_version` takes what they give."""
+"""The book's version and pause as columns, for statements of other modules; see `know_version`."""
 _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
-_PROPOSAL_FOR = proposals.BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
+_PROPOSAL_FOR = proposals.SELECT_BY_ID.add_columns(*people.KNOWN.selected_columns, *VERSION)
 
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
     """Cache the version that another statement of this snapshot has read, for `Policies.load`."""
-    database.keep_read(session, BookRow, (version, paused_at))
+    database.cache_read(session, BookRow, (version, paused_at))
 
 
-def _version(session: Session) -> tuple[int | None, datetime | None]:
-    row = database.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
+def _load_version(session: Session) -> tuple[int | None, datetime | None]:
+    row = database.read_once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
     if row:
         return (row[0], row[1])
     return (None, None)
@@ -65,9 +65,9 @@ class Policies:
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
         self.held = defaults  # the newest that a snapshot saw; another process may have changed it since
-        self._holding = Lock()
+        self._lock = Lock()  # for changes of ``held``
         self._clock = clock
-        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
+        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name; when its platform told it
 
     def know_group(self, name: str, group: UserGroup) -> None:
         """Cache the members of a group, as its platform has just told them."""
@@ -75,28 +75,32 @@ class Policies:
 
     def unknown_groups(self) -> list[str]:
         """Return the groups that rules name, or that were looked up, whose members are not known now."""
-        ruled = (rule.value for rule in self.held.book.list_about(Subject.DECIDERS))
-        named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
+        named: set[str] = set()
+        for rule in self.held.book.list_about(Subject.DECIDERS):
+            if isinstance(rule.value, tuple):
+                named.update(map(str, rule.value))
         named.update(rule.scope for rule in self.held.book.list_about(Subject.ATTENTION))
-        return sorted(
-            (set(filter(is_group, named)) | self._groups.keys() | self.held.missed)
-            - self._list_known_groups().keys()
-        )
+        wanted = {name for name in named if is_group(name)} | self._groups.keys() | self.held.missed
+        return sorted(wanted - self._list_known_groups().keys())
 
     def _list_known_groups(self) -> dict[str, UserGroup]:
         now = self._clock()
-        return {name: each for name, (each, said) in self._groups.items() if abs(now - said) < GROUP_COUNTS}
+        known = {}
+        for name, (group, told_at) in self._groups.items():
+            if abs(now - told_at) < GROUP_COUNTS:
+                known[name] = group
+        return known
 
     def load(self, session: Session) -> Policy:
         """Return the policy as this transaction sees it.
 
         Read again only when the book's version has changed.
         """
-        return self._of(session, *_version(session))
+        return self._of(session, *_load_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """Return the policy, and who someone is to it."""
-        return database.once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
+        return database.read_once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
 
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
@@ -107,8 +111,8 @@ class Policies:
         if row is None:
             return None
         policy, person = self._take_in(session, actor, *row[-4:])
-        database.keep_read(session, (self, people.key(actor)), (policy, person))
-        return proposals.from_row(row), policy, person
+        database.cache_read(session, (self, people.key(actor)), (policy, person))
+        return proposal_rows.from_row(row), policy, person
 
     def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         known = session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
@@ -124,26 +128,27 @@ class Policies:
         paused_at: datetime | None,
     ) -> tuple[Policy, Person]:
         person = people.of_known(session, actor, person_id, last_said)
-        database.keep_read(session, people.key(actor), person)
+        database.cache_read(session, people.key(actor), person)
         know_version(session, version, paused_at)
         return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
-        """Return the policy of this version of the book; None before there is one."""
+        """Return the policy with the book of this version (None: empty), with what counts now of the rest."""
         version, held = version or 0, self.held
         if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             zone = held.book.zone
-            book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
-            held = replace(held, book=book, absences=_absences(session))
-            if database.is_snapshot(session):  # what a transaction wrote itself may never be committed
-                with self._holding:  # a snapshot from before may come last
-                    self.held = max(self.held, held, key=lambda policy: policy.book.version)
+            book = Rulebook(version, tuple(_to_rule(r, zone) for r in rules), paused_at is not None, zone)
+            held = replace(held, book=book, absences=_load_absences(session))
+            if database.is_snapshot(session):  # a transaction sees its own changes, which may fail to commit
+                with self._lock:
+                    if held.book.version > self.held.book.version:  # an older snapshot may come later
+                        self.held = held
         if not (self._groups or held.absences):
             return held
-        away = tuple(each for each in held.absences if each.until > self._clock())
+        away = tuple(absence for absence in held.absences if absence.until > self._clock())
         return replace(held, groups=self._list_known_groups(), absences=away)
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
@@ -172,11 +177,14 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     before: admin_changes.State = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
     for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
-        if _rule(row, UTC).slot == rule.slot:
+        if _to_rule(row, UTC).slot == rule.slot:
             row.ended_at, row.ended_by = now, str(by)
             session.add(row)
             before = admin_changes.rule_state(row)
     limits = rule.limits or Limits()
+    hours = [f"{moment:%H:%M}" for moment in limits.hours or ()]
+    if limits.days:
+        hours.append(limits.days)
     new = RuleRow(
         subject=rule.subject,
         scope=rule.scope,
@@ -184,7 +192,7 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
         value=store_value(rule.subject, rule.value),
         condition=limits.condition.text if limits.condition else None,
         who=limits.who or None,
-        hours=[*(f"{each:%H:%M}" for each in limits.hours or ()), *filter(None, [limits.days])] or None,
+        hours=hours or None,
         until=limits.until.astimezone(UTC) if limits.until else None,
         set_by=str(by),
         set_at=now,
@@ -199,7 +207,7 @@ def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     return replace(rule, id=new.id or 0)
 
 
-def end(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
+def end_rule(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
     """Drop a rule and return it, or None if there is no rule of that number."""
     return _end(session, rule_id, people.by(session, Act.DROP, by), now, zone)
 
@@ -221,10 +229,10 @@ def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) ->
     raise_version(session)
     key, was = admin_changes.rule_key(row), admin_changes.rule_state(row)
     admin_changes.record(session, Thing.RULE, key, by, was, None, now, row.pattern)
-    return _rule(row, zone)
+    return _to_rule(row, zone)
 
 
-class InForce(NamedTuple):
+class RuleRecord(NamedTuple):
     """A rule, and which account set it when."""
 
     rule: Rule
@@ -232,13 +240,13 @@ class InForce(NamedTuple):
     at: datetime
 
 
-def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
+def list_rules(session: Session, zone: tzinfo = UTC) -> list[RuleRecord]:
     """Return every rule, in the order they were set."""
     rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
-    return [InForce(_rule(row, zone), row.set_by, row.set_at) for row in rows]
+    return [RuleRecord(_to_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
-def versions(session: Session, rule: Rule) -> int:
+def count_versions(session: Session, rule: Rule) -> int:
     """Return the number of times that a rule's subject was set at its place."""
     set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
     return session.exec(set_there).one()
@@ -261,7 +269,7 @@ def pause_all(session: Session, by: Actor, now: datetime) -> bool:
 
 
 def resume(session: Session, by: By, now: datetime) -> timedelta:
-    """End the pause and say how long it was. ``bot/approvals/lifecycle.py`` has moved what waits."""
+    """End the pause and return its length. ``bot/approvals/lifecycle.py`` has moved the due times."""
     row = session.get_one(BookRow, BOOK_ID)
     since = row.paused_at or now
     row.paused_at = None
@@ -272,8 +280,8 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
     return max(now - since, timedelta())
 
 
-def pause_since(session: Session, by: By, since: datetime, now: datetime) -> None:
-    """Let the pause that is on begin later: everything before was given back already."""
+def move_pause_start(session: Session, by: By, since: datetime, now: datetime) -> None:
+    """Move the start of the current pause: due times were moved already by the time before that."""
     row = session.get_one(BookRow, BOOK_ID)
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
@@ -283,10 +291,10 @@ def pause_since(session: Session, by: By, since: datetime, now: datetime) -> Non
 
 def find_paused_since(session: Session) -> datetime | None:
     """Return the start of the pause, or None."""
-    return _version(session)[1]
+    return _load_version(session)[1]
 
 
-def pause_of(session: Session) -> Pause | None:
+def load_pause(session: Session) -> Pause | None:
     """Return the pause, or None when things run."""
     since = find_paused_since(session)
     if since is None:
@@ -297,21 +305,21 @@ def pause_of(session: Session) -> Pause | None:
     return Pause(since, "", "")
 
 
-def pause_words(session: Session, zone: tzinfo) -> str:
+def format_pause(session: Session, zone: tzinfo) -> str:
     """Describe the pause for people in a time zone: by whom and since when; empty without one."""
-    found = pause_of(session)
+    found = load_pause(session)
     if found is None:
         return ""
     return f"Paused by {found.name or found.by or 'an admin'} since {format_in_zone(found.since, zone)}"
 
 
 def raise_version(session: Session) -> None:
-    """Have every process read again what `Policies` holds."""
+    """Have every process read the rulebook again, which `Policies` caches."""
     session.execute(insert_or_ignore(session, BookRow).values(id=BOOK_ID, version=0))
     session.execute(update(BookRow).where(col(BookRow.id) == BOOK_ID).values(version=BookRow.version + 1))
 
 
-def _absences(session: Session) -> tuple[Absence, ...]:
+def _load_absences(session: Session) -> tuple[Absence, ...]:
     rows = session.exec(
         select(AbsenceRow).where(col(AbsenceRow.ended_at).is_(None)).order_by(col(AbsenceRow.id))
     )
@@ -323,7 +331,7 @@ def absence_of(row: AbsenceRow) -> Absence:
     return Absence(row.id or 0, who, stand_in, row.until)
 
 
-def _rule(row: RuleRow, zone: tzinfo) -> Rule:
+def _to_rule(row: RuleRow, zone: tzinfo) -> Rule:
     subject, limits = Subject(row.subject), None
     if row.condition or row.who or row.hours or row.until:
         limits = Limits(

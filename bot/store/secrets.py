@@ -158,17 +158,17 @@ class SecretsFound:
 
 def encrypt_plain(session: Session) -> Rotation:
     """Encrypt what is kept as plain text with the newest key; without a key nothing changes."""
-    found = look(session)
+    found = examine_secrets(session)
     return Rotation(_encrypt_again(session, lambda each: not each.is_encrypted), found.lost)
 
 
 def rotate(session: Session) -> Rotation:
     """Encrypt with the newest key what is not, so that older keys are needed no longer."""
-    found, keyring = look(session), keyring_of(session)
+    found, keyring = examine_secrets(session), keyring_of(session)
     return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
 
 
-def look(session: Session) -> SecretsFound:
+def examine_secrets(session: Session) -> SecretsFound:
     """Return how the values are kept; nothing changes."""
     keyring, plain, older = keyring_of(session), 0, 0
     lost: list[StoredSecret] = []

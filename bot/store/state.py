@@ -15,7 +15,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store import rules
 from bot.store.engine import insert_or_replace
-from bot.store.tables.row import Row, as_json, since, table_of
+from bot.store.tables.row import Row, as_json, is_old, table_of
 from bot.store.tables.rules import BookRow
 
 State = Mapping[str, Any]
@@ -55,7 +55,7 @@ def list_keys_since(session: Session, room: str, before: datetime, now: datetime
     """Return the keys whose state is unchanged since before then."""
     return list(
         session.exec(
-            select(StateRow.key).where(_ROWS.c.channel == room, since(_ROWS.c.updated_at, before, now))
+            select(StateRow.key).where(_ROWS.c.channel == room, is_old(_ROWS.c.updated_at, before, now))
         )
     )
 

@@ -35,9 +35,9 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
     return None
 
 
-def take_up(session: Session, conversation_id: str) -> Turn | None:
+def load_turn(session: Session, conversation_id: str) -> Turn | None:
     """Take up the turn of a conversation, with its teammate if it belongs to one."""
-    turn = turns.take_up(session, conversation_id)
+    turn = turns.load_turn(session, conversation_id)
     if turn:
         return replace(turn, transcript=_with_teammate(session, turn.transcript))
     return None
@@ -59,7 +59,7 @@ def get(session: Session, conversation_id: str) -> Teammate | None:
 
 def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
     """Raise ToolError, naming those there are."""
-    team = of_lead(session, lead_id)
+    team = list_of_lead(session, lead_id)
     found = next((t for t in team if t.name == name.strip()), None)
     if found is None:
         there = ", ".join(t.name for t in team) or "none yet"
@@ -67,7 +67,7 @@ def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
     return found
 
 
-def of_lead(session: Session, lead_id: str) -> list[Teammate]:
+def list_of_lead(session: Session, lead_id: str) -> list[Teammate]:
     """Return the team of a conversation, in the order they were started."""
     rows = session.exec(
         select(TeammateRow).where(TeammateRow.lead_id == lead_id).order_by(col(TeammateRow.position))
@@ -75,11 +75,11 @@ def of_lead(session: Session, lead_id: str) -> list[Teammate]:
     return [from_row(session, row) for row in rows]
 
 
-def board(session: Session, lead_id: str) -> TeamStatus:
-    return TeamStatus(lead_id, tuple(of_lead(session, lead_id)))
+def load_status(session: Session, lead_id: str) -> TeamStatus:
+    return TeamStatus(lead_id, tuple(list_of_lead(session, lead_id)))
 
 
-def at(session: Session, place: str | None) -> list[Teammate]:
+def list_at(session: Session, place: str | None) -> list[Teammate]:
     """Return the newest teammates of every conversation at a place or below it; None: of all there are."""
     newest = select(TeammateRow).order_by(
         col(TeammateRow.created_at).desc(), col(TeammateRow.position).desc()
@@ -91,7 +91,7 @@ def at(session: Session, place: str | None) -> list[Teammate]:
     return [from_row(session, row) for row in reversed(rows)]
 
 
-def home(session: Session, p: Proposal) -> str:
+def find_lead_conversation(session: Session, p: Proposal) -> str:
     """Return the id of the conversation that people read: of what a teammate proposed, the lead agent's."""
     found = get(session, p.conversation_id) if p.teammate else None
     if found:
@@ -99,7 +99,7 @@ def home(session: Session, p: Proposal) -> str:
     return p.conversation_id
 
 
-def find_bar(session: Session, teammate_id: str) -> str | None:
+def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
     """Return why nothing that a teammate asked for may run now, in words; None when it may."""
     found = get(session, teammate_id)
     if found is None or found.over:
@@ -109,7 +109,7 @@ def find_bar(session: Session, teammate_id: str) -> str | None:
     return None
 
 
-def past(session: Session, proposal: Proposal) -> str | None:
+def find_repeat_hindrance(session: Session, proposal: Proposal) -> str | None:
     """Return why an expired proposal of a teammate cannot be asked for again; None when it can."""
     found = get(session, proposal.conversation_id)
     if found is None or found.over:
@@ -124,7 +124,7 @@ def past(session: Session, proposal: Proposal) -> str | None:
 
 def from_row(session: Session, row: TeammateRow) -> Teammate:
     """Return the teammate with its plan, what it waits for, what it does and what it spent."""
-    asked = proposals.of_conversation(session, row.id)
+    asked = proposals.list_of_conversation(session, row.id)
     calls, prompt, completion = session.exec(
         select(
             func.coalesce(func.sum(TurnRow.model_calls), 0),
@@ -177,12 +177,12 @@ def mark_team_changed(session: Session, lead_id: str, origin: Address | None = N
     return Job(Work.TEAM, lead_id)
 
 
-def behind(session: Session, lead_id: str) -> TeamStatusRow | None:
+def find_outdated(session: Session, lead_id: str) -> TeamStatusRow | None:
     """Return the team's message if it is behind."""
     return session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
 
 
-def all_behind(session: Session) -> list[str]:
+def list_outdated(session: Session) -> list[str]:
     """Return the conversations whose team message is outdated."""
     return list(session.exec(select(TeamStatusRow.lead_id).where(_BEHIND)))
 

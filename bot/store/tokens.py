@@ -78,7 +78,9 @@ class AgentTerms:
     agreed: bool = False
 
 
-def issue(session: Session, name: str, by: Actor, now: datetime, terms: AgentTerms | None = None) -> str:
+def issue_token(
+    session: Session, name: str, by: Actor, now: datetime, terms: AgentTerms | None = None
+) -> str:
     """Make a token and return it: nothing can tell it again. A name may have several.
 
     Raises NodError for what is no name of an account, and for an agent's name that another person's agent
@@ -171,7 +173,9 @@ def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) ->
     return [value_of(IssuedToken, row) for row in found]
 
 
-def agree(session: Session, label: str, person: Actor, servers: Sequence[str], now: datetime) -> Agent | None:
+def confirm_agent(
+    session: Session, label: str, person: Actor, servers: Sequence[str], now: datetime
+) -> Agent | None:
     """Have an agent's token open what it names, as its person said; None where it is not theirs, or over.
 
     ``servers``: those at which it may act as that person from now on.
@@ -221,7 +225,7 @@ def _record(session: Session, row: TokenRow, verb: Act, by: By, now: datetime) -
     admin_changes.record(session, Thing.TOKEN, row.label, by, before, after, now)
 
 
-def working(session: Session) -> list[IssuedToken]:
+def list_working(session: Session) -> list[IssuedToken]:
     """Return the tokens that are not revoked, oldest first."""
     live = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
     return [
@@ -239,9 +243,9 @@ def list_agents(session: Session, accounts: Collection[str] | None, now: datetim
     return [value_of(IssuedToken, row) for row in rows if not _is_over(row, now)]
 
 
-def works(session: Session, name: str) -> bool:
+def is_working_name(session: Session, name: str) -> bool:
     """Return whether there is a token of this name that is an account of the HTTP interface."""
-    return any(each.name == name and not each.is_agent for each in working(session))
+    return any(each.name == name and not each.is_agent for each in list_working(session))
 
 
 def find_holder(session: Session, token: str, now: datetime) -> TokenHolder | None:

@@ -19,7 +19,8 @@ from bot.store.audit.log import By, Change
 from bot.store.engine import insert_or_ignore
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
-from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
+from bot.store.proposal_rows import COLUMNS, UNRECORDED, from_row, to_row
+from bot.store.proposals import SELECT_PROPOSALS
 from bot.store.tables.conversations import SEEN_IN, ConversationRow
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import count_changed, table_of
@@ -76,7 +77,7 @@ def _update(columns: tuple[str, ...]) -> Any:
     return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
 
 
-def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
+def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
     """Open proposals, each with its first audit row. Returns them with what features say on their cards."""
     changes = []
     for proposal in (_annotate(session, each) for each in proposals):
@@ -247,7 +248,7 @@ def own_question(session: Session, proposal_id: str, process: str) -> None:
     session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
 
 
-def questions_left(session: Session, process: str) -> list[str]:
+def list_abandoned_questions(session: Session, process: str) -> list[str]:
     """Return the ids of servers' open questions whose process is gone; this ``process`` is not."""
     left = processes.has_left(_TABLE.c.owner, process)
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
@@ -260,7 +261,9 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
     The caller knows which of them it has under way itself.
     """
     mine = _TABLE.c.owner == process
-    left = ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.has_left(_TABLE.c.owner, process))
+    left = SELECT_PROPOSALS.where(
+        _TABLE.c.state == State.EXECUTING, mine | processes.has_left(_TABLE.c.owner, process)
+    )
     return [from_row(row) for row in session.connection().execute(left)]
 
 

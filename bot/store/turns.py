@@ -15,17 +15,17 @@ from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.errors import TakenOver
 from bot.store import conversations, messages, outputs, processes, rules
-from bot.store.engine import id_of_new
+from bot.store.engine import insert_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, count_changed, since, table_of
+from bot.store.tables.row import count_changed, is_old, is_one_of, table_of
 
 WANTED = "wanted"
 OPINION = "opinion"
-"""The state of a row that is no turn: what a second opinion cost."""
+"""The state of a row that is no turn: it holds the cost of another model's call (`add_cost`)."""
 _TURN = table_of(TurnRow)
-# What each cycle uses is built once: to build a statement costs several times what it costs to run it.
+# Statements that run often are built once: building one costs several times what running it costs.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _PLACE = table_of(ConversationRow)
@@ -44,7 +44,7 @@ _ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
     .values({name: bindparam(name) for name in (*_USAGE, "asker", "asked", "state", "ended_at")})
-    .values(attempts=0)  # it got somewhere: what kills a process after this is counted from here
+    .values(attempts=0)  # an answer is progress: failed attempts are counted from here again
 )
 _CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
 _END_TURN = (
@@ -62,12 +62,12 @@ _ASKER = (
 )
 _NEWEST = (
     select(_LINE.c.id)
-    .where(_LINE.c.conversation_id == bindparam("conversation_id"), among(_LINE.c.role, sorted(SPOKEN)))
+    .where(_LINE.c.conversation_id == bindparam("conversation_id"), is_one_of(_LINE.c.role, sorted(SPOKEN)))
     .order_by(_LINE.c.id.desc())
     .limit(1)
 )
 _IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
-"""1 for a turn that another process had, which is gone by the time that it is taken over."""
+"""1 for a turn that another process had: that process is gone once this one may take the turn over."""
 _ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_WANTED_HERE)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)
@@ -101,71 +101,71 @@ _FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.own
 _TAKE = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
-    .where(_TURN.c.attempts + _IS_LEFT < bindparam("most"))
+    .where(_TURN.c.attempts + _IS_LEFT < bindparam("max_attempts"))
     .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
 )
 _GIVE_UP = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
-    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("most"))
+    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("max_attempts"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 _WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
-def want_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
-    """Want a turn; False when one is wanted already: what comes in the meantime joins it.
+def request_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
+    """Request a turn of a conversation; False when one is wanted already, which this request joins.
 
     ``owner``: the process that begins it right after the commit; others leave it alone while that one lives.
     The turn that is joined is locked (PostgreSQL): it can't end before it sees what this transaction adds.
     """
-    whose = {"conversation_id": conversation_id}
-    fresh = whose | {"state": WANTED, "created_at": now, "owner": owner} | _NEW_TURN
-    while True:
-        if id_of_new(session, TurnRow, fresh) is not None:
+    of_conversation = {"conversation_id": conversation_id}
+    new = of_conversation | {"state": WANTED, "created_at": now, "owner": owner} | _NEW_TURN
+    while True:  # a turn that ends between the two statements is neither: then once more
+        if insert_new(session, TurnRow, new) is not None:
             return True
-        if session.connection().execute(_LOCKED_TURN, whose).first() is not None:
+        if session.connection().execute(_LOCKED_TURN, of_conversation).first() is not None:
             return False
 
 
-def is_wanted(session: Session, conversation_id: str) -> bool:
+def is_turn_wanted(session: Session, conversation_id: str) -> bool:
     """Return whether a turn of this conversation is under way, or will be."""
     whose = {"conversation_id": conversation_id}
     return session.connection().execute(_WANTED_TURN, whose).first() is not None
 
 
-def queue(session: Session, conversation_id: str, most: int, process: str) -> Queue:
-    """Return the queue in which a conversation's turn waits, with ``most`` of one person's at a time.
+def find_queue(session: Session, conversation_id: str, max_turns: int, process: str) -> Queue:
+    """Return the queue in which a conversation's turn waits: its person's, who has ``max_turns`` at a time.
 
-    After a crash, only a few of all run at a time. A turn that no person caused (an expired proposal, a note)
-    can wait longer.
+    After a crash, only a few turns of all people run at a time. A turn that no person caused (an expired
+    proposal, a note) can wait longer.
     """
-    which = {"conversation_id": conversation_id, "process": process}
-    found = session.connection().execute(_WAITS, which).first()
-    if found is None:
+    values = {"conversation_id": conversation_id, "process": process}
+    waiting = session.connection().execute(_WAITS, values).first()
+    if waiting is None:
         return WAKE_UPS
-    if found.attempts:
+    if waiting.attempts:
         return AFTER_A_CRASH
-    by_itself = found.role in (None, LineRole.NOTE) or (
-        found.role == LineRole.ASSISTANT and not found.decided
-    )
-    if by_itself or not found.asker:
+    if not waiting.asker or waiting.role in (None, LineRole.NOTE):
         return WAKE_UPS
-    return Queue(found.person or found.asker, most)
+    if waiting.role == LineRole.ASSISTANT and not waiting.decided:
+        return WAKE_UPS
+    return Queue(waiting.person or waiting.asker, max_turns)
 
 
-def take_up(session: Session, conversation_id: str) -> Turn | None:
-    """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
+def load_turn(session: Session, conversation_id: str) -> Turn | None:
+    """Return the wanted turn of a conversation with all the model will see; None when none is wanted."""
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    turn_id, owner, *used, version, paused_at, has_undelivered = row[: 5 + len(_USAGE)]
+    version, paused_at = row[2 + len(_USAGE) : 4 + len(_USAGE)]  # `rules.VERSION`, which has no labels
     rules.know_version(session, version, paused_at)
-    transcript = conversations.transcript_of(session, conversations.from_row(row))
-    return Turn(turn_id, transcript, Usage(*used), owner, has_undelivered)
+    transcript = conversations.load_transcript_of(session, conversations.from_row(row))
+    usage = Usage(*(getattr(row, name) for name in _USAGE))
+    return Turn(row.turn_id, transcript, usage, row.runs_it, row.has_undelivered)
 
 
-class Answered(NamedTuple):
+class StoredAnswer(NamedTuple):
     """A stored answer: the id of its line, and how the turn ended, if it did."""
 
     message_id: int
@@ -182,22 +182,29 @@ def store_answer(
     *,
     delivered: bool,
     now: datetime,
-) -> Answered | None:
+) -> StoredAnswer | None:
     """Store what the model said and what its reads gave, and end the turn, unless someone spoke since.
 
     None when the turn is no longer wanted (stopped). Raises TakenOver where another process runs it by now.
     """
-    ends = {"state": ending or WANTED, "ended_at": now if ending else None}
-    whose = {"asker": str(turn.transcript.asker), "asked": turn.transcript.order}
-    values = {"turn_id": turn.id, "runs_it": turn.owner, **asdict(turn.usage), **whose, **ends}
-    # the row is held from here: who speaks after the look below waits for it, and wants another turn
+    values = {
+        "turn_id": turn.id,
+        "runs_it": turn.owner,
+        **asdict(turn.usage),
+        "asker": str(turn.transcript.asker),
+        "asked": turn.transcript.order,
+        "state": ending or WANTED,
+        "ended_at": now if ending else None,
+    }
+    # The row is locked from here. A message that comes after `add_answer` has looked for new ones waits for
+    # this lock, and then requests another turn.
     if not count_changed(session.connection().execute(_ANSWERED, values)):
         check_owned(session, turn)
         return None
     message_id, heard = messages.add_answer(session, turn, text, calls, results, now, delivered=delivered)
     if ending and heard:
         session.connection().execute(_CONTINUE, {"turn_id": turn.id})
-    return Answered(message_id, None if heard else ending)
+    return StoredAnswer(message_id, None if heard else ending)
 
 
 def check_owned(session: Session, turn: Turn) -> None:
@@ -221,22 +228,22 @@ def end_turn(
     session.connection().execute(_END_TURN, end)
 
 
-def retry(session: Session, now: datetime) -> None:
-    """Want a turn for each that is due to be tried again; where nothing is left to say, it says nothing."""
-    due = since(_TURN.c.retry_at, now, now + LONGEST_PAUSE) & _TURN.c.retry_at.is_not(None)
+def request_due_retries(session: Session, now: datetime) -> None:
+    """Request a turn for each failed one that is due to be tried again."""
+    due = is_old(_TURN.c.retry_at, now, now + LONGEST_PAUSE) & _TURN.c.retry_at.is_not(None)
     found = update(_TURN).where(due).values(retry_at=None).returning(_TURN.c.conversation_id)
     for conversation_id in session.execute(found).scalars().all():
-        want_turn(session, conversation_id, now)
+        request_turn(session, conversation_id, now)
 
 
-def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
+def find_newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
     """Return the end of a conversation's turn that ended last; None before any has."""
     found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
     return TurnEnd(*found) if found else None
 
 
-def spend(session: Session, turn: Turn, usage: Usage) -> None:
-    """Keep what a turn has used by now. Raises TakenOver where another process runs it."""
+def store_usage(session: Session, turn: Turn, usage: Usage) -> None:
+    """Store what a turn has used so far. Raises TakenOver where another process runs it."""
     check_owned(session, turn)
     session.execute(update(_TURN).where(_TURN.c.id == turn.id, IS_WANTED).values(asdict(usage)))
 
@@ -244,10 +251,10 @@ def spend(session: Session, turn: Turn, usage: Usage) -> None:
 def add_cost(
     session: Session, conversation_id: str, asker: str, asked: int | None, usage: Usage, now: datetime
 ) -> None:
-    """Store what another model cost where a turn's cost stands, so that usage and budgets count it.
+    """Store the cost of another model's call, as of a second opinion or a transcription, in a row of its own.
 
-    It gave a second opinion, or heard what was said; it is no turn of the agent. ``asked`` is the id of the
-    person's line that led to it.
+    It is no turn of the agent, but usage and budgets count it like one. ``asked``: the id of the person's
+    line that led to it.
     """
     row = TurnRow(
         conversation_id=conversation_id,
@@ -261,17 +268,17 @@ def add_cost(
     session.add(row)
 
 
-def hold_turn(session: Session, turn: Turn) -> None:
+def lock_turn(session: Session, turn: Turn) -> None:
     """Lock a turn, so that nothing joins it until this transaction ends (SQLite has one writer)."""
     session.execute(select(TurnRow.id).where(TurnRow.id == turn.id).with_for_update())
 
 
-def hold_wanted(session: Session, conversation_id: str) -> None:
-    """Lock the wanted turn of a conversation, like `hold_turn`."""
+def lock_wanted_turn(session: Session, conversation_id: str) -> None:
+    """Lock the wanted turn of a conversation, like `lock_turn`."""
     session.connection().execute(_LOCKED_TURN, {"conversation_id": conversation_id}).first()
 
 
-def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
+def is_under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
     """Return whether in one of them a turn is wanted, or something that was approved has not ended."""
     turn = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
     moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
@@ -301,27 +308,29 @@ def list_wanted(session: Session, process: str = "") -> list[str]:
     return list(session.execute(_WAITING, {"process": process}).scalars())
 
 
-def take(session: Session, turn_id: int, process: str, most: int) -> bool:
-    """Let this process run the turn; a process that is gone, and had it, is counted as one that died over it.
+def claim_turn(session: Session, turn_id: int, process: str, max_attempts: int) -> bool:
+    """Let this process run the turn; a process that had it and is gone counts as a failed attempt.
 
-    False where another process runs it, where ``most`` died over it, or where it has ended. What ends in
-    order lets go of it (`release`), and an answer starts the count over.
+    False where another process runs it, after ``max_attempts`` such attempts, or where it has ended. A
+    process that ends in order releases it (`release_turn`), and an answer starts the count over.
     """
-    which = {"turn_id": turn_id, "process": process, "most": most}
+    which = {"turn_id": turn_id, "process": process, "max_attempts": max_attempts}
     return bool(count_changed(session.connection().execute(_TAKE, which)))
 
 
-def release(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
-    """Give up a turn before its end; ``failed`` counts as if the process had died over it."""
+def release_turn(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
+    """Release a turn before its end; ``failed`` counts it as a failed attempt."""
     mine = (_TURN.c.id == turn_id, IS_WANTED, _TURN.c.owner == process)
     attempts = _TURN.c.attempts + 1 if failed else 0
     session.execute(update(_TURN).where(*mine).values(attempts=attempts, owner=""))
 
 
-def give_up(session: Session, turn_id: int, process: str, most: int, explanation: str, now: datetime) -> bool:
-    """End a wanted turn that took ``most`` processes down with it; False where it has not, or has ended."""
+def give_up_turn(
+    session: Session, turn_id: int, process: str, max_attempts: int, explanation: str, now: datetime
+) -> bool:
+    """End a wanted turn after ``max_attempts`` failed attempts; False before, or where it has ended."""
     how = {"state": "failed", "ended_at": now, "error": explanation}
-    which = {"turn_id": turn_id, "process": process, "most": most}
+    which = {"turn_id": turn_id, "process": process, "max_attempts": max_attempts}
     return bool(count_changed(session.connection().execute(_GIVE_UP, how | which)))
 
 
@@ -336,7 +345,7 @@ def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
     return session.execute(said.limit(1)).first() is not None
 
 
-def with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
+def list_with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
     """Return the conversations with an undelivered message from before then, and no turn under way.
 
     What the command line opened is due immediately: its process posts nothing itself.
@@ -350,7 +359,7 @@ def with_undelivered(session: Session, before: datetime, now: datetime) -> list[
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),
-            or_(since(MessageRow.created_at, before, now), from_shell),
+            or_(is_old(MessageRow.created_at, before, now), from_shell),
             col(MessageRow.conversation_id).not_in(busy),
         )
     )

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
 from bot.domain.proposals import Proposal, State
 from bot.store import conversations, messages, outputs, proposals, questions
-from bot.store.outputs import KeptOutput
+from bot.store.outputs import StoredOutput
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import table_of
 
@@ -28,7 +28,7 @@ class Undelivered(NamedTuple):
 
     conversation: Conversation
     lines: Sequence[tuple[Line, Sequence[Proposal]]]
-    files: Sequence[KeptOutput]
+    files: Sequence[StoredOutput]
     answers: Sequence[AskedQuestion]
 
 
@@ -51,7 +51,7 @@ def _read_lines(session: Session, conversation_id: str) -> list[tuple[Line, Sequ
     lines = messages.list_undelivered(session, conversation_id)
     may_have_cards = [line.id for line in lines if line.calls or line.role is not LineRole.ASSISTANT]
     cards: defaultdict[int, list[Proposal]] = defaultdict(list)
-    for proposal in proposals.of_messages(session, may_have_cards):
+    for proposal in proposals.list_of_messages(session, may_have_cards):
         # a cancelled one gets a card only if it stands for its batch
         if proposal.state is not State.CANCELLED or proposal.batch == proposal.id:
             cards[proposal.message_id].append(proposal)

@@ -1,4 +1,4 @@
-"""Structured logs without secrets: one event with its values a line, JSON where no one watches."""
+"""Structured logs without secrets: each line is an event with its values, in JSON except on a terminal."""
 
 import atexit
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any
 
 from bot.domain.redaction import redact
 
-_CHATTY = (
+_WARNINGS_ONLY = (
     "alembic",
     "httpcore",
     "httpcore2",
@@ -28,20 +28,23 @@ _CHATTY = (
     "procrastinate",
     "uvicorn.access",
 )
-_CLOSED = "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
-_KEPT = 2000  # lines
-_DROPPED = ("dropped", "logs")  # level and part, in `problems`
-_AT_THE_END, _LOOK = 1.0, 0.01  # seconds
-_ERRORS_ALONE = ("apscheduler",)  # it warns of each tick that comes while the last one is still at work
-_MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
+_CLOSED_SOCKET_TEXT = (
+    "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
+)
+_MAX_QUEUED_LINES = 2000
+_DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`: level and part
+_FINISH_SECONDS = 1.0  # that the end of the process waits for the log's reader
+_FINISH_POLL_SECONDS = 0.01
+_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes while the last one is still at work
+_MUTED = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
 
 _secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
 
 
 @contextmanager
-def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Hide these secrets, too, in everything that is logged inside the context."""
+def redact_in_logs(secrets: tuple[str, ...]) -> Iterator[None]:
+    """Hide these secrets as well in everything that is logged inside the context."""
     token = _secrets.set((*_secrets.get(), *secrets))
     try:
         yield
@@ -49,20 +52,22 @@ def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
         _secrets.reset(token)
 
 
-def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     hidden: MutableMapping[str, Any] = redact(event, None, _secrets.get())
     return hidden
 
 
-def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Log an outage of the database without a traceback, which every sweep would repeat."""
-    from bot.telemetry.outages import in_a_line  # what only prints does without SQLAlchemy
+    from bot.telemetry.outages import describe_outage  # what only prints does without SQLAlchemy
 
-    found = event.get("exc_info")
-    error = sys.exc_info()[1] if found is True else found
-    if isinstance(error, BaseException) and (why := in_a_line(error)):
+    error = event.get("exc_info")
+    if error is True:  # as ``log.exception`` gives it: the error that is being handled
+        error = sys.exc_info()[1]
+    outage = describe_outage(error) if isinstance(error, BaseException) else ""
+    if outage:
         del event["exc_info"]
-        event["why"] = why
+        event["why"] = outage
     return event
 
 
@@ -70,22 +75,28 @@ problems: Counter[tuple[str, str]] = Counter()
 """How many warnings and errors this process logged, and lines it dropped, by level and part of Nod."""
 
 
-def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    rooms = getattr(source, "name", "").split(".")
-    if rooms[0] == "bot" and level in {"warning", "error"}:
-        one_channel = rooms[1] == "channels" and len(rooms) > 3  # noqa: PLR2004 - bot.channels.slack.inbound
-        problems[level, rooms[2 if one_channel else 1]] += 1
+def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Count a warning or an error of Nod, by the folder of its module; a channel's by the channel."""
+    match getattr(source, "name", "").split("."):
+        case ["bot", "channels", channel, _, *_]:
+            part = channel
+        case ["bot", folder, *_]:
+            part = folder
+        case _:
+            return event
+    if level in {"warning", "error"}:
+        problems[level, part] += 1
     return event
 
 
-class _Aside(QueueHandler):
-    """A handler that passes lines to a writing thread: a slow reader of the log stops no one.
+class _QueuedHandler(QueueHandler):
+    """A handler that passes lines to a writing thread, so that a slow reader of the log delays no work.
 
-    What doesn't fit is dropped, and counted in `problems`.
+    Lines that don't fit into the queue are dropped, and counted in `problems`.
     """
 
     def __init__(self) -> None:
-        lines: queue.Queue[logging.LogRecord] = queue.Queue(_KEPT)
+        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_QUEUED_LINES)
         super().__init__(lines)
         _Listener(lines).start()
         atexit.register(_finish, lines)
@@ -101,29 +112,29 @@ class _Listener(QueueListener):
     def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
         super().__init__(lines)
         self._lines = lines
-        self._told = 0
+        self._reported = 0  # dropped lines that the log has told of
 
     def handle(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
-            # past locks of handlers and of sys.stderr, which the end would wait for
+            # directly to the descriptor: handlers and sys.stderr have locks that the end would wait for
             os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
-        many = problems[_DROPPED] - self._told
-        if many and self._lines.qsize() < _KEPT // 2:
-            self._told += many
-            logger(__name__).warning("lines of the log did not fit and were dropped", lines=many)
+        dropped = problems[_DROPPED] - self._reported
+        if dropped and self._lines.qsize() < _MAX_QUEUED_LINES // 2:
+            self._reported += dropped
+            logger(__name__).warning("lines of the log did not fit and were dropped", lines=dropped)
 
 
 def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
     """Wait a moment for the remaining lines; the process does not wait longer for a reader."""
-    until = time.monotonic() + _AT_THE_END
-    while lines.unfinished_tasks and time.monotonic() < until:
-        time.sleep(_LOOK)
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while lines.unfinished_tasks and time.monotonic() < deadline:
+        time.sleep(_FINISH_POLL_SECONDS)
 
 
-def configure(level: str, *, aside: bool = False) -> None:
+def configure(level: str, *, queued: bool = False) -> None:
     """Set up logging for the whole process; libraries' own records go the same way.
 
-    ``aside``: lines are written by a thread, for a process that may not wait for who reads them.
+    ``queued``: a thread writes the lines, for a process that may not wait for the log's reader.
     """
     import structlog
 
@@ -131,38 +142,40 @@ def configure(level: str, *, aside: bool = False) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _outage_in_a_line,
+        _shorten_outage,
         structlog.processors.format_exc_info,
-        _without_secrets,
-        _count,
+        _redact_secrets,
+        _count_problem,
     ]
+
     renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
     )
-    handler: logging.Handler = _Aside() if aside else logging.StreamHandler()
+    handler: logging.Handler = _QueuedHandler() if queued else logging.StreamHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    handler.addFilter(lambda record: record.getMessage() != _CLOSED)
-    for chatty in _CHATTY:
-        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
-    for name in _ERRORS_ALONE:
+    handler.addFilter(lambda record: record.getMessage() != _CLOSED_SOCKET_TEXT)
+    for name in _WARNINGS_ONLY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in _ERRORS_ONLY:
         logging.getLogger(name).setLevel(max(logging.ERROR, root.level))
-    for mute in _MUTE:
-        logging.getLogger(mute).setLevel(logging.CRITICAL)
+    for name in _MUTED:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class _Logger:
-    """structlog's logger of a name. It is loaded with the first event: most commands log nothing."""
+    """structlog's logger of a name, loaded with the first event: most commands log nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name

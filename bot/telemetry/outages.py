@@ -5,21 +5,27 @@ import sqlite3
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
-_REFUSALS = ("25006", "25P03")
-"""Codes of PostgreSQL's that psycopg takes for faults of ours: nothing may be written (a disk that is full, a
-replica), and a transaction took too long because its process was stopped."""
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")  # in PostgreSQL data_ and index_corrupted
+_REFUSALS = (
+    "25006",  # read_only_sql_transaction: a full disk, a replica
+    "25P03",  # idle_in_transaction_session_timeout: its process was stopped for a while
+)
+"""Codes of PostgreSQL that are outages, though psycopg raises other errors for them than OperationalError."""
 _OUTAGES = (
-    "08",
-    "55P03",
-    "57",
+    "08",  # connection exceptions
+    "55P03",  # lock_not_available
+    "57",  # operator intervention, as at a shutdown
     *_REFUSALS,
     "SQLITE_BUSY",
     "SQLITE_FULL",
     "SQLITE_IOERR",
     "SQLITE_READONLY",
     *_DAMAGE,
-)  # how their codes begin
+)
+"""The beginnings of an outage's codes: names of SQLite, SQLSTATE of PostgreSQL.
+
+https://www.postgresql.org/docs/current/errcodes-appendix.html
+"""
 
 
 class FileFault(OperationalError):
@@ -42,7 +48,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and (_code(error.orig) in _REFUSALS or is_damage(error))
 
 
-def in_a_line(error: BaseException | None) -> str:
+def describe_outage(error: BaseException | None) -> str:
     """Return the database's message for an outage, which says it all; empty for any other fault."""
     if isinstance(error, DBAPIError) and is_outage(error) and _code(error.orig).startswith(_OUTAGES):
         return str(error.orig).strip()
@@ -54,7 +60,7 @@ def _code(error: BaseException | None) -> str:
     return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
 
 
-def files_left() -> bool:
+def may_open_files() -> bool:
     """Tell if this process can open another file; without that it takes and makes no connection."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))

@@ -1,4 +1,4 @@
-"""Tracing for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin`.
+"""Tracing for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin_tracing`.
 
 Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``nod.*`` where that has none. No
 span holds a text: no message, no argument, no result, no person.
@@ -21,7 +21,7 @@ _otel: Any = None  # the one of this process; its library is loaded only where a
 _REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 
 
-class Noted:
+class TracedSpan:
     """A span that can be given more attributes while its work runs; empty where nothing is traced."""
 
     def __init__(self, span: Any = None) -> None:
@@ -32,7 +32,7 @@ class Noted:
             self.span.set_attributes(values)
 
     def fail(self, kind: str) -> None:
-        """Say that it failed, and how; in one word, not in the words of an error."""
+        """Mark it as failed. ``kind``: one word, not the text of an error, which may hold anything."""
         if self.span is not None:
             from opentelemetry.trace import StatusCode
 
@@ -44,26 +44,30 @@ class Noted:
             self.span.end()
 
 
-_NOTHING = Noted()
+_NOTHING = TracedSpan()
 
 
 def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
-    """Trace from here on, for the collector at ``endpoint``; the answer ends that, the last spans sent."""
+    """Trace from now on, for the collector at ``endpoint``.
+
+    Returns a function that sends the last spans and ends it; it blocks.
+    """
     global _otel  # noqa: PLW0603 - as logging: one for the process, off in all tests but one
     from bot.telemetry.otel import Otel
 
-    _otel = here = Otel(endpoint, headers, process)
+    otel = Otel(endpoint, headers, process)
+    _otel = otel
 
     def end() -> None:
         global _otel  # noqa: PLW0603
         _otel = None
-        here.close()
+        otel.close()
 
     return end
 
 
 @contextmanager
-def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[Noted]:
+def trace_turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[TracedSpan]:
     """Trace a turn of the agent. ``continued``: ids of the proposals whose ends it was woken for."""
     agent = teammate or "nod"
     values = {
@@ -74,7 +78,7 @@ def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Itera
     yield from _current(lambda otel: otel.begin_root(f"invoke_agent {agent}", values, continued))
 
 
-def call_of_model(model: str, provider: str) -> Noted:
+def begin_model_call(model: str, provider: str) -> TracedSpan:
     """Begin the span of a call of the language model, which its caller ends."""
     if _otel is None:
         return _NOTHING
@@ -84,23 +88,23 @@ def call_of_model(model: str, provider: str) -> Noted:
         "gen_ai.request.model": model,
         "gen_ai.request.stream": True,
     }
-    return Noted(_otel.begin_child(f"chat {model}", values, client=True))
+    return TracedSpan(_otel.begin_child(f"chat {model}", values, client=True))
 
 
 @contextmanager
-def reading(tool: str, call_id: str) -> Iterator[Noted]:
+def trace_read(tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs within a turn."""
     yield from _current(lambda otel: otel.begin_child(f"execute_tool {tool}", _tool(tool, call_id)))
 
 
 @contextmanager
-def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
+def trace_execution(proposal_id: str, tool: str, call_id: str) -> Iterator[TracedSpan]:
     """Trace a tool that runs for an approved proposal."""
     values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
     yield from _current(lambda otel: otel.continue_keyed(proposal_id, f"execute_tool {tool}", values))
 
 
-def trace_proposal(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
+def trace_proposal(proposal_id: str, tool: str, cause: TracedSpan = _NOTHING) -> None:
     """Record a new proposal, made in the turn ``cause``, if in any."""
     if _otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
@@ -108,7 +112,7 @@ def trace_proposal(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
-    """Record that people decided, or that time was over, after ``waited`` seconds."""
+    """Record that people decided, or that the proposal expired, after ``waited`` seconds."""
     if _otel is not None:
         values = {
             "nod.proposal.id": proposal_id,
@@ -120,21 +124,23 @@ def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> No
 
 
 def _tool(name: str, call_id: str) -> dict[str, Value]:
-    found: dict[str, Value] = {
+    values: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
         "gen_ai.tool.type": "function",
     }
-    return found | ({"gen_ai.tool.call.id": call_id} if call_id else {})
+    if call_id:
+        values["gen_ai.tool.call.id"] = call_id
+    return values
 
 
-def _current(start: Callable[[Any], Any]) -> Iterator[Noted]:
+def _current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
     """Make a span current while its work runs. An exception is recorded by its type alone."""
     if _otel is None:
         yield _NOTHING
         return
     span = start(_otel)
-    noted = Noted(span)
+    noted = TracedSpan(span)
     try:
         with _otel.current(span):
             yield noted
@@ -145,7 +151,7 @@ def _current(start: Callable[[Any], Any]) -> Iterator[Noted]:
         span.end()
 
 
-class Traced:
+class TracedModel:
     """Implements `Model` over another one; ``provider`` and ``server`` say whose it is and where."""
 
     def __init__(self, model: Model, provider: str, server: str = "") -> None:
@@ -153,7 +159,7 @@ class Traced:
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        call = call_of_model(self.name, self._provider)
+        call = begin_model_call(self.name, self._provider)
         if self._server:
             call.say({"server.address": self._server})
         try:
@@ -175,7 +181,8 @@ class Traced:
 
 
 def _describe_end(finished: Finished) -> dict[str, Value]:
-    reason = _REASONS.get(finished.stop) or ("tool_calls" if finished.calls else "stop")
+    usual = "tool_calls" if finished.calls else "stop"
+    reason = _REASONS.get(finished.stop, usual)
     return {
         "gen_ai.response.finish_reasons": (reason,),
         "gen_ai.usage.input_tokens": finished.prompt_tokens,

@@ -29,7 +29,7 @@ async def cards(driver: Driver, count: int = 1) -> list[SeenCard]:
 
 def waiting(driver: Driver) -> list[Proposal]:
     """Return the open proposals, newest first."""
-    return driver.world.app.database.read_now(proposals.in_states, [State.PROPOSED])
+    return driver.world.app.database.read_now(proposals.list_in_states, [State.PROPOSED])
 
 
 async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: str) -> SeenCard:

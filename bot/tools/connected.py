@@ -19,7 +19,7 @@ from bot.domain.redaction import HIDDEN, veil
 from bot.errors import ToolError
 from bot.store.connections import find_connection, get_connections, whose_call, whose_owner
 from bot.store.database import Database
-from bot.telemetry.logs import hiding, logger
+from bot.telemetry.logs import logger, redact_in_logs
 from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolset, ToolSource
 
 log = logger(__name__)
@@ -146,7 +146,7 @@ def hide_secrets(run: Run, secrets: Secrets) -> Run:
         hidden_context = replace(
             context, progress=hide_in(context.progress), printed=hide_in(context.printed)
         )
-        with hiding(tuple(secrets())):
+        with redact_in_logs(tuple(secrets())):
             try:
                 return hide_output(await run(arguments, hidden_context), secrets())
             except ToolError as error:

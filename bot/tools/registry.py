@@ -57,7 +57,7 @@ class AvailableTools:
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
             return tool.form
-        stored = proposals.schema(session, proposal.tool_name, proposal.tool_version)
+        stored = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
         if stored is not None:
             return stored
         return tool.form if tool is not None else {}

@@ -29,7 +29,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import FileFault, files_left, in_a_line
+from bot.telemetry.outages import FileFault, describe_outage, may_open_files
 from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
 from bot.web.answers import HANDLERS, Fault
 from bot.web.bundle import bundle
@@ -236,12 +236,12 @@ async def healthz(site: SiteDep) -> HealthBody:
 async def readyz(site: SiteDep) -> HealthBody:
     if not site.up:
         raise Fault(503, "starting or stopping")
-    if not files_left():
+    if not may_open_files():
         raise Fault(503, "no more files can be opened")
     try:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
-        log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
+        log.warning("the database can't be written", why=describe_outage(error) or type(error).__name__)
         words = error.words if isinstance(error, FileFault) else "the database can't be written"
         raise Fault(503, words) from None
     fault = site.fault()

@@ -38,7 +38,7 @@ class RecordFeature:
 
     def annotate(self, session: Session, proposal: Proposal) -> list[Annotation]:
         self.asked.append(proposal.round)
-        before = proposals.last_of(
+        before = proposals.list_recent_arguments(
             session,
             proposal.tool_name,
             proposal.tool_version,

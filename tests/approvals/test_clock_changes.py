@@ -168,7 +168,7 @@ async def test_a_schedule_comes_back_after_as_long_as_it_says(nod: Nod, change: 
     for every, length in (("90m", 90 * MINUTE), ("2h", 2 * HOUR), ("24h", 24 * HOUR)):
         [asked] = await nod.asked(call("schedule_task", task=f"look {every}", at="in 20m", every=every))
         await nod.approve(asked)
-        found = await nod.database.read(lambda session: schedules.of_people(session, None, ended=True))
+        found = await nod.database.read(lambda session: schedules.list_of_people(session, None, ended=True))
         [made] = [each for each in found if each.task == f"look {every}"]
         assert made.times is not None
         first = begin + 20 * MINUTE

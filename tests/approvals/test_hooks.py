@@ -159,7 +159,7 @@ async def test_whatever_hooks_answer_each_open_card_stands_and_someone_who_may_d
     await nod.tick(timedelta(hours=20))
     reminded = {ref: people for ref, _, people in nod.chat.reminders}
     for proposal in still_open:
-        [copy] = nod.database.read_now(posted_cards.of_proposal, proposal.card_id)
+        [copy] = nod.database.read_now(posted_cards.list_copies, proposal.card_id)
         assert copy.ref in nod.chat.cards
         assert reminded[copy.ref] == (ANA,)
 
@@ -193,7 +193,7 @@ async def test_a_hook_leaves_people_and_places_out_of_a_reminder_but_never_the_l
     nod, named = await remind_of_a_card_for_two(make_nod, *quiet)
     assert named == reminders
     [proposal] = await nod.proposals()
-    assert len(nod.database.read_now(posted_cards.of_proposal, proposal.id)) == 2
+    assert len(nod.database.read_now(posted_cards.list_copies, proposal.id)) == 2
 
 
 @dataclass

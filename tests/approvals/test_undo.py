@@ -579,15 +579,15 @@ async def test_of_a_change_that_needs_two_people_one_is_enough_to_undo_it(nod: W
 
 async def test_the_old_content_goes_with_the_conversation_and_with_the_retention(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high")
-    assert nod.database.read_now(proposals.inverse_of, done.id) == {"number": 3, "priority": "low"}
+    assert nod.database.read_now(proposals.find_inverse, done.id) == {"number": 3, "priority": "low"}
     nod.clock.forward(timedelta(days=31))
     await nod.recovery.purge(nod.clock())
-    assert nod.database.read_now(proposals.inverse_of, done.id) is None
+    assert nod.database.read_now(proposals.find_inverse, done.id) is None
 
 
 async def test_an_inverse_that_was_altered_in_the_database_does_not_run(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high")
-    nod.database.write_now(proposals.keep_inverse, done, {"number": 4, "priority": "low"}, nod.clock())
+    nod.database.write_now(proposals.store_inverse, done, {"number": 4, "priority": "low"}, nod.clock())
     answer, words = await nod.undo(done)
     assert (answer, words) == (Answer.INVALID, "The tool has changed since, so this can't be undone.")
 

@@ -31,7 +31,7 @@ async def propose_wager(make_nod: MakeNod) -> tuple[Nod, Proposal]:
     [proposal] = await nod.asked(call("paint", lamp="desk", color="red"))
     nod.toolset = lamp_tools(nod.world)
     await nod.restart()
-    nod.database.write_now(posted_cards.show_again)
+    nod.database.write_now(posted_cards.mark_open_outdated)
     await nod.recovery.recover(nod.clock())
     await nod.idle()
     return nod, await nod.now(proposal)

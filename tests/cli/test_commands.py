@@ -43,7 +43,7 @@ async def _ask(database: Path, *messages: str) -> list[str]:
                 Message(Address("http", f"ana/{number}"), actor, message, f"e{number}")
             )
             await app.dispatcher.idle()
-        found = await app.database.read(proposals.in_states, ["proposed"])
+        found = await app.database.read(proposals.list_in_states, ["proposed"])
         return [p.id for p in reversed(found)]
 
 

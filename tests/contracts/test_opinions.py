@@ -54,7 +54,7 @@ async def ask(driver: Chat, raising: Raising = Raising.NEVER, asked: str = "uncl
 
 def find_proposal(world: World) -> Proposal:
     def find(session: Session) -> Proposal:
-        (proposal,) = proposals.in_states(session, [State.PROPOSED])
+        (proposal,) = proposals.list_in_states(session, [State.PROPOSED])
         return proposal
 
     return world.app.database.read_now(find)

@@ -57,6 +57,6 @@ async def test_a_run_is_seen_and_ends_with_its_person(driver: Any, leaves: Calla
     leaves(driver)
     await driver.world.let_pass(DAY)
     await driver.world.let_pass(timedelta(minutes=2))
-    [found] = driver.world.app.database.read_now(schedules.of_people, None, ended=True)
+    [found] = driver.world.app.database.read_now(schedules.list_of_people, None, ended=True)
     assert (found.runs, found.state, found.why) == (1, ScheduleState.ENDED, "Ana is no longer there")
     await eventually(lambda: any("has ended." in each for each in driver.texts()), "the word")

@@ -306,7 +306,7 @@ class TestSlack(Contract, PlacesContract):
         await eventually(lambda: len(driver.cards()) == 2, "the question")
         await driver.world.restart()
 
-        painted = driver.world.app.database.read_now(proposals.in_states, [State.SUCCEEDED])
+        painted = driver.world.app.database.read_now(proposals.list_in_states, [State.SUCCEEDED])
         assert [each.tool_name for each in painted] == ["paint_as_asked"]
         assert "cancel" in str(painted[0].result)
 

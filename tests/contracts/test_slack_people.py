@@ -230,7 +230,7 @@ async def test_in_a_plan_too_a_time_is_on_the_clock_of_who_asks(driver: SlackDri
     await eventually(
         lambda: any("It is set." in m.markdown for m in driver.slack.in_channel("C1")), "the end"
     )
-    [kept] = driver.world.app.database.read_now(schedules.of_people, None)
+    [kept] = driver.world.app.database.read_now(schedules.list_of_people, None)
     assert str(kept.zone) == "Pacific/Auckland"
 
 

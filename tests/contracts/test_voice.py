@@ -61,7 +61,7 @@ async def has_answered(world: World, turns: int = 1) -> None:
 
 
 def list_open(world: World) -> list[str]:
-    found = world.app.database.read_now(proposals.in_states, [State.PROPOSED])
+    found = world.app.database.read_now(proposals.list_in_states, [State.PROPOSED])
     return [each.tool_name for each in found]
 
 

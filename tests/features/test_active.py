@@ -27,7 +27,7 @@ async def set_rule(nod: Served, subject: Subject, value: object, pattern: str = 
 
 async def make_agent(nod: Served, name: str) -> str:
     terms = AgentTerms(Actor("http", "ana", "Ana"), ["keep", f"{SECRET}*"], [], ["keep"], None)
-    return await nod.app.database.write(tokens.issue, name, BOSS, nod.clock(), terms)
+    return await nod.app.database.write(tokens.issue_token, name, BOSS, nod.clock(), terms)
 
 
 async def list_parts(nod: Served) -> dict[str, Json]:

@@ -44,7 +44,7 @@ async def test_deciders_are_warned_once_when_a_fifth_of_the_time_is_left(nod: No
 
 async def test_a_place_with_two_copies_of_the_card_is_told_once_at_the_newer(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
-    (copy,) = nod.database.read_now(posted_cards.of_proposal, painted.id)
+    (copy,) = nod.database.read_now(posted_cards.list_copies, painted.id)
     nod.chat.cards["newer"] = nod.chat.card_of(painted)
     nod.database.write_now(posted_cards.add_card, painted.id, copy.address, "newer", painted.version)
     await nod.tick(timedelta(hours=20))

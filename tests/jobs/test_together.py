@@ -147,11 +147,11 @@ async def eventually(look: Callable[[], Any]) -> Any:
 
 
 async def all_in(app: App, state: State) -> list[Proposal]:
-    return await app.database.read(proposals.in_states, [state], 100)
+    return await app.database.read(proposals.list_in_states, [state], 100)
 
 
 async def said(app: App, key: str = "1") -> list[str]:
-    found = await app.database.read(conversations.open_conversation, Address("http", f"ana/{key}"))
+    found = await app.database.read(conversations.find_current_conversation, Address("http", f"ana/{key}"))
     assert found is not None
     transcript = await app.database.read(conversations.read_transcript, found.id)
     assert transcript is not None
@@ -409,7 +409,7 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
     nods: Processes,
 ) -> None:
     both = [await nods.start(), await nods.start()]
-    token = await both[0].database.write(tokens.issue, "ana", ANA, both[0].clock())
+    token = await both[0].database.write(tokens.issue_token, "ana", ANA, both[0].clock())
     async with contextlib.AsyncExitStack() as stack:
         listening = []
         for app in both:

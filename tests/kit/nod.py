@@ -374,7 +374,7 @@ class Nod:
         return found
 
     async def transcript(self, at: Address = ROOM) -> Transcript:
-        conversation = await self.database.read(conversations.open_conversation, at)
+        conversation = await self.database.read(conversations.find_current_conversation, at)
         assert conversation is not None
         found = await self.database.read(conversations.read_transcript, conversation.id)
         assert found is not None

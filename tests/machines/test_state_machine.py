@@ -294,7 +294,7 @@ class CoreMachine(RuleBasedStateMachine):
     async def _check_schedules(self) -> None:
         """Each is of one approved call, and each of its runs was told to the model, once."""
         approved = {p.id for p in await self.nod.proposals() if p.tool_name == "schedule_task" and p.votes}
-        for each in await self.nod.database.read(schedules.of_people, None, ended=True):
+        for each in await self.nod.database.read(schedules.list_of_people, None, ended=True):
             assert each.id in approved
             assert await self.nod.database.read(_runs, each.id) == {
                 f"{each.id}.{n + 1}" for n in range(each.runs)
@@ -323,7 +323,7 @@ class CoreMachine(RuleBasedStateMachine):
         seen = {entry.text for transcript in nod.model.transcripts for entry in transcript}
         assert set(self.accepted) <= seen
         assert not (await nod.transcript()).awaits_answer or await self._failed_last()
-        for each in await nod.database.read(schedules.of_people, None):
+        for each in await nod.database.read(schedules.list_of_people, None):
             assert each.due_at is not None
             assert each.due_at > nod.clock()
         for p in await nod.proposals():

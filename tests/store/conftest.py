@@ -47,7 +47,7 @@ class Rows:
         return self.database.write_now(arrive.accept, message, self.clock(), UNBOUND)
 
     def turn(self, conversation_id: str) -> Turn:
-        turn = self.database.read_now(turns.take_up, conversation_id)
+        turn = self.database.read_now(turns.load_turn, conversation_id)
         assert turn is not None
         return turn
 
@@ -86,7 +86,7 @@ class Rows:
             )
             for n in range(how_many)
         ]
-        transitions.insert_all(session, opened, By.nod("propose"))
+        transitions.insert_proposals(session, opened, By.nod("propose"))
         return opened
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:

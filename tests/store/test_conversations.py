@@ -51,7 +51,7 @@ def test_a_late_second_delivery_begins_no_new_conversation(rows: Rows) -> None:
     rows.say(event="e")
     assert rows.database.write_now(conversations.end_conversation, ROOM, rows.clock())
     assert rows.say(event="e") is None
-    assert rows.database.read_now(conversations.open_conversation, ROOM) is None
+    assert rows.database.read_now(conversations.find_current_conversation, ROOM) is None
 
 
 def test_one_event_that_comes_to_many_places_at_the_same_time_leaves_no_empty_conversation(
@@ -87,7 +87,7 @@ def test_a_turn_does_not_end_while_someone_spoke_since(rows: Rows) -> None:
     rows.say("second")
     assert rows.database.write_now(_answer, turn, rows, Ending.DONE) == (ANY, None)
     assert rows.database.write_now(_answer, rows.turn(ident), rows, Ending.DONE) == (ANY, Ending.DONE)
-    assert rows.database.read_now(turns.take_up, ident) is None
+    assert rows.database.read_now(turns.load_turn, ident) is None
 
 
 def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
@@ -98,7 +98,9 @@ def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
     assert rows.database.write_now(_answer, turn, rows) is None
 
 
-def _answer(session: Session, turn: Turn, rows: Rows, ending: Ending | None = None) -> turns.Answered | None:
+def _answer(
+    session: Session, turn: Turn, rows: Rows, ending: Ending | None = None
+) -> turns.StoredAnswer | None:
     used = replace(turn, usage=Usage(1, 2, 3))
     return turns.store_answer(session, used, "Hello.", [], {}, ending, delivered=False, now=rows.clock())
 
@@ -117,11 +119,11 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
     message_id = answered.message_id
     read, now = rows.database.read_now, rows.clock()
     assert [line.id for line in read(messages.list_undelivered, ident)] == [message_id]
-    assert read(turns.with_undelivered, now, now) == []  # its turn is still under way
+    assert read(turns.list_with_undelivered, now, now) == []  # its turn is still under way
     rows.database.write_now(turns.end_turn, turn, "done", now)
-    assert read(turns.with_undelivered, now, now) == [ident]
+    assert read(turns.list_with_undelivered, now, now) == [ident]
     rows.database.write_now(messages.mark_delivered, [message_id])
-    assert read(turns.with_undelivered, now, now) == []
+    assert read(turns.list_with_undelivered, now, now) == []
 
 
 def _blocked(rows: Rows) -> bool:
@@ -177,6 +179,6 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
 def test_kept_text_is_read_in_its_conversation_alone(rows: Rows) -> None:
     here, there = said(rows.say()), said(rows.say(at=Address("wall", "room")))
     handle = rows.database.write_now(outputs.store_output, here, File("look.txt", "abcdef"), rows.clock())
-    assert rows.database.read_now(outputs.part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
-    assert rows.database.read_now(outputs.part, there, handle, 2, 3) is None
-    assert rows.database.read_now(outputs.part, here, "out-0", 2, 3) is None
+    assert rows.database.read_now(outputs.load_part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
+    assert rows.database.read_now(outputs.load_part, there, handle, 2, 3) is None
+    assert rows.database.read_now(outputs.load_part, here, "out-0", 2, 3) is None

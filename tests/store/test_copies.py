@@ -12,7 +12,7 @@ def post(rows: Rows, p: Proposal, ref: str, version: int = 1) -> None:
 
 
 def behind(rows: Rows, p: Proposal) -> list[str]:
-    return [copy.ref for copy, _ in rows.database.read_now(posted_cards.behind, p.message_id)]
+    return [copy.ref for copy, _ in rows.database.read_now(posted_cards.list_outdated_copies, p.message_id)]
 
 
 def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rendered(rows: Rows) -> None:
@@ -20,9 +20,9 @@ def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rende
     post(rows, p, "m1")
     assert behind(rows, p) == []
     rows.decide(p)
-    [(copy, passing)] = rows.database.read_now(posted_cards.behind, p.message_id)
+    [(copy, passing)] = rows.database.read_now(posted_cards.list_outdated_copies, p.message_id)
     assert passing
-    assert rows.database.read_now(posted_cards.all_behind) == [p.message_id]
+    assert rows.database.read_now(posted_cards.list_outdated_messages) == [p.message_id]
     assert not rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == []
 
@@ -31,7 +31,7 @@ def test_a_change_while_a_copy_is_being_drawn_keeps_it_behind(rows: Rows) -> Non
     [p] = rows.propose()
     post(rows, p, "m1")
     rows.decide(p)
-    [(copy, _)] = rows.database.read_now(posted_cards.behind, p.message_id)
+    [(copy, _)] = rows.database.read_now(posted_cards.list_outdated_copies, p.message_id)
     rows.claim(p)
     assert rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == ["m1"]
@@ -55,27 +55,27 @@ def test_a_change_also_concerns_the_first_card_of_the_answer_and_no_other(rows: 
 def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(rows: Rows) -> None:
     [p] = rows.propose()
     rows.database.write_now(posted_cards.add_card, p.id, ROOM, "m1", 1, "abc")
-    [copy] = rows.database.read_now(posted_cards.of_proposal, p.id)
+    [copy] = rows.database.read_now(posted_cards.list_copies, p.id)
     assert copy.shown == "abc"
     rows.database.write_now(posted_cards.mark_rendered, copy, "def")
     rows.database.write_now(posted_cards.mark_gone, copy)
     rows.database.write_now(posted_cards.revive, ROOM.channel, "m1")
-    assert [c.shown for c in rows.database.read_now(posted_cards.of_proposal, p.id)] == [None]
+    assert [c.shown for c in rows.database.read_now(posted_cards.list_copies, p.id)] == [None]
 
 
 def test_a_copy_that_is_gone_is_never_behind(rows: Rows) -> None:
     [p] = rows.propose()
     post(rows, p, "m1")
-    [copy] = rows.database.read_now(posted_cards.of_proposal, p.id)
+    [copy] = rows.database.read_now(posted_cards.list_copies, p.id)
     rows.database.write_now(posted_cards.mark_gone, copy)
     rows.decide(p)
-    assert rows.database.read_now(posted_cards.all_behind) == []
+    assert rows.database.read_now(posted_cards.list_outdated_messages) == []
 
 
 def test_a_copy_is_known_by_where_it_stands_and_remembered_once(rows: Rows) -> None:
     [p] = rows.propose()
     post(rows, p, "m1")
     post(rows, p, "m1")
-    assert len(rows.database.read_now(posted_cards.of_proposal, p.id)) == 1
-    assert rows.database.read_now(posted_cards.stand_at, [p.id], ROOM)
-    assert not rows.database.read_now(posted_cards.stand_at, [p.id], WALL)
+    assert len(rows.database.read_now(posted_cards.list_copies, p.id)) == 1
+    assert rows.database.read_now(posted_cards.are_posted_at, [p.id], ROOM)
+    assert not rows.database.read_now(posted_cards.are_posted_at, [p.id], WALL)

@@ -23,9 +23,9 @@ from bot.store.audit import admin_changes, verification
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.engine import apart, back_up
+from bot.store.engine import back_up, open_unpooled
 from bot.store.notifications import conninfo
-from bot.telemetry.outages import in_a_line, is_outage
+from bot.telemetry.outages import describe_outage, is_outage
 from tests.kit import held
 from tests.kit.people import ADA
 from tests.kit.urls import needs_postgres, of_its_own
@@ -175,7 +175,7 @@ async def test_a_database_that_was_made_read_only_is_an_outage() -> None:
             with pytest.raises(DBAPIError) as told:
                 await change
             assert is_outage(told.value)
-            assert in_a_line(told.value).startswith("cannot execute")
+            assert describe_outage(told.value).startswith("cannot execute")
         assert await database.read(rules.find_paused_since) is None
         database.close()
 
@@ -189,7 +189,7 @@ async def test_every_session_reads_and_writes_the_same_way_whatever_the_database
         await database.write(add, "🙂")
         assert await database.write(rules.pause_all, ADA, NOW)
         assert await database.read(rules.find_paused_since) == NOW
-        with psycopg.connect(conninfo(url)) as listens, apart(url).connect() as locks:
+        with psycopg.connect(conninfo(url)) as listens, open_unpooled(url).connect() as locks:
             assert listens.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             assert locks.execute(text("SHOW idle_session_timeout")).one() == ("0",)
         database.close()
@@ -242,7 +242,7 @@ async def test_a_connection_that_is_lost_before_its_commit_costs_no_one_an_answe
     assert await database.write(lost_at_first, []) == "a"
     for look in (database.read(count), database.write(add, "b"), database.read(count)):
         idle = await database.read(lambda session: session.execute(pid).scalar_one())
-        with apart(database.engine.url).connect() as other:
+        with open_unpooled(database.engine.url).connect() as other:
             other.execute(end, {"pid": idle})
         await look
     assert await database.read(count) == 2

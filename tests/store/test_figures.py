@@ -20,7 +20,7 @@ def test_what_stands_is_counted_and_what_waits_has_an_age(rows: Rows, database: 
     clock.forward(timedelta(seconds=30))
     rows.decide(third)
     rows.say("and another")
-    tally, found = database.read_now(counts.count_all), database.read_now(counts.standing)
+    tally, found = database.read_now(counts.count_all), database.read_now(counts.count_waiting)
     assert tally.proposals == {"proposed": 1, "approved": 2}
     assert tally.unknown == 0
     assert found.waiting["execute"] == Waiting(2, began)
@@ -55,7 +55,7 @@ def test_a_tally_that_is_followed_is_what_counting_all_gives(
     rows.propose(2)
     database.write_now(lifecycle.abandon, unknown, clock(), rerun=False)
     database.write_now(lifecycle.abandon, again, clock(), rerun=True)
-    tally, moves = database.read_now(counts.follow, tally)
+    tally, moves = database.read_now(counts.update_tally, tally)
     assert moves
     assert {state: many for state, many in tally.proposals.items() if many} == {
         "proposed": 3,
@@ -68,13 +68,13 @@ def test_a_tally_that_is_followed_is_what_counting_all_gives(
     assert +Counter(tally.proposals) == Counter(everything.proposals)
     assert (tally.last_id, tally.unknown) == (everything.last_id, everything.unknown)
     rows.decide(unknown, Verb.RETRY)
-    assert database.read_now(counts.follow, tally)[0].unknown == 0
+    assert database.read_now(counts.update_tally, tally)[0].unknown == 0
 
 
 def test_a_turn_is_seen_while_it_runs_and_when_it_has_ended(rows: Rows, database: Database):
     said = rows.say()
     assert said is not None
-    newest, under_way = database.read_now(counts.began)
+    newest, under_way = database.read_now(counts.find_turns_under_way)
     assert under_way == {newest}
-    [seen] = database.read_now(counts.turns, newest + 1000, under_way)
+    [seen] = database.read_now(counts.list_turns, newest + 1000, under_way)
     assert (seen.id, seen.seconds) == (newest, None)

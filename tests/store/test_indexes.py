@@ -115,11 +115,11 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     tally = await nod.database.read(counts.count_all)
     asked.texts.clear()
     for by in Parts:
-        await nod.database.read(counts.usage, by, now - timedelta(days=30), None)
-    await nod.database.read(counts.standing)
-    await nod.database.read(counts.turns, *await nod.database.read(counts.began))
-    await nod.database.read(counts.turns, 0, ())
-    await nod.database.read(counts.follow, tally)
+        await nod.database.read(counts.list_usage, by, now - timedelta(days=30), None)
+    await nod.database.read(counts.count_waiting)
+    await nod.database.read(counts.list_turns, *await nod.database.read(counts.find_turns_under_way))
+    await nod.database.read(counts.list_turns, 0, ())
+    await nod.database.read(counts.update_tally, tally)
     await nod.database.read(verification.page, Wanted(proposal=second.id[:8]), 9)
     await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
     await nod.database.write(rules.pause_all, ADA, now)
@@ -212,16 +212,16 @@ def _steps_of_looks(file: Path, ended: int) -> Counter[str]:
     declined, waiting = rows.propose(2)
     rows.decide(declined, Verb.DECLINE)
     now = rows.clock()
-    newest, _ = database.read_now(counts.began)
+    newest, _ = database.read_now(counts.find_turns_under_way)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
         "asked already": (conversations.find_asked_already, waiting.conversation_id, now),
         "audit": (verification.page, Wanted(), 5),
         "audit of a proposal": (verification.page, Wanted(proposal=waiting.id), 5),
-        "what a resume reads": (proposals.waiting_after, "", 9),
-        "usage": (counts.usage, Parts.DAY, now - timedelta(days=30), None),
-        "what stands": (counts.standing,),
-        "moves": (counts.follow, tally),
-        "turns": (counts.turns, newest + counts.LATE, ()),
+        "what a resume reads": (proposals.list_waiting_after, "", 9),
+        "usage": (counts.list_usage, Parts.DAY, now - timedelta(days=30), None),
+        "what stands": (counts.count_waiting,),
+        "moves": (counts.update_tally, tally),
+        "turns": (counts.list_turns, newest + counts.LATE, ()),
     }
     for name, (look, *given) in looks.items():
         doing = name
@@ -260,18 +260,18 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
     database.write_now(turns.end_turn, turn, "finished", now)
     before = now - timedelta(minutes=1)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
-        "list": (proposals.in_states, [State.PROPOSED], 9),
+        "list": (proposals.list_in_states, [State.PROPOSED], 9),
         "due": (proposals.list_due, now, 9),
-        **{what: (proposals.calling, what, now, 9) for what in CALLS},
+        **{what: (proposals.list_due_for, what, now, 9) for what in CALLS},
         "abandoned": (transitions.list_abandoned, "me"),
-        "questions left": (transitions.questions_left, "me"),
+        "questions left": (transitions.list_abandoned_questions, "me"),
         "approved": (proposals.list_approved,),
         "wanted": (turns.list_wanted,),
-        "undelivered": (turns.with_undelivered, before, now),
-        "unposted": (outputs.with_unposted, before, now),
+        "undelivered": (turns.list_with_undelivered, before, now),
+        "unposted": (outputs.list_with_unposted, before, now),
         "untold": (questions.untold, before, now),
-        "cards": (posted_cards.all_behind,),
-        "teams": (teams.all_behind,),
+        "cards": (posted_cards.list_outdated_messages,),
+        "teams": (teams.list_outdated,),
     }
     for name, (look, *given) in looks.items():
         doing = name

@@ -37,11 +37,11 @@ def gone(database: Database, process: Process, beats: int = 0) -> list[str]:
 
 
 def taken(database: Database, turn: Turn, process: Process, most: int = 2) -> Turn | None:
-    took = database.write_now(turns.take, turn.id, process.id, most)
+    took = database.write_now(turns.claim_turn, turn.id, process.id, most)
     return replace(turn, owner=process.id) if took else None
 
 
-def answer(database: Database, turn: Turn, clock: FakeClock, text: str = "done") -> turns.Answered | None:
+def answer(database: Database, turn: Turn, clock: FakeClock, text: str = "done") -> turns.StoredAnswer | None:
     used = replace(turn, usage=Usage(1, 1, 1))
     return database.write_now(turns.store_answer, used, text, [], {}, None, delivered=True, now=clock())
 
@@ -88,7 +88,7 @@ def test_one_that_beat_since_it_was_looked_at_is_not_forgotten(both: Database, c
 def test_a_turn_is_given_up_only_after_it_took_its_processes_down(
     both: Database, turn: Turn, clock: FakeClock
 ) -> None:
-    give_up: Any = lambda by: both.write_now(turns.give_up, turn.id, by.id, 2, "no", clock())  # noqa: E731
+    give_up: Any = lambda by: both.write_now(turns.give_up_turn, turn.id, by.id, 2, "no", clock())  # noqa: E731
     assert taken(both, turn, FIRST)
     assert give_up(SECOND) is False  # it runs
     gone(both, FIRST)
@@ -101,9 +101,9 @@ def test_a_turn_is_given_up_only_after_it_took_its_processes_down(
 
 def test_what_a_process_lets_go_of_in_order_is_free(both: Database, turn: Turn) -> None:
     assert taken(both, turn, FIRST)
-    both.write_now(turns.release, turn.id, SECOND.id)
+    both.write_now(turns.release_turn, turn.id, SECOND.id)
     assert taken(both, turn, SECOND) is None
-    both.write_now(turns.release, turn.id, FIRST.id)
+    both.write_now(turns.release_turn, turn.id, FIRST.id)
     assert taken(both, turn, SECOND)
 
 
@@ -124,7 +124,7 @@ def test_only_executions_of_gone_processes_are_abandoned(
 
 def test_one_at_a_time_holds_a_name_and_a_gone_holder_is_followed(both: Database) -> None:
     def holds(process: Process) -> bool:
-        return both.write_now(processes.lease, "telegram", process.id) == process.id
+        return both.write_now(processes.take_lease, "telegram", process.id) == process.id
 
     assert holds(FIRST)
     assert holds(FIRST)

@@ -126,9 +126,9 @@ def test_what_is_due_comes_the_oldest_first_and_no_more_than_asked_for(rows: Row
 
 def test_the_beginning_of_an_id_finds_at_most_two(rows: Rows) -> None:
     found = rows.propose(3)
-    assert rows.database.read_now(proposals.starting_with, found[1].id) == [found[1]]
-    assert len(rows.database.read_now(proposals.starting_with, "p")) == 2
-    assert rows.database.read_now(proposals.starting_with, "%") == []
+    assert rows.database.read_now(proposals.find_by_prefix, found[1].id) == [found[1]]
+    assert len(rows.database.read_now(proposals.find_by_prefix, "p")) == 2
+    assert rows.database.read_now(proposals.find_by_prefix, "%") == []
 
 
 def test_two_rows_never_share_an_idempotency_key(rows: Rows) -> None:
@@ -147,7 +147,7 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
         rows.propose(3, at=place)
 
     def soonest(scope: str, limit: int | None = None) -> tuple[list[str], int]:
-        found, many = rows.database.read_now(proposals.soonest, scope, limit)
+        found, many = rows.database.read_now(proposals.list_soonest, scope, limit)
         return [p.id for p in found], many
 
     assert soonest("chat:T1/hall") == ([early.id, late.id], 2)
@@ -162,11 +162,11 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
     ("look", "index"),
     [
         (lambda s, now: proposals.list_due(s, now, 9), "proposal_due"),
-        (lambda s, now: proposals.calling(s, "warn", now, 9), "proposal_warn"),
-        (lambda s, now: proposals.calling(s, "remind", now, 9), "proposal_remind"),
-        (lambda s, now: proposals.calling(s, "escalate", now, 9), "proposal_escalate"),
-        (lambda s, _: transitions.questions_left(s, "me"), "proposal_question"),
-        (lambda s, _: proposals.waiting_after(s, "", 9), "proposal_waiting"),
+        (lambda s, now: proposals.list_due_for(s, "warn", now, 9), "proposal_warn"),
+        (lambda s, now: proposals.list_due_for(s, "remind", now, 9), "proposal_remind"),
+        (lambda s, now: proposals.list_due_for(s, "escalate", now, 9), "proposal_escalate"),
+        (lambda s, _: transitions.list_abandoned_questions(s, "me"), "proposal_question"),
+        (lambda s, _: proposals.list_waiting_after(s, "", 9), "proposal_waiting"),
     ],
 )
 def test_what_a_tick_looks_for_is_in_an_index_of_few(rows: Rows, look: Look, index: str) -> None:

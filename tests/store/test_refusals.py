@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store.engine import why_refused
+from bot.store.engine import explain_refusal
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def refused(file: Path, *statements: str, mode: str = "rwc") -> str:
     ):
         for each in statements:
             connection.execute(each)
-    return why_refused(raised.value)
+    return explain_refusal(raised.value)
 
 
 @pytest.fixture
@@ -92,13 +92,17 @@ def test_too_many_open_files(file: Path):
 )
 def test_what_postgresql_refuses(error: str, advice: str):
     errors = pytest.importorskip("psycopg").errors
-    assert why_refused(getattr(errors, error)("no")) == f"NOD_DATABASE_URL: no. {advice}, then start again."
+    assert (
+        explain_refusal(getattr(errors, error)("no")) == f"NOD_DATABASE_URL: no. {advice}, then start again."
+    )
 
 
 def test_a_server_that_takes_no_more_connections():
     fault = sqlite3.OperationalError("FATAL:  sorry, too many clients already\nmore")
-    assert why_refused(fault).endswith("Give PostgreSQL more connections, or end others, then start again.")
+    assert explain_refusal(fault).endswith(
+        "Give PostgreSQL more connections, or end others, then start again."
+    )
 
 
 def test_what_is_not_known_is_told_as_it_is():
-    assert why_refused(ValueError("odd")) == "NOD_DATABASE_URL: odd; nod doctor looks closer"
+    assert explain_refusal(ValueError("odd")) == "NOD_DATABASE_URL: odd; nod doctor looks closer"

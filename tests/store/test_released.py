@@ -37,7 +37,7 @@ def restored(release: str, folder: Path) -> str:
 
 
 async def in_state(app: App, state: State) -> list[Proposal]:
-    return await app.database.read(proposals.in_states, [state], 100)
+    return await app.database.read(proposals.list_in_states, [state], 100)
 
 
 def newest(session: Session) -> datetime:

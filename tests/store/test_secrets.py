@@ -109,13 +109,13 @@ def test_after_a_rotation_the_older_key_is_needed_no_longer(database: Database):
     give(database, older)
     database.write_now(mcp.store_sign_in, MADE)
     give(database, newer, older)
-    assert database.read_now(secrets.look).older == 2
+    assert database.read_now(secrets.examine_secrets).older == 2
     assert database.write_now(secrets.rotate).encrypted == 2
     give(database, newer)
     found = database.read_now(mcp.find, "tracker", URL)
     assert found is not None
     assert found.tokens == TOKENS
-    assert database.read_now(secrets.look) == secrets.SecretsFound(0, 0, ())
+    assert database.read_now(secrets.examine_secrets) == secrets.SecretsFound(0, 0, ())
 
 
 def test_a_value_that_was_copied_to_another_row_is_not_read_there(database: Database):

@@ -36,7 +36,7 @@ def test_what_waits_waits_in_the_new_database_too_and_continues_there(
     new = Database(database_url)
     assert transfer(old.database.engine, new.engine) > 10
     open_ = [State.PROPOSED, State.EXECUTING]
-    there, here = (each.read_now(proposals.in_states, open_, 100) for each in (new, old.database))
+    there, here = (each.read_now(proposals.list_in_states, open_, 100) for each in (new, old.database))
     assert there == here
     assert len(there) == 5
     rows = Rows(new, clock)
@@ -56,5 +56,5 @@ def test_a_database_that_is_in_use_is_left_alone(old: Rows, database_url: str, c
     Rows(new, clock).propose()
     with pytest.raises(SettingsError, match="in use"):
         transfer(old.database.engine, new.engine)
-    assert len(new.read_now(proposals.in_states, [State.PROPOSED], 100)) == 1
+    assert len(new.read_now(proposals.list_in_states, [State.PROPOSED], 100)) == 1
     new.close()

@@ -7,7 +7,7 @@ from bot.store import counts, tokens
 from bot.store.audit import verification
 from bot.store.audit.verification import Wanted
 from bot.store.database import Database
-from bot.store.turns import under_way
+from bot.store.turns import is_under_way
 from tests.kit import ANA, FakeClock
 from tests.store.conftest import Rows
 
@@ -19,7 +19,7 @@ def test_usage_is_told_by_day_conversation_and_account(rows: Rows, database: Dat
     [second] = rows.propose(at=Address("chat", "other"))
 
     def told(by: Parts, accounts: set[str] | None = None) -> list[Used]:
-        return database.read_now(counts.usage, by, start, accounts)
+        return database.read_now(counts.list_usage, by, start, accounts)
 
     assert told(Parts.DAY) == [Used("2026-03-03", "", 1, 1, 10, 5), Used("2026-03-02", "", 1, 1, 10, 5)]
     by_conversation = {part.key: part for part in told(Parts.CONVERSATION)}
@@ -27,14 +27,14 @@ def test_usage_is_told_by_day_conversation_and_account(rows: Rows, database: Dat
     assert told(Parts.ACCOUNT) == [Used("chat:ana", "", 2, 2, 20, 10)]
     assert told(Parts.ACCOUNT, {"chat:ben"}) == []
     assert all(type(number) is int for part in told(Parts.DAY) for number in part[2:-1])
-    assert database.read_now(under_way, [first.conversation_id, second.conversation_id]) is False
+    assert database.read_now(is_under_way, [first.conversation_id, second.conversation_id]) is False
     rows.say("more", at=Address("chat", "other"))
-    assert database.read_now(under_way, [first.conversation_id, second.conversation_id]) is True
+    assert database.read_now(is_under_way, [first.conversation_id, second.conversation_id]) is True
 
 
 def test_the_record_is_read_in_pages_from_the_newest_row(rows: Rows, database: Database, clock: FakeClock):
     rows.propose(3)
-    database.write_now(tokens.issue, "ci", ANA, clock())
+    database.write_now(tokens.issue_token, "ci", ANA, clock())
     seen, before = [], None
     while True:
         page, before = database.read_now(verification.page, Wanted().below(before), 2)
@@ -45,7 +45,7 @@ def test_the_record_is_read_in_pages_from_the_newest_row(rows: Rows, database: D
 
 
 def test_a_token_is_told_by_its_holder_until_it_is_revoked(database: Database, clock: FakeClock):
-    token = database.write_now(tokens.issue, "ci", ANA, clock())
+    token = database.write_now(tokens.issue_token, "ci", ANA, clock())
     found = database.read_now(tokens.find_holder, token, clock())
     assert found is not None
     assert str(found.actor) == "http:ci"
@@ -54,4 +54,4 @@ def test_a_token_is_told_by_its_holder_until_it_is_revoked(database: Database, c
     [ended] = database.write_now(tokens.revoke_token, "ci", ANA, clock())
     assert ended.label in token
     assert database.read_now(tokens.find_holder, token, clock()) is None
-    assert database.read_now(tokens.working) == []
+    assert database.read_now(tokens.list_working) == []

@@ -65,9 +65,9 @@ class TeamNod(Nod):
         return (await self.team())[0]
 
     async def team(self) -> list[Teammate]:
-        lead = await self.database.read(conversations.open_conversation, ROOM)
+        lead = await self.database.read(conversations.find_current_conversation, ROOM)
         assert lead is not None
-        return await self.database.read(teams.of_lead, lead.id)
+        return await self.database.read(teams.list_of_lead, lead.id)
 
     async def one(self) -> Teammate:
         [found] = await self.team()

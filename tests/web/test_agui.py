@@ -338,7 +338,7 @@ async def test_a_turn_that_failed_in_its_rows_is_an_error_before_its_last_event_
         (conversation,) = (await nod.client.get("/api/conversations")).json()["conversations"]
 
         def fail(session: Session) -> None:
-            turn = turns.take_up(session, conversation["id"])
+            turn = turns.load_turn(session, conversation["id"])
             assert turn is not None
             turns.end_turn(session, turn, "failed", nod.app.clock(), error="It broke elsewhere.")
 

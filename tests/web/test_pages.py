@@ -59,7 +59,7 @@ async def parked(
             )
             for n in range(count)
         ]
-        transitions.insert_all(session, made, By.nod("propose"))
+        transitions.insert_proposals(session, made, By.nod("propose"))
         return [p.id for p in made]
 
     return await app.database.write(store)

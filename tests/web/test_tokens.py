@@ -23,7 +23,7 @@ ADA = Actor("cli", "ada")
 
 
 async def issued(nod: Served, name: str = "ci") -> str:
-    return await nod.app.database.write(tokens.issue, name, ADA, nod.clock())
+    return await nod.app.database.write(tokens.issue_token, name, ADA, nod.clock())
 
 
 async def revoked(nod: Served, which: str) -> list[tokens.IssuedToken]:

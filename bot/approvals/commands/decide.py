@@ -61,7 +61,7 @@ class DecideCommands:
         return text or "Nothing is waiting for a decision."
 
     def _list_waiting(self, session: Session, actor: Actor) -> list[Proposal]:
-        waiting = proposals.in_states(session, [State.PROPOSED])
+        waiting = proposals.list_in_states(session, [State.PROPOSED])
         return [p for p in waiting if rights.visible(session, self._policies, p, actor)]
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
@@ -142,9 +142,9 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     if not prefix:
         raise CommandError("Which one? Give its ID (the first few characters are enough).")
     prefix = remove_quotes(prefix).strip("*<>")
-    if len(prefix) < proposals.SHORTEST:
-        raise CommandError(f"Give at least {proposals.SHORTEST} characters of the ID.")
-    matching = await groups.database.read(proposals.starting_with, prefix.lower())
+    if len(prefix) < proposals.MIN_ID_CHARS:
+        raise CommandError(f"Give at least {proposals.MIN_ID_CHARS} characters of the ID.")
+    matching = await groups.database.read(proposals.find_by_prefix, prefix.lower())
     visible = [p for p in matching if await groups.read(rights.visible, policies, p, actor)]
     if not visible:
         raise CommandError(f"There is no proposal {prefix[:40]}.")

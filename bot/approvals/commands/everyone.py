@@ -80,12 +80,12 @@ class EveryoneCommands:
         return "Nothing was running here."
 
     async def _team(self, command: Command, _: str) -> str:
-        return format_team(await self._database.read(teams.at, str(command.address)))
+        return format_team(await self._database.read(teams.list_at, str(command.address)))
 
 
 def _end_conversation(session: Session, command: Command, now: datetime) -> bool:
     """End the conversation at an address and the grants that hold only there. False without one."""
-    conversation = conversations.open_conversation(session, command.address)
+    conversation = conversations.find_current_conversation(session, command.address)
     if conversation is None:
         return False
     by = people.by(session, Act.END_WITH_CONVERSATION, command.actor)

@@ -64,12 +64,12 @@ from bot.store.audit import verification
 from bot.store.hooks import find_notifier, hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.locks.process_lock import notify
-from bot.store.rules import InForce
+from bot.store.rules import RuleRecord
 from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
 _MAX_NAMED = 5  # tools in one sentence
-_LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of time that a rule may have
+_LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")  # no length of time that a rule may have
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
 _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
@@ -345,15 +345,15 @@ class RuleCommands:
             return await self._put_names_in("\n\n".join(paragraphs))
         return "There are no instructions there."
 
-    def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
+    def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
         """Return the instructions for a place, the widest first, each with how often they were set."""
         instructions = [
             stored
-            for stored in rules.in_force(session)
+            for stored in rules.list_rules(session)
             if stored.rule.subject is Subject.INSTRUCTIONS and covers(stored.rule.scope, scope)
         ]
         instructions.sort(key=lambda stored: len(stored.rule.scope))
-        return [(stored, rules.versions(session, stored.rule)) for stored in instructions]
+        return [(stored, rules.count_versions(session, stored.rule)) for stored in instructions]
 
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
         rule_id = parse_number(text)
@@ -362,7 +362,7 @@ class RuleCommands:
 
         def drop(session: Session) -> str | None:
             before = self._policies.load(session)
-            rule = rules.end(session, rule_id, command.actor, self._clock(), before.book.zone)
+            rule = rules.end_rule(session, rule_id, command.actor, self._clock(), before.book.zone)
             if rule is None:
                 return None
             self._check_bound(session, rule.scope, command)  # if it raises, the transaction is rolled back
@@ -403,7 +403,7 @@ class RuleCommands:
             policy = self._policies.load(session)
             place = Place(str(command.address), command.private)
             if where is not None:
-                conversation = conversations.open_conversation(session, where)
+                conversation = conversations.find_current_conversation(session, where)
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
@@ -597,7 +597,7 @@ class RuleCommands:
             mentioned.update(list_mentioned(row))
         names = await self._database.read(people.find_known_names, mentioned)
         places = {row["place"] for row in rows if row.get("place")}
-        private = await self._database.read(conversations.private_among, places)
+        private = await self._database.read(conversations.list_private, places)
         lines = [f"- {format_audit_row(row, names, private=row.get('place') in private)}" for row in rows]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
@@ -617,7 +617,7 @@ class RuleCommands:
         if text in available.tools:
             return Wanted(tool=text)
         prefix = remove_quotes(text).lower()
-        if await self._database.read(proposals.starting_with, prefix):
+        if await self._database.read(proposals.find_by_prefix, prefix):
             return Wanted(proposal=prefix)
         return Wanted(tool=text, known=not text)
 
@@ -625,7 +625,7 @@ class RuleCommands:
         def pause(session: Session) -> list[int] | None:
             if not rules.pause_all(session, command.actor, self._clock()):
                 return None
-            return posted_cards.show_again(session)  # every open card says that all is paused
+            return posted_cards.mark_open_outdated(session)  # every open card says that all is paused
 
         message_ids = await self._database.write(pause)
         if message_ids is None:
@@ -739,7 +739,7 @@ def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, 
     if rule.subject not in _JUDGING:
         return ""
     # the policies must not load this state, since the transaction may still be rolled back
-    stored_rules = rules.in_force(session, before.book.zone)
+    stored_rules = rules.list_rules(session, before.book.zone)
     book = replace(before.book, rules=tuple(stored.rule for stored in stored_rules))
     ended = grants.end_tightened_grants(session, before, before.with_book(book), rule, command.actor, now)
     if ended:

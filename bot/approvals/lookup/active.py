@@ -16,7 +16,7 @@ from bot.domain.rules import Subject
 from bot.domain.times import format_in_zone
 from bot.store import people, rules
 from bot.store.hooks import hooks_of
-from bot.store.rules import InForce
+from bot.store.rules import RuleRecord
 
 MOST_LINES = 50
 """Lines of one part; the rest are counted."""
@@ -33,7 +33,7 @@ def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePar
     lines += list_rules(session, _STEPS, zone, Subject.NOTIFY, Subject.ESCALATE, Subject.REMIND)
     listed_rules = {line.rule for line in lines if line.rule is not None}
     lines += _count_rules(
-        [stored for stored in rules.in_force(session, zone) if stored.rule.id not in listed_rules]
+        [stored for stored in rules.list_rules(session, zone) if stored.rule.id not in listed_rules]
     )
     parts = []
     for name in dict.fromkeys(line.part for line in lines):
@@ -47,7 +47,7 @@ def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) ->
     """Return a line for each rule about one of these subjects, in the order they were set."""
     return [
         ActiveLine(part, stored.rule.said, stored.by, stored.at, stored.rule.id)
-        for stored in rules.in_force(session, zone)
+        for stored in rules.list_rules(session, zone)
         if stored.rule.subject in subjects
     ]
 
@@ -57,7 +57,7 @@ def format_active(parts: Sequence[ActivePart], zone: tzinfo) -> str:
     return "\n\n".join(_format_part(part, zone) for part in parts) or _NOTHING_TEXT
 
 
-def _count_rules(stored_rules: Sequence[InForce]) -> list[ActiveLine]:
+def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
     """Return a line for each subject of these rules: how many there are, and who set the newest."""
     counts = Counter(stored.rule.subject for stored in stored_rules)
     newest = {}

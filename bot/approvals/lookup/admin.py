@@ -27,7 +27,7 @@ from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification
 from bot.store.audit.verification import ExportPart
 from bot.store.database import Database
-from bot.store.rules import InForce, Policies
+from bot.store.rules import Policies, RuleRecord
 
 _CHECK_SECONDS = 3.0
 _WITH_OTHER_PLACES = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
@@ -63,7 +63,7 @@ class Current:
 
     whose: Person | None  # that person; None for an admin, who sees everything
     policy: Policy
-    rules: Sequence[tuple[InForce, str]]  # with their words, in which people and places have names
+    rules: Sequence[tuple[RuleRecord, str]]  # with their words, in which people and places have names
     grants: Sequence[GrantInWords]
 
 
@@ -96,7 +96,7 @@ class AdminLookup:
 
         def read(session: Session) -> WhoIs:
             policy, person = self._policies.load_for(session, actor)
-            return WhoIs(person, policy.roles_of(person), rules.pause_of(session))
+            return WhoIs(person, policy.roles_of(person), rules.load_pause(session))
 
         return await self._database.read(read)
 
@@ -123,7 +123,7 @@ class AdminLookup:
             policy = self._policies.load(session)
             rules_in_words = [
                 (stored, people.put_names_in(session, stored.rule.said))
-                for stored in rules.in_force(session, policy.book.zone)
+                for stored in rules.list_rules(session, policy.book.zone)
                 if whose is None or _concerns(session, stored.rule, whose)
             ]
             return Current(whose, policy, rules_in_words, self._list_grants(session, whose))
@@ -243,4 +243,4 @@ def _concerns(session: Session, rule: Rule, person: Person) -> bool:
         return False
     if any(covers(rule.scope, account) for account in person.accounts):
         return True
-    return conversations.wrote_in(session, person.accounts, rule.scope)
+    return conversations.has_written_in(session, person.accounts, rule.scope)

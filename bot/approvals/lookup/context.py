@@ -92,7 +92,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
     An order from before the turn is included. Empty where the turn is deleted or no model's call led to it.
     """
-    newest_first = messages.until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
+    newest_first = messages.list_until(session, p.conversation_id, p.message_id, _MAX_SEARCHED_LINES)
     if not newest_first or newest_first[0].id != p.message_id:
         return []  # deleted
     last = newest_first[0]

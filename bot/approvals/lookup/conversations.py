@@ -17,7 +17,7 @@ from bot.domain.proposals import Mark
 from bot.domain.teams import TeamStatus
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.database import Database
-from bot.store.outputs import KeptFile
+from bot.store.outputs import ListedFile
 from bot.tools.registry import Registry
 
 
@@ -57,12 +57,14 @@ class ConversationLookup:
         """
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:
-            found = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
+            found = conversations.list_conversations_of(
+                session, channel, str(actor), limit + 1, before, words
+            )
             page = found[:limit]
             mark = None
             if len(found) > limit:
                 mark = Mark(page[-1].created_at, page[-1].id)
-            counts = conversations.open_counts(session, [conversation.id for conversation in page])
+            counts = conversations.count_open_proposals(session, [conversation.id for conversation in page])
             listed = [Listed(conversation, counts.get(conversation.id, 0)) for conversation in page]
             return listed, mark
 
@@ -87,7 +89,7 @@ class ConversationLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
-            every = proposals.of_conversation(session, conversation_id)
+            every = proposals.list_of_conversation(session, conversation_id)
             lines = conversations.read_transcript(session, conversation_id, limit=None)
             return lines, self._shown.visible(session, every, actor, available)
 
@@ -95,40 +97,40 @@ class ConversationLookup:
 
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
         """Return the handle and name of each stored output of its tools, newest first."""
-        return await self._database.read(outputs.list_kept, conversation_id)
+        return await self._database.read(outputs.list_handles, conversation_id)
 
-    async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
+    async def files_of(self, channel: str, actor: Actor, limit: int) -> list[ListedFile]:
         """Return the newest files of what one account began in a channel."""
-        return await self._database.read(outputs.of_owner, channel, str(actor), limit)
+        return await self._database.read(outputs.list_of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
-        return await self._database.read(outputs.file, conversation_id, handle)
+        return await self._database.read(outputs.load_file, conversation_id, handle)
 
     async def team(self, conversation_id: str) -> TeamStatus:
-        return await self._database.read(teams.board, conversation_id)
+        return await self._database.read(teams.load_status, conversation_id)
 
     async def of_event(self, channel: str, event_id: str) -> str | None:
         """Return the id of the conversation in which an event was stored, or None."""
-        return await self._database.read(messages.of_event, channel, event_id)
+        return await self._database.read(messages.find_conversation_of_event, channel, event_id)
 
     async def last_answer(self, conversation_id: str) -> int | None:
         """Return the id of the last line that the agent wrote in it, or None."""
-        return await self._database.read(messages.last_answer, conversation_id)
+        return await self._database.read(messages.find_last_answer, conversation_id)
 
     async def is_answered(self, conversation_id: str) -> bool:
         """Tell if no turn is wanted there."""
-        return await self._database.read(turns.take_up, conversation_id) is None
+        return await self._database.read(turns.load_turn, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
         """Return the end of the turn that ended last; None before any has."""
-        return await self._database.read(turns.newest_end, conversation_id)
+        return await self._database.read(turns.find_newest_end, conversation_id)
 
     async def at_rest(self, conversation_id: str) -> bool:
         """Tell if no turn of the agent or its teammates is under way, and no approved call still runs."""
 
         def read(session: Session) -> bool:
-            teammates = teams.of_lead(session, conversation_id)
+            teammates = teams.list_of_lead(session, conversation_id)
             ids = (conversation_id, *(teammate.id for teammate in teammates))
-            return not turns.under_way(session, ids)
+            return not turns.is_under_way(session, ids)
 
         return await self._database.read(read)

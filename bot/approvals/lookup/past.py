@@ -176,7 +176,7 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
     person = people.person_of(session, Actor.parse(row.requester))
     call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)
     if hasattr(row, "arguments"):
-        schema = proposals.schema(session, row.tool_name, row.tool_version) or {}
+        schema = proposals.load_schema(session, row.tool_name, row.tool_version) or {}
         call = replace(call, arguments=row.arguments, schema=schema)
     return policy.judge(call)
 

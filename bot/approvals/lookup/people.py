@@ -93,7 +93,7 @@ def _group_accounts(
 def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:
     """Return when each role that a rule gives was given, by account and role."""
     times = {}
-    for stored in rules.in_force(session):
+    for stored in rules.list_rules(session):
         given = stored.rule.value
         if isinstance(given, GivenRole):
             times[given.account, given.role] = stored.at

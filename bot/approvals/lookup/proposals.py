@@ -113,7 +113,7 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> SeenBatch | None:
-            rows = self.visible(session, proposals.of_batch(session, batch), actor, available)
+            rows = self.visible(session, proposals.list_of_batch(session, batch), actor, available)
             if not rows:
                 return None
             card = batch_card([row.proposal for row in rows], [row.card for row in rows])
@@ -143,7 +143,7 @@ class ProposalLookup:
             proposal = self._find_visible(session, proposal_id, actor)
             if proposal is None:
                 return None
-            return [(output.handle, output.file) for output in outputs.of_proposal(session, proposal)]
+            return [(output.handle, output.file) for output in outputs.list_of_proposal(session, proposal)]
 
         return await self._groups.read(read)
 
@@ -152,9 +152,9 @@ class ProposalLookup:
         available = await self._registry.available()
 
         def read(session: Session) -> list[Seen]:
-            found = proposals.of_conversation(session, conversation_id)
-            for teammate in teams.of_lead(session, conversation_id):
-                found += proposals.of_conversation(session, teammate.id)
+            found = proposals.list_of_conversation(session, conversation_id)
+            for teammate in teams.list_of_lead(session, conversation_id):
+                found += proposals.list_of_conversation(session, teammate.id)
             return self.visible(session, found, actor, available)
 
         return await self._groups.read(read)
@@ -211,7 +211,9 @@ class ProposalLookup:
 
         def read(session: Session) -> Feed:
             return Feed(
-                log.since(session, since), proposals.progress(session), questions.list_unanswered(session)
+                log.since(session, since),
+                proposals.load_progress(session),
+                questions.list_unanswered(session),
             )
 
         return await self._groups.read(read)
@@ -230,11 +232,11 @@ class ProposalLookup:
         def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
             rows = log.since(session, since)
             newest = rows[-1][0] if rows else since
-            progress = proposals.progress(session)
+            progress = proposals.load_progress(session)
             changed = [proposal_id for _, proposal_id in rows]
             changed += list_progressed(progress_before, progress)
             changed = list(dict.fromkeys(changed))
-            conversation_of = conversations.of_proposals(session, changed)
+            conversation_of = conversations.map_by_proposal(session, changed)
             news = []
             for proposal_id in changed:
                 conversation = conversation_of.get(proposal_id)
@@ -279,7 +281,7 @@ class ProposalLookup:
         """Return the views of proposals that this person is known to be allowed to see."""
         found = _unseal_for(session, found, actor)
         cards = cards_of(session, self._policies, available, found)
-        batches = proposals.siblings(session, {p.message_id for p in found if p.batch})
+        batches = proposals.load_siblings(session, {p.message_id for p in found if p.batch})
         seen = []
         for p in found:
             conversation = conversations.get_conversation(session, p.conversation_id)
@@ -316,12 +318,12 @@ def cards_of(
     session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
 ) -> dict[str, Card]:
     """Return the cards of these proposals by id. What several of them need is read once for all."""
-    groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
+    groups = proposals.load_siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
     paused = ""
     if policy.book.paused:
-        paused = rules.pause_words(session, policy.book.zone)
+        paused = rules.format_pause(session, policy.book.zone)
     schemas = {p.id: available.schema_of(session, p) for p in found}
     accounts: set[str] = set()
     for p in found:

@@ -17,7 +17,7 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
 
     ``accounts``: only of turns in the conversations of these; None for all.
     """
-    rows = counts.usage(session, by, since, accounts)
+    rows = counts.list_usage(session, by, since, accounts)
     match by:
         case Parts.PERSON:  # the rows are by account
             person_of = {linked.account: linked.person_id for linked in people.list_linked(session)}

@@ -40,7 +40,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
     by = By.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
-    for earlier in proposals.open_in(session, p.conversation_id):
+    for earlier in proposals.list_open_in(session, p.conversation_id):
         if earlier.kind.has_steps:
             old = transitions.move(session, earlier, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
             if old:
@@ -135,7 +135,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
 
 
 def _find_approver(session: Session, policies: Policies, p: Proposal) -> Approver:
-    place = conversations.place_of(session, p.conversation_id)
+    place = conversations.load_place(session, p.conversation_id)
     return policies.load(session).plan_rule(place.address).value
 
 
@@ -151,7 +151,7 @@ def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetim
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
     """Tick off the step with this number, which lists no calls. Raises ToolError where it can't be."""
-    plan = find_current_plan(proposals.of_conversation(session, conversation_id))
+    plan = find_current_plan(proposals.list_of_conversation(session, conversation_id))
     if plan is None:
         raise ToolError("You have no approved plan.")
     steps = Plan.of(plan.arguments).steps
@@ -208,7 +208,7 @@ def stop_all(
     """Stop all teammates of a conversation. Returns the ids of those who were at work, and the jobs."""
     stopped_ids: list[str] = []
     jobs: list[Job] = []
-    for teammate in teams.of_lead(session, lead.id):
+    for teammate in teams.list_of_lead(session, lead.id):
         if teammate.standing is Standing.WORKING:
             stopped_ids.append(teammate.id)
             jobs += stop(session, teammate, by, who, why, now, tell=True)

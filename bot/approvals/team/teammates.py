@@ -121,13 +121,13 @@ def lock_lead(session: Session, teammate: Teammate) -> None:
     The lead agent locks in the same order, so the two never wait for each other.
     """
     conversation_lock.in_conversation(session, teammate.id)
-    turns.hold_wanted(session, teammate.lead_id)
+    turns.lock_wanted_turn(session, teammate.lead_id)
 
 
 def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datetime) -> tuple[Job, ...]:
     """Send a message to a teammate and wake it. From now on it works on behalf of ``asker``."""
     messages.add_note(session, teammate_id, text, now, actor=asker)
-    turns.want_turn(session, teammate_id, now)
+    turns.request_turn(session, teammate_id, now)
     return (Job(Work.TURN, teammate_id),)
 
 
@@ -139,7 +139,7 @@ def after_answer(
     ``silent``: it ended its turn, so the text is its result, unless it has open proposals. Then it only
     waits, and their end wakes it again.
     """
-    if silent and not proposals.open_in(session, teammate.id):
+    if silent and not proposals.list_open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
     return (teams.mark_team_changed(session, teammate.lead_id),)
 
@@ -233,7 +233,7 @@ def _tell_lead(
     messages.add_note(session, lead_id, text, now)
     if not wake:
         return ()
-    turns.want_turn(session, lead_id, now)
+    turns.request_turn(session, lead_id, now)
     return (Job(Work.TURN, lead_id),)
 
 

@@ -94,7 +94,7 @@ def _list_visible(
             may_decide=rights.find_objection(session, policies, p, actor) is None,
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
-        for p in proposals.in_states(session, states, _MAX_SCANNED)
+        for p in proposals.list_in_states(session, states, _MAX_SCANNED)
         if p.kind is not kinds.SUGGESTION  # which is about Nod's own rules
     ]
     if conversation is None:

@@ -45,7 +45,7 @@ def output_tools(database: Database) -> FixedToolset:
             offset: the first character to read, from 0
 
         """
-        found = await database.read(outputs.part, context.conversation_id, handle, offset, _PART)
+        found = await database.read(outputs.load_part, context.conversation_id, handle, offset, _PART)
         if found is None:
             raise ToolError(f"There is no output {handle} in this conversation; it may have been forgotten.")
         return {"text": found.text, "next_offset": found.next_offset, "total": found.total}

@@ -122,7 +122,7 @@ def _make_lead_tools(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]
     @tool(writes=False, group=GROUP, summary="Look at the team")
     def list_teammates(session: Session, moment: Moment) -> Effected:
         """List your teammates: status, plan, what each is doing or its result."""
-        lines = [_format_teammate(one) for one in teams.of_lead(session, moment.conversation.id)]
+        lines = [_format_teammate(one) for one in teams.list_of_lead(session, moment.conversation.id)]
         return Effected("\n".join(lines) or "You have no teammates.")
 
     @tool(writes=False, group=GROUP, summary="Stop {teammate}")

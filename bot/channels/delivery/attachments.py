@@ -19,7 +19,7 @@ from bot.domain.files import for_people
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs
 from bot.store.database import Database
-from bot.store.outputs import KeptOutput
+from bot.store.outputs import StoredOutput
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -35,7 +35,7 @@ class Attachments:
     notices: Notices
     _failing_since: dict[str, datetime] = field(default_factory=dict, init=False)  # by handle
 
-    async def post(self, conversation: Conversation, files: Sequence[KeptOutput]) -> bool:
+    async def post(self, conversation: Conversation, files: Sequence[StoredOutput]) -> bool:
         """Post the files of a conversation, for one caller at a time.
 
         Returns False if one of them may arrive at another try.
@@ -52,7 +52,7 @@ class Attachments:
             self._failing_since.pop(output.handle, None)
         return is_done
 
-    async def _post_file(self, poster: Poster, conversation: Conversation, output: KeptOutput) -> bool:
+    async def _post_file(self, poster: Poster, conversation: Conversation, output: StoredOutput) -> bool:
         """Post a file, or say why it can't be posted. Returns False if it may arrive at another try."""
         address = conversation.origin
         text = await asyncio.to_thread(for_people, output.file.text)
@@ -66,7 +66,7 @@ class Attachments:
             await self._tell_refusal(conversation, output, error.message)
         return True
 
-    async def _tell_refusal(self, conversation: Conversation, output: KeptOutput, why: str) -> None:
+    async def _tell_refusal(self, conversation: Conversation, output: StoredOutput, why: str) -> None:
         if output.proposal_id:
             hint = f"It is in the web console with the proposal; `nod show {output.proposal_id}` prints it."
         else:

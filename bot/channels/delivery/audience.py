@@ -128,7 +128,7 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
 
     Hooks may leave some of them out. If they would leave out all who may decide, everyone is reminded.
     """
-    copies = posted_cards.of_proposal(session, proposal.card_id)
+    copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
     policy = policies.load(session)
     everyone = Audience(tuple(places), _list_named(session, policy, proposal))
@@ -185,7 +185,7 @@ def find_card_places(
 
 def is_urgent(session: Session, proposal: Proposal) -> bool:
     """Tell if people have to be told now: a change on the card can't be undone, or was escalated."""
-    members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
     return any(member.risk.level is Level.DESTRUCTIVE or member.is_escalated for member in members)
 
 

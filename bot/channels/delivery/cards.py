@@ -118,7 +118,7 @@ class Cards:
                 hindrance = hindrance or error
         if len(with_own_card) > 1 and self.has_posters:
             message_id = with_own_card[0].message_id
-            await self.database.write(posted_cards.group_is_there, message_id)
+            await self.database.write(posted_cards.mark_group_outdated, message_id)
             jobs.append(Job(Work.REDRAW, str(message_id)))
         return PostedCards(jobs, hindrance)
 
@@ -211,7 +211,7 @@ class Cards:
             raise KeyError(proposal.id)
         current, policy, _ = entry
         is_watched = audience.is_watched(session)
-        posted = {copy.address for copy in posted_cards.of_proposal(session, current.id)}
+        posted = {copy.address for copy in posted_cards.list_copies(session, current.id)}
         addresses = audience.find_card_places(session, policy, conversation, current, self.routes)
         for address in addresses:
             if address not in posted and poster_at(self.channels, address):
@@ -268,7 +268,7 @@ class Cards:
     async def post_at(self, proposal_id: str, address: Address) -> None:
         """Post the card in one more place, unless it is already there; raises ChannelError."""
         poster = poster_at(self.channels, address)
-        copies = await self.database.read(posted_cards.of_proposal, proposal_id)
+        copies = await self.database.read(posted_cards.list_copies, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in copies):
             return
         for job in await self._post_card(poster, proposal_id, address):
@@ -317,7 +317,7 @@ class Cards:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
-        known = posted_cards.find_known(session, address.channel, ref)
+        known = posted_cards.find_posted(session, address.channel, ref)
         if known is None:
             if address not in self._list_possible_places(session, proposal, actor):
                 return None
@@ -330,7 +330,7 @@ class Cards:
 
     def _list_possible_places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
         """Return the places where a card of this proposal may be, with ``actor``'s private chat."""
-        places = {copy.address for copy in posted_cards.of_proposal(session, proposal.card_id)}
+        places = {copy.address for copy in posted_cards.list_copies(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         if conversation:
@@ -390,7 +390,7 @@ class Cards:
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
     ) -> BehindCopies:
         """Return the outdated copies of an answer's cards that are not as they were ``drawn`` just now."""
-        outdated = posted_cards.behind(session, message_id)
+        outdated = posted_cards.list_outdated_copies(session, message_id)
         due: list[Copy] = []
         must_wait = False
         for copy, changes_soon in outdated:
@@ -474,7 +474,7 @@ class Cards:
     ) -> ProposalCard:
         """Return the card for a place, with the group's buttons only if all its cards are posted there."""
         proposal, card = draw_card(session, proposal, available, self.policies, address, together=True)
-        if card.group is None or posted_cards.stand_at(session, card.group.members, address):
+        if card.group is None or posted_cards.are_posted_at(session, card.group.members, address):
             return ProposalCard(proposal, card)
         return ProposalCard(proposal, card.alone)
 
@@ -489,7 +489,7 @@ class Cards:
 def _list_members(session: Session, proposal: Proposal) -> Sequence[Proposal]:
     """Return the proposals that a proposal's card shows: those of its batch, or itself."""
     if proposal.batch:
-        return proposals.of_batch(session, proposal.batch)
+        return proposals.list_of_batch(session, proposal.batch)
     return [proposal]
 
 
@@ -507,7 +507,7 @@ def draw_card(
     ``together``: as `Cards.load_card` has it.
     """
     if together and proposal.batch:
-        members = proposals.of_batch(session, proposal.batch)
+        members = proposals.list_of_batch(session, proposal.batch)
         cards = cards_of(session, policies, available, members)
         proposal = members[0]
         card = batch_card(members, [cards[member.id] for member in members])
@@ -543,7 +543,7 @@ def _place_card_at(
         objection = policies.load(session).find_decision_objection(proposal, requester, requester)
         may_approve = is_own_connection or objection is None
     if not may_approve:
-        copies = posted_cards.of_proposal(session, proposal.card_id)
+        copies = posted_cards.list_copies(session, proposal.card_id)
         is_sent_on = any(copy.address != conversation.origin for copy in copies)
 
     chats = proposal.deciders.escalation_chats

@@ -233,11 +233,11 @@ def _find_open_card(
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         return None
-    members = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
     open_members = [member for member in members if member.state is State.PROPOSED]
     if not open_members:
         return None
-    copies = posted_cards.of_proposal(session, proposal_id)
+    copies = posted_cards.list_copies(session, proposal_id)
     refs = [copy.ref for copy in copies if copy.address == address and not copy.gone]
     named = audience.find_audience(session, policies, open_members[0]).people
     return _OpenCard(refs[-1] if refs else "", list(named))

@@ -77,7 +77,7 @@ class TeamStatusDelivery:
 
 
 def _find_outdated(session: Session, lead_id: str) -> _OutdatedMessage | None:
-    row = teams.behind(session, lead_id)
+    row = teams.find_outdated(session, lead_id)
     if row is None:
         return None
-    return _OutdatedMessage(row, teams.board(session, lead_id))
+    return _OutdatedMessage(row, teams.load_status(session, lead_id))

@@ -404,7 +404,7 @@ class TelegramChannel(Platform):
             named = await self._expand_groups(accounts)
             if named:
                 lines.insert(0, join(map(mention, named), ", "))
-            known = await self._database.read(posted_cards.find_known, self.name, ref)
+            known = await self._database.read(posted_cards.find_posted, self.name, ref)
             if known:
                 link = commands.link_to(self._bot.bot, known.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))

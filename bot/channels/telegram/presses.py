@@ -376,12 +376,12 @@ class TelegramPresses:
         place = place_of(query.message, moves) if query.message else None
         if place is not None and place.home is None and (place.thread_id or not message.receiver):
             return place
-        key = await self.database.read(posted_cards.key_of, NAME, str(message))
+        key = await self.database.read(posted_cards.find_key, NAME, str(message))
         if key is not None:
             return moves.place(Address(NAME, key))
         if place is None or message.receiver:
             # a form or a payload: it is in the same place as a card of its proposal
-            for copy in await self.database.read(posted_cards.of_proposal, proposal_id):
+            for copy in await self.database.read(posted_cards.list_copies, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)
         return place or moves.here(message.chat_id)

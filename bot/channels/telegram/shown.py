@@ -103,7 +103,7 @@ class ShownCards:
 
     async def find_proposal_id(self, message: TelegramPosted) -> str:
         """Return the id of the proposal that a card shows; empty for any other message."""
-        copy = await self._database.read(posted_cards.find_known, NAME, str(message))
+        copy = await self._database.read(posted_cards.find_posted, NAME, str(message))
         return copy.proposal_id if copy else ""
 
     async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
@@ -169,7 +169,7 @@ class ShownCards:
         message, is_behind = await self._draw_copy(card, place, message)
         if not is_behind:
             return
-        copies = await self._database.read(posted_cards.of_proposal, card.proposal_id)
+        copies = await self._database.read(posted_cards.list_copies, card.proposal_id)
         current = await lookup.card(card.proposal_id, actor, place.address)
         if current is None or current.fingerprint == card.fingerprint:
             return
@@ -200,7 +200,7 @@ class ShownCards:
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
         """Post a card as a further copy, unless the place has one."""
-        for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
+        for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
                 return
         await self._draw_copy(card, place, None)
@@ -264,7 +264,7 @@ class ShownCards:
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
         """Offer Approve all on the group's buttons, if it may be offered after a payload was shown."""
-        bearer = await self._database.read(posted_cards.bearer, proposal_id)
+        bearer = await self._database.read(posted_cards.find_group_card, proposal_id)
         if not bearer:
             return
         for _ in range(_MAX_PASSES):
@@ -282,7 +282,7 @@ class ShownCards:
         It returns when they are drawn, so that a press is answered with them in place.
         """
         view = await self.lay_out(card, chat_id)
-        for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
+        for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address.channel != NAME:
                 continue
             message = TelegramPosted.parse(copy.ref)

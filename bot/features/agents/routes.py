@@ -312,7 +312,7 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
 
 async def _issue(parts: RouteParts, name: str, actor: Actor, now: datetime, terms: AgentTerms) -> str:
     try:
-        return await parts.database.write(tokens.issue, name, actor, now, terms)
+        return await parts.database.write(tokens.issue_token, name, actor, now, terms)
     except NodError as error:
         raise Fault(422, error.message) from None
 

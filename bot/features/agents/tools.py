@@ -74,7 +74,7 @@ def agent_tools(database: Database, clock: Clock) -> FixedToolset:
 
         """
         person = Actor.parse(context.requested_by)
-        agreed = await database.write(tokens.agree, label, person, servers or [], clock())
+        agreed = await database.write(tokens.confirm_agent, label, person, servers or [], clock())
         if agreed is None or list(agreed.tools) != patterns:
             raise ToolError(_GONE)
         return f"{agreed.name} may call tools for you. What it would change still asks."

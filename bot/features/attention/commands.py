@@ -36,7 +36,7 @@ class OpenCommand:
     def _post(self, session: Session, found: Proposal, command: Command) -> None:
         """Have the card posted in the person's private chat; where it stands already, point to it."""
         own = Address(command.actor.channel, command.actor.key)
-        copies = posted_cards.of_proposal(session, found.card_id)
+        copies = posted_cards.list_copies(session, found.card_id)
         is_there = any(copy.address == own and not copy.gone for copy in copies)
         text = _HERE_TEXT if is_there else ""
         notices.store_notice(session, own, text, self._clock(), found.card_id)

@@ -37,7 +37,7 @@ class InsightCommands:
         if not self._insights_are:
             return counting.OFF_TEXT
         now = self._clock()
-        since = now - min(length, reading.KEPT)
+        since = now - min(length, reading.RETENTION)
         if of_people:
             find_signs = partial(reading.find_signs, by_name=self._insights_are == BY_PEOPLE)
             signs = await self._database.read(find_signs, self._policies, command.actor, since)

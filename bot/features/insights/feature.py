@@ -30,7 +30,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 def _make_forgetting(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
     """Return the sweep that forgets how people read: what is old, and all of it once that is turned off."""
-    kept = reading.KEPT if parts.settings.insights == BY_PEOPLE else timedelta()
+    kept = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
 
     async def forget(now: datetime) -> None:
         await parts.database.write(reading.purge, now - kept)

@@ -1,4 +1,4 @@
-"""Signs of how people decide: what is kept where insights go by people, and what is counted of it."""
+"""Signs of how people decide: how they read cards is stored (only if the setting says so) and counted."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,13 +23,13 @@ from bot.store.rules import Policies
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import delete_older, table_of
 
-KEPT = timedelta(days=366)
-"""The time for which it is kept: no report looks further back."""
+RETENTION = timedelta(days=366)
+"""The time for which notes are stored: no report looks further back."""
 SECONDS = 3600
 BY_PEOPLE = "people"
-"""The value of the setting with which it is kept how people read, and admins see it by name."""
+"""The value of NOD_INSIGHTS with which notes are stored, and admins see the signs by name."""
 MIN_DECIDERS = 3
-"""People who decided, from which on their total is told without names."""
+"""The fewest people whose total is shown without names: of fewer, one could guess whose it is."""
 SIGNS_TEXT = "These are signs, not guilt: who knows a call by heart need not read it."
 HOURS_TEXT = "Working hours are 8 to 18 on weekdays, on the team's clock."
 UNNAMED_TEXT = (
@@ -37,7 +37,7 @@ UNNAMED_TEXT = (
 )
 _MAX_LINES = 20  # people in a chat
 _PAGE_ROWS = 500
-_PURGED = 1000  # rows of a table at a time
+_PURGE_ROWS = 1000  # of a table at a time
 _YES = frozenset({"approve", "consent"})
 _NO = frozenset({"decline", "never", "revise"})
 _SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
@@ -61,17 +61,17 @@ class NamedSigns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs since a moment.
-
-    ``everyone``: of all people, for an admin. ``is_timed``: it was kept how people read. ``total``: of all
-    together, where they are not named and are enough. ``people`` are those that the reader may see by name.
-    """
+    """The signs since a moment."""
 
     since: datetime
     everyone: bool
+    """True: of all people, for an admin."""
     is_timed: bool
+    """True: it was stored how people read."""
     total: PersonSigns | None
+    """All people together, if they are not named and enough (`MIN_DECIDERS`)."""
     people: tuple[NamedSigns, ...]
+    """Those that the reader may see by name."""
 
     @property
     def is_by_name(self) -> bool:
@@ -80,7 +80,7 @@ class Signs:
 
 
 class ReadingNotes:
-    """Keeps what a report needs to know of how people read. Only made where insights go by people."""
+    """Stores how people read, as far as a report needs it. Only made if the setting is `BY_PEOPLE`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -110,19 +110,19 @@ class ReadingNotes:
 
     def note_decision(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None:
         """Store how many words a decided proposal showed, and since when the pressed copy did."""
-        schema = proposals.schema(session, seen.tool_name, seen.tool_version) or {}
+        schema = proposals.load_schema(session, seen.tool_name, seen.tool_version) or {}
         row = {
             "proposal_id": seen.id,
             "account": str(press.actor),
             "at": now,
             "rounds": _sum_rounds(session, seen.card_id) if seen.batch else seen.round,
             "words": count_words(whole_text(card_of(seen, schema))),
-            "shown_at": _find_shown(session, seen, press),
+            "shown_at": _find_shown_since(session, seen, press),
         }
         session.connection().execute(insert_or_ignore(session, ReadDecisionRow), row)
 
 
-def _find_shown(session: Session, seen: Proposal, press: Press) -> datetime | None:
+def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetime | None:
     """Return since when the pressed copy shows this; None where that is not known."""
     if press.address is not None:
         copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
@@ -146,7 +146,7 @@ def _sum_rounds(session: Session, card_id: str) -> int:
 def purge(session: Session, before: datetime) -> None:
     """Forget some of what was kept before then."""
     for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
-        delete_older(session, row, "at", before, _PURGED)
+        delete_older(session, row, "at", before, _PURGE_ROWS)
 
 
 def find_signs(

@@ -186,7 +186,7 @@ async def _find_begin(
     if not parts.settings.insights:
         raise Missing(OFF_TEXT)
     now = site.channel.clock()
-    return max(since or now - MONTH, now - reading.KEPT)
+    return max(since or now - MONTH, now - reading.RETENTION)
 
 
 @router.get("/insights/people", summary="Signs of how people decide: for admins of everyone, else your own")

@@ -19,7 +19,7 @@ from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
 from bot.domain import kinds
 from bot.domain.chat import Address, Clock, Request, chat_of
 from bot.domain.people import NOD, Actor, Names, Role, place_called
-from bot.domain.policy import Judgement, Verdict
+from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import (
     Deciders,
     Level,
@@ -47,12 +47,12 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, too
 
 TOOL = "set_suggested_rule"
 _NOD = Actor(NOD, "suggestions", "Nod")
-_ENOUGH = 20  # approvals in a month
-_AT_ONCE = 3  # suggestions a day
+_MIN_APPROVALS = 20  # approvals in a month
+_MAX_SUGGESTIONS_A_DAY = 3  # suggestions a day
 _UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_SAMPLE = 50  # of one kind of call
-_KEPT = 5_000  # earlier suggestions that are remembered
-_OPEN_FOR = timedelta(days=7)
+_SAMPLE_ROWS = 50  # of one kind of call
+_MAX_EARLIER = 5_000  # earlier suggestions that are looked at
+_TIME_TO_DECIDE = timedelta(days=7)
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -78,21 +78,21 @@ class Suggested(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Calls of one tool in one chat; ``fit`` until people wanted one of them otherwise."""
+    """Calls of one tool in one chat."""
 
-    fit: bool = True
-    waits: list[float] = field(default_factory=list)
-    rows: list[Any] = field(default_factory=list)
+    fit: bool = True  # people approved each, unchanged
+    waits: list[float] = field(default_factory=list)  # seconds until each approval, the newest first
+    rows: list[Any] = field(default_factory=list)  # the newest approved calls
 
 
-def _rule(arguments: Arguments) -> Rule:
+def _make_rule(arguments: Arguments) -> Rule:
     """Return the suggested rule, under which destructive calls still ask."""
     return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
 
 
 def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
     still = PreviewField("still asks", None, "what can't be undone there")
-    return (PreviewField("rule", None, _rule(arguments).said), still)
+    return (PreviewField("rule", None, _make_rule(arguments).said), still)
 
 
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
@@ -104,7 +104,7 @@ def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> Fi
     @tool(summary="Stop asking for {tool_name} in {place}", preview=shown, idempotent=True, group="rules")
     async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
         """Set a suggested rule."""
-        suggested = _rule({"tool_name": tool_name, "place": place})
+        suggested = _make_rule({"tool_name": tool_name, "place": place})
         said = await database.write(_set, policies, suggested, context.idempotency_key, clock())
         return ToolOutput(said, told=said)
 
@@ -130,33 +130,41 @@ def find_suggestions(
     session: Session, policies: Policies, available: AvailableTools, now: datetime
 ) -> list[Suggested]:
     """Return the rules that could be suggested now, the most frequent first."""
-    today = policies.load(session)
+    policy = policies.load(session)
+    groups = _group_calls(session, policy, now)
+    frequent_first = sorted(groups.items(), key=lambda item: (-len(item[1].waits), item[0]))
+    suggestions = []
+    for (name, place), group in frequent_first:
+        if not group.fit or len(group.waits) < _MIN_APPROVALS:
+            continue
+        suggested = Suggested(name, place, len(group.waits), median(group.waits[:1000]))
+        changed = policy.with_book(with_rule(policy.book, _make_rule(suggested.arguments)))
+        # the rule must spare people each of these calls, as a rule of a lower place may still ask
+        if not all(effect_on(session, row, policy, changed) is Effect.SPARED for row in group.rows):
+            continue
+        if not _is_harmless(session, available, name, group.rows):
+            continue
+        if not _was_suggested(session, suggested, now):
+            suggestions.append(suggested)
+    return suggestions[:_MAX_SUGGESTIONS_A_DAY]
+
+
+def _group_calls(session: Session, policy: Policy, now: datetime) -> dict[tuple[str, str], _Group]:
+    """Return the calls of the last month about which people were asked, by tool and chat."""
     groups: dict[tuple[str, str], _Group] = {}
-    month, conditional = now - MONTH, today.book.conditional
-    for row in record.list_newest(session, month, ended=True, arguments=conditional):
+    newest = record.list_newest(session, now - MONTH, ended=True, arguments=policy.book.conditional)
+    for row in newest:
         if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _place(row)), _Group())
-        approved = row.state == State.SUCCEEDED and row.decided_at is not None
-        group.fit &= approved and not (row.edited_by or row.undone_by) and row.level == Level.WRITE
-        if approved and len(group.rows) < _SAMPLE:
-            group.rows.append(row)
-        group.waits += [(row.decided_at - row.created_at).total_seconds()] if approved else []
-    many = sorted(groups.items(), key=lambda each: (-len(each[1].waits), each[0]))
-    wanted = []
-    for (name, place), group in many:
-        if not group.fit or len(group.waits) < _ENOUGH:
-            continue
-        each = Suggested(name, place, len(group.waits), median(group.waits[:1000]))
-        changed = today.with_book(with_rule(today.book, _rule(each.arguments)))
-        spared = all(effect_on(session, row, today, changed) is Effect.SPARED for row in group.rows)
-        if (
-            spared
-            and _harmless(session, available, name, group.rows)
-            and not _was_suggested(session, each, now)
-        ):
-            wanted.append(each)
-    return wanted[:_AT_ONCE]
+        was_approved = row.state == State.SUCCEEDED and row.decided_at is not None
+        if not was_approved or row.edited_by or row.undone_by or row.level != Level.WRITE:
+            group.fit = False
+        if was_approved:
+            group.waits.append((row.decided_at - row.created_at).total_seconds())
+            if len(group.rows) < _SAMPLE_ROWS:
+                group.rows.append(row)
+    return groups
 
 
 def _place(row: Any) -> str:
@@ -167,36 +175,40 @@ def _place(row: Any) -> str:
     return str(chat_of(origin))
 
 
-def _harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
+def _is_harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
     """Tell if the tool is there and not destructive, and none of these calls has a secret."""
-    there = available.tools.get(name)
-    if there is None or there.destructive:
+    offered = available.tools.get(name)
+    if offered is None or offered.destructive:
         return False
-    each = (proposals.get(session, row.id) for row in rows)
-    return not any(p is None or _secret(p, there.form) for p in each)
+    for row in rows:
+        proposal = proposals.get(session, row.id)
+        if proposal is None or _has_secret(proposal, offered.form):
+            return False
+    return True
 
 
-def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
+def _has_secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
     said = canonical(p.arguments)
     return bool(secrets_in(p.arguments, schema)) or redact_text(said) != said
 
 
-def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
+def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     mine = Reach(frozenset({str(_NOD)}), everything=False)
     return proposals.list_seen(
-        session, mine, states, _KEPT, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
+        session, mine, states, _MAX_EARLIER, only=ProposalFilter(kind=kinds.SUGGESTION.name, own=True)
     )
 
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
     """Return whether the same is open, was answered within a month, or is never to be suggested."""
-    return any(
-        p.state is State.PROPOSED
-        or p.updated_at > now - MONTH
-        or any(vote.verb == Verb.NEVER for vote in p.votes)
-        for p in _earlier(session, list(State))
-        if p.arguments == suggested.arguments
-    )
+    for earlier in _list_earlier(session, list(State)):
+        if earlier.arguments != suggested.arguments:
+            continue
+        if earlier.state is State.PROPOSED or earlier.updated_at > now - MONTH:
+            return True
+        if any(vote.verb == Verb.NEVER for vote in earlier.votes):
+            return True
+    return False
 
 
 def suggest(
@@ -214,7 +226,7 @@ def suggest(
             continue
         title = each.words(people.find_known_names(session, [each.place]))
         at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
-        ident = conversations.open_at(session, at.address) or conversations.begin_conversation(
+        ident = conversations.find_current_id(session, at.address) or conversations.begin_conversation(
             session, at, "Suggestions", now
         )
         verdict = Verdict(
@@ -222,18 +234,18 @@ def suggest(
             Risk(Level.WRITE, ""),
             "Nod suggests rules to admins",
             Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
-            ttl=_OPEN_FOR,
+            ttl=_TIME_TO_DECIDE,
         )
         drafted = draft(
             made, each.arguments, _preview_rule(each.arguments), verdict, _NOD, "", now, title=title
         )
         line = messages.add_notice(session, ident, title, 0, now, delivered=True)
         opened = replace(drafted, conversation_id=ident, message_id=line, warn_at=None)
-        transitions.insert_all(session, [opened], By.nod(Act.PROPOSE))
+        transitions.insert_proposals(session, [opened], By.nod(Act.PROPOSE))
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:
     """Have the cards of open suggestions about the places of a scope posted there, each once."""
-    for p in _earlier(session, [State.PROPOSED]):
+    for p in _list_earlier(session, [State.PROPOSED]):
         if covers(scope, p.arguments["place"]):
             notices.store_notice(session, to, "", now, p.id)

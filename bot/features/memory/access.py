@@ -186,7 +186,7 @@ class _Reader:
         self._own = own_scopes(self.person)
         self._bound = policies.bound_to(session, actor) or EVERYWHERE
         self._admin = Role.ADMIN in policy.roles_of(self.person)
-        self._wrote = cache(partial(conversations.wrote_in, session, self.person.accounts))
+        self._wrote = cache(partial(conversations.has_written_in, session, self.person.accounts))
 
     def sees(self, fact: Fact) -> bool:
         if fact.scope in self._own or self._rules(fact):

@@ -77,12 +77,12 @@ def read_case(
         return None
     line = rows.find_request(session, proposal) if proposal.called else None
     order, request = line or (0, "")
-    place = conversations.place_of(session, proposal.conversation_id).address
+    place = conversations.load_place(session, proposal.conversation_id).address
     if is_used_up(session, policies.load(session).book, place, proposal.requester, order, now):
         return None
     if not _may_all_read(session, policies, routes, proposal):
         request = ""
-    card = card_of(proposal, proposals.schema(session, proposal.tool_name, proposal.tool_version) or {})
+    card = card_of(proposal, proposals.load_schema(session, proposal.tool_name, proposal.tool_version) or {})
     return Case(proposal, _describe(card), redact_text(request), order)
 
 

@@ -103,7 +103,7 @@ class Pager:
         page = due.page
         pause = PAUSES[min(page.attempts, len(PAUSES) - 1)]
         until = now + timedelta(seconds=SECONDS + _GRACE_SECONDS)
-        if not await self._database.write(rows.claim, page, now + pause, until):
+        if not await self._database.write(rows.claim_page, page, now + pause, until):
             return
         claimed = rows.count_attempt(page)
         answer = await self._post(due, now)

@@ -48,11 +48,11 @@ def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
     page = session.get(PageRow, proposal.card_id)
     if page is None or page.event == PageEvent.RESOLVE:
         return
-    members = proposals.of_batch(session, proposal.batch) if proposal.batch else []
+    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else []
     if any(member.state is State.PROPOSED for member in members if member.id != proposal.id):
         return
     never_arrived = page.attempts == 0 or (page.is_over and bool(page.fault))
-    ended = _same(page).values(
+    ended = _update_same(page).values(
         event=PageEvent.RESOLVE,
         attempts=0,
         next_at=max(page.sending_until or now, now),
@@ -64,26 +64,28 @@ def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
     session.expire(page)
 
 
-def list_due(session: Session, now: datetime, most: int) -> list[PageRow]:
+def list_due(session: Session, now: datetime, limit: int) -> list[PageRow]:
     """Return the events that are to be sent by now, the oldest first."""
     dialect = session.connection().dialect.name
     due = select(PageRow).where(_IS_OPEN[dialect], col(PageRow.next_at) <= now)
-    found = session.exec(due.order_by(col(PageRow.next_at)).limit(most)).all()
+    found = session.exec(due.order_by(col(PageRow.next_at)).limit(limit)).all()
     return [PageRow(**row.model_dump()) for row in found]
 
 
-def claim(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:
+def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:
     """Count one more attempt, to be repeated at ``next_at`` unless it arrives.
 
     Returns False where another process has it.
     """
-    taken = _same(page).values(attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until)
+    taken = _update_same(page).values(
+        attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until
+    )
     return bool(count_changed(session.connection().execute(taken)))
 
 
 def mark_sent(session: Session, claimed: PageRow) -> None:
     """Store that an event arrived."""
-    session.connection().execute(_same(claimed).values(is_over=True, sending_until=None, fault=""))
+    session.connection().execute(_update_same(claimed).values(is_over=True, sending_until=None, fault=""))
 
 
 def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime | None) -> bool:
@@ -94,7 +96,7 @@ def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime 
     values: dict[str, Any] = {"is_over": again is None, "sending_until": None, "fault": fault}
     if again is not None:
         values["next_at"] = again
-    return bool(count_changed(session.connection().execute(_same(claimed).values(**values))))
+    return bool(count_changed(session.connection().execute(_update_same(claimed).values(**values))))
 
 
 def count_attempt(page: PageRow) -> PageRow:
@@ -102,7 +104,7 @@ def count_attempt(page: PageRow) -> PageRow:
     return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
 
 
-def _same(page: PageRow) -> Update:
+def _update_same(page: PageRow) -> Update:
     """Return an update of the page as it was read."""
     return update(_TABLE).where(
         _TABLE.c.proposal_id == page.proposal_id,

@@ -38,7 +38,7 @@ def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime
     for each in ended:
         over = f"{each.who.label} is back. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
-    return ended, redraw_jobs(posted_cards.show_again(session)) if ended else []
+    return ended, redraw_jobs(posted_cards.mark_open_outdated(session)) if ended else []
 
 
 def redraw_jobs(message_ids: Collection[int]) -> list[Job]:

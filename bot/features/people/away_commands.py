@@ -60,7 +60,7 @@ class AwayCommands:
             words = f"{found.who.label} is away until {found.end(zone)}, and you may decide what they may."
             told = f"{words} What you decide that way says “{found.words}”."
             notices.store_notice(session, Address.parse(str(stand_in)), told, now)
-            return found, posted_cards.show_again(session)
+            return found, posted_cards.mark_open_outdated(session)
 
         found, behind = await self._database.write(begin)
         await self._wake(*redraw_jobs(behind))

@@ -57,5 +57,5 @@ def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int,
         over = f"The account of {each.who.label} is gone. You no longer decide for them."
         notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
     if ended:
-        posted_cards.show_again(session)
+        posted_cards.mark_open_outdated(session)
     return sign_in_links.end_departed(session, account, now)

@@ -30,4 +30,4 @@ def _end_due(session: Session, now: datetime) -> None:
         over = f"{each.who.label} is back. {each.stand_in.label} no longer decides for them."
         for actor in (each.who, each.stand_in):
             notices.store_notice(session, Address(actor.channel, actor.key), over, now)
-    posted_cards.show_again(session)
+    posted_cards.mark_open_outdated(session)

@@ -130,13 +130,13 @@ def _write_card(
 
 def _describe(session: Session, proposal: Proposal) -> str:
     """Return a call in words, without what its arguments hide."""
-    schema = proposals.schema(session, proposal.tool_name, proposal.tool_version)
+    schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
     return redact_text(proposal.description, secrets_in(proposal.arguments, schema))
 
 
 def _describe_place(session: Session, proposal: Proposal) -> str:
     """Return where it was asked: the platform, and the name of the chat where it is not a private one."""
-    place = conversations.place_of(session, proposal.conversation_id)
+    place = conversations.load_place(session, proposal.conversation_id)
     channel = channel_called(place.address.partition(":")[0])
     if place.private:
         return channel

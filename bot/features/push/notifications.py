@@ -124,7 +124,7 @@ def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -
     session.connection().execute(insert_or_ignore(session, AskedAgainRow), row)
 
 
-def look(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
+def find_due_work(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
     """Return the work that there is. ``busy``: devices that this process is sending to."""
     has_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
     has_changed = bool(_list_changed(session, 1))
@@ -134,7 +134,7 @@ def look(session: Session, now: datetime, room: int, busy: Collection[str]) -> D
     return DueWork(has_again, has_changed, session.connection().execute(ordered).scalars().all())
 
 
-def spread(session: Session, policies: Policies, now: datetime) -> None:
+def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
     """Give the cards that are asked again to the devices of those who may decide them."""
     taken = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(taken).scalars().all()
@@ -164,11 +164,11 @@ def _want(session: Session, card_id: str, device_id: str, now: datetime, *, agai
     adding = insert_or_ignore(session, NotificationRow, "card_id")
     is_known = session.connection().execute(adding, values).first() is None
     if again and is_known:
-        more = _one(card_id, device_id).values(wanted=_SHOWN.c.wanted + 1, tries=0, next_at=now)
+        more = _update_row(card_id, device_id).values(wanted=_SHOWN.c.wanted + 1, tries=0, next_at=now)
         session.connection().execute(more)
 
 
-def look_at_changed(session: Session, policies: Policies, now: datetime) -> None:
+def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
     """Look at the cards that changed since they were shown, and want those to go that no longer wait."""
     for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
         device = session.get(DeviceRow, row.device_id)
@@ -177,7 +177,7 @@ def look_at_changed(session: Session, policies: Policies, now: datetime) -> None
         members = list_open(session, row.card_id)
         actor = Actor.parse(device.account, device.account_name)
         version = find_version(session, row.card_id)
-        seen = _one(row.card_id, row.device_id).where(_SHOWN.c.version == row.version)
+        seen = _update_row(row.card_id, row.device_id).where(_SHOWN.c.version == row.version)
         if list_decidable(session, policies, members, actor):
             session.connection().execute(seen.values(version=version))
         else:
@@ -217,17 +217,17 @@ def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown:
         if count_changed(session.execute(over)):
             return
     values = {"sent": row.wanted, "version": version, "is_shown": is_shown, "tries": 0}
-    session.connection().execute(_one(row.card_id, row.device_id).values(**values))
+    session.connection().execute(_update_row(row.card_id, row.device_id).values(**values))
 
 
 def postpone(session: Session, row: NotificationRow, until: datetime) -> None:
     """Send a notification later."""
-    session.connection().execute(_one(row.card_id, row.device_id).values(next_at=until))
+    session.connection().execute(_update_row(row.card_id, row.device_id).values(next_at=until))
 
 
 def count_try(session: Session, row: NotificationRow) -> None:
     """Count a try that did not arrive."""
-    session.connection().execute(_one(row.card_id, row.device_id).values(tries=_SHOWN.c.tries + 1))
+    session.connection().execute(_update_row(row.card_id, row.device_id).values(tries=_SHOWN.c.tries + 1))
 
 
 def release_device(session: Session, device_id: str, next_at: datetime) -> None:
@@ -295,5 +295,5 @@ def find_version(session: Session, card_id: str) -> int:
     return int(session.exec(select(func.sum(ProposalRow.version)).where(of_card)).one() or 0)
 
 
-def _one(card_id: str, device_id: str) -> Update:
+def _update_row(card_id: str, device_id: str) -> Update:
     return update(_SHOWN).where(_SHOWN.c.card_id == card_id, _SHOWN.c.device_id == device_id)

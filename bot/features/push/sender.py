@@ -145,12 +145,14 @@ class PushSender:
     async def run(self, now: datetime) -> None:
         """Send what is due; what takes longer continues during the next sweeps."""
         await self._clean(now)
-        look = partial(notifications.look, room=AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks))
+        look = partial(
+            notifications.find_due_work, room=AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks)
+        )
         due = await self.database.read(lambda session: look(session, now))
         if due.has_again:
-            await self.database.write(notifications.spread, self.policies, now)
+            await self.database.write(notifications.spread_asked_again, self.policies, now)
         if due.has_changed:
-            await self.database.write(notifications.look_at_changed, self.policies, now)
+            await self.database.write(notifications.judge_changed, self.policies, now)
         if due.has_again or due.has_changed:
             due = await self.database.read(lambda session: look(session, now))
         for device_id in due.devices:

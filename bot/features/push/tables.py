@@ -12,41 +12,36 @@ from bot.store.tables.row import Row, id_of, partial
 
 
 class DeviceRow(Row, table=True):
-    """A browser's push subscription (RFC 8030). It ends with the session that it was made in.
-
-    ``id`` is the beginning of the SHA-256 of its endpoint. ``session`` is the hash of the session, as
-    `SignInRow.hash`; NULL where Nod keeps no session of that person, and then it ends at ``until``. ``vapid``
-    is the mark of the key pair with which it was made. ``next_at``: when a process may send to it again;
-    later while one does, or after a fault. ``failures`` counts those in a row. ``crowded_at``: when it was
-    last told that more cards wait than it shows.
-    """
+    """A browser's push subscription (RFC 8030). It ends with the session that it was made in."""
 
     __tablename__ = "push_device"
     __table_args__ = (Index("push_device_of_account", "account"),)
 
-    id: str = Field(primary_key=True)
+    id: str = Field(primary_key=True)  # the beginning of the SHA-256 of its endpoint
     account: str
     account_name: str
-    session: str | None = None
-    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    session: str | None = None  # `SignInRow.hash`; NULL where Nod keeps no session of that person
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)  # its end, where ``session`` is NULL
     name: str
-    host: str
+    host: str  # of the endpoint
     endpoint: str = make_secret_column()
-    secret: str = make_secret_column()
-    public_key: str
-    vapid: str
+    secret: str = make_secret_column()  # the subscription's ``auth``
+    public_key: str  # the subscription's ``p256dh``
+    vapid: str  # a mark of Nod's key pair with which it was made
     is_detailed: bool = False
     created_at: datetime = Field(sa_type=UTCDateTime)
     sent_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     tested_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    crowded_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    next_at: datetime = Field(sa_type=UTCDateTime)
-    failures: int = 0
+    crowded_at: datetime | None = Field(
+        default=None, sa_type=UTCDateTime
+    )  # last told of more cards than it shows
+    next_at: datetime = Field(sa_type=UTCDateTime)  # no process sends to it earlier
+    failures: int = 0  # in a row
     fault: str = ""
 
 
 class AskedAgainRow(Row, table=True):
-    """A card that people are asked about again, until it is known on whose devices it is shown."""
+    """A card that asks people again: a note until the notifications of their devices are made."""
 
     __tablename__ = "push_again"
 
@@ -55,11 +50,7 @@ class AskedAgainRow(Row, table=True):
 
 
 class NotificationRow(Row, table=True):
-    """The notification of a card on a device, until it is over.
-
-    ``wanted`` counts up with each reason to send, ``sent`` is the one that was sent last. ``version``: that
-    of the card when it was last judged. ``next_at``: later in someone's quiet hours.
-    """
+    """The notification of a card on a device, until it is over. It is due while ``sent < wanted``."""
 
     __tablename__ = "push_notification"
     __table_args__ = (
@@ -69,16 +60,16 @@ class NotificationRow(Row, table=True):
 
     card_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
     device_id: str = Field(foreign_key="push_device.id", primary_key=True)
-    wanted: int = 1
-    sent: int = 0
-    version: int = 0
+    wanted: int = 1  # counts the reasons to send
+    sent: int = 0  # the value of ``wanted`` that was sent last
+    version: int = 0  # of the card, when it was last judged
     is_shown: bool = False
     tries: int = 0
-    next_at: datetime = Field(sa_type=UTCDateTime)
+    next_at: datetime = Field(sa_type=UTCDateTime)  # the next try, or the end of the person's quiet hours
 
 
 class QuietRow(Row, table=True):
-    """The hours in which a person's devices show nothing new, as that person's clock has them."""
+    """The quiet hours of a person, in the zone of that person: their devices show nothing new."""
 
     __tablename__ = "push_quiet"
 

@@ -33,7 +33,7 @@ class ScheduleCommands:
             raise CommandError("Say what to do with which one, such as `pause 1a2b3c4d`.")
         ident = first_word(ident)[0].lower()
         done = await self._database.write(
-            runs.change, self._policies, ident, ScheduleAction(word), command.actor, self._clock()
+            runs.apply_action, self._policies, ident, ScheduleAction(word), command.actor, self._clock()
         )
         if done is None:
             return CommandReply(runs.no_schedule_text(ident), answer=Answer.UNKNOWN)

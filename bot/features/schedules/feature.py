@@ -30,7 +30,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
         stop_model_call=(limits.TokenLimit(parts.database, parts.settings.schedule_tokens).check,),
         count_answer=(limits.count_tokens,),
         refuse_grant=(limits.refuse_grant,),
-        forget_conversations=(runs.end_in,),
+        forget_conversations=(runs.end_in_conversations,),
     )
 
 

@@ -37,7 +37,7 @@ def count_tokens(session: Session, transcript: Transcript, tokens: int, now: dat
     """Add what an answer took to what its schedule's run has spent."""
     del now
     if transcript.schedule is not None:
-        rows.spend(session, transcript.schedule, tokens)
+        rows.add_spent(session, transcript.schedule, tokens)
     return ()
 
 

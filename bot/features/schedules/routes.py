@@ -86,5 +86,5 @@ async def delete(ident: Ident, actor: Caller, parts: PartsDep) -> ScheduleChange
 
 
 async def _change(parts: PartsDep, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
-    done = await parts.database.write(runs.change, parts.policies, ident, action, actor, parts.clock())
+    done = await parts.database.write(runs.apply_action, parts.policies, ident, action, actor, parts.clock())
     return ScheduleChangedBody.model_validate(require_or_404(done, runs.no_schedule_text(ident)))

@@ -1,6 +1,6 @@
 """Schedules as rows: made, due, run once, paused, ended. What people do to them is in the audit log.
 
-Any number of processes may look for what is due: a run is one guarded UPDATE (`take`).
+Any number of processes may look for what is due: a run is one guarded UPDATE (`claim_run`).
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from bot.store.audit import admin_changes
 from bot.store.audit.log import By
 from bot.store.tables.conversations import ConversationRow, TurnRow, inside
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, count_changed, table_of, value_of
+from bot.store.tables.row import count_changed, is_one_of, starts_with, table_of, value_of
 
 _ROW = table_of(ScheduleRow)
 _OPEN = _ROW.c.ended_at.is_(None)
@@ -37,8 +37,8 @@ _LISTED = 200
 
 def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> None:
     """Store a new one."""
-    same = {each.name: getattr(made, each.name) for each in fields(made)}
-    row = ScheduleRow(**same | {"person": str(made.person), "name": made.person.name})
+    columns = {field.name: getattr(made, field.name) for field in fields(made)}
+    row = ScheduleRow(**columns | {"person": str(made.person), "name": made.person.name})
     session.add(row)
     admin_changes.record(session, SCHEDULE, made.id, by, None, _state(row), now)
 
@@ -47,15 +47,15 @@ def get(session: Session, ident: str) -> Schedule | None:
     """Return the schedule with this id, or the only one whose id begins with it."""
     if not (ident.isalnum() and ident.isascii()):
         return None
-    at = col(ScheduleRow.id)  # LIKE finds nothing by an index
-    near = (at >= ident, at < f"{ident}z", at.startswith(ident, autoescape=True))
-    found = session.exec(select(ScheduleRow).where(*near).limit(2)).all()
+    found = session.exec(select(ScheduleRow).where(starts_with(col(ScheduleRow.id), ident)).limit(2)).all()
     if len(found) == 1:
         return _schedule(found[0])
     return None
 
 
-def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool = False) -> list[Schedule]:
+def list_of_people(
+    session: Session, accounts: Collection[str] | None, *, ended: bool = False
+) -> list[Schedule]:
     """Return the schedules of a person with these accounts, or everyone's (None), the next due first."""
     which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
@@ -64,59 +64,64 @@ def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool
     return [_schedule(row) for row in rows]
 
 
-def of_conversation(session: Session, conversation_id: str) -> list[Schedule]:
+def list_in_conversation(session: Session, conversation_id: str) -> list[Schedule]:
     """Return the schedules that run in a conversation."""
     rows = session.exec(select(ScheduleRow).where(_OPEN, _ROW.c.conversation_id == conversation_id))
     return [_schedule(row) for row in rows]
 
 
-def count(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
+def count_live(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
     """Return the number of a person's live schedules, and of those in a chat and below it."""
-    runs = _OPEN & (_ROW.c.due_at.is_not(None) | (_ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)))
-    many = select(func.count()).select_from(_ROW).where(runs)
-    theirs = session.execute(many.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
-    there = many.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
-    return theirs, session.execute(there.where(runs, inside(place))).scalar_one()
+    waits_for_proposal = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)
+    will_run = _OPEN & (_ROW.c.due_at.is_not(None) | waits_for_proposal)
+    count = select(func.count()).select_from(_ROW).where(will_run)
+    theirs = session.execute(count.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
+    there = count.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
+    return theirs, session.execute(there.where(will_run, inside(place))).scalar_one()
 
 
 def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
-    """Return the schedules that are due, or whose proposal has ended, the longest waiting first.
+    """Return the schedules that are due, then those whose proposal has ended, the longest waiting first.
 
-    Of each conversation the one that waited longest, none where a turn is under way: each waits for its end.
+    From each conversation comes only the one that waited longest, and none while a turn is under way there.
     ``held``: ids of those that wait for their platform.
     """
     free = ~_WANTED_THERE.exists() & _ROW.c.id.not_in(sorted(held))
     nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
-    each = select(_ROW.c.id, nth.label("nth")).where(_LIVE, free)
-    ended = among(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
-    over = select(ProposalRow.id).where(ended).correlate(_ROW).exists()
+    numbered = select(_ROW.c.id, nth.label("nth")).where(_LIVE, free)
+    is_due = _ROW.c.due_at <= now
+    ended = is_one_of(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
+    has_ended = select(ProposalRow.id).where(ended).correlate(_ROW).exists()
+    follows_ended = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & has_ended
     found = list[Schedule]()
-    for ready in (_ROW.c.due_at <= now, _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & over):
-        first = each.where(ready).subquery()
+    for condition in (is_due, follows_ended):
+        first = numbered.where(condition).subquery()
         rows = select(ScheduleRow).join(first, first.c.id == _ROW.c.id).where(first.c.nth == 1)
         found += [_schedule(row) for row in session.exec(rows.order_by(_ROW.c.due_at).limit(limit))]
     return found
 
 
-def take(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
-    """Count one more run, the next of which is at ``due_at``; False where it was taken, paused or ended."""
+def claim_run(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
+    """Count one more run, and set the next to ``due_at``; False where it was claimed, paused or ended."""
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
     return bool(count_changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
 
 
-def put_right(session: Session, now: datetime) -> int:
-    """Set again what ran by a clock that was ahead, so that it does not wait for that time."""
+def correct_due_times(session: Session, now: datetime) -> int:
+    """Set the next times of schedules that ran by a clock that was ahead; returns how many there were.
+
+    Else they would wait until the time of that clock.
+    """
     ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
-    found = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
-    for each in found:
-        if each.times:
-            due_at = each.times.after(max(now, each.ran_for or now))
-        else:
-            due_at = None
-        same = (_ROW.c.id == each.id) & _OPEN & (_ROW.c.runs == each.runs)
+    schedules = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
+    for schedule in schedules:
+        due_at = None
+        if schedule.times:
+            due_at = schedule.times.after(max(now, schedule.ran_for or now))
+        same = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
         session.execute(update(_ROW).where(same).values(last_at=now, due_at=due_at))
-    return len(found)
+    return len(schedules)
 
 
 def change_schedule(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
@@ -132,7 +137,7 @@ def change_schedule(session: Session, ident: str, by: By, now: datetime, **colum
     return True
 
 
-def spend(session: Session, ident: str, tokens: int) -> None:
+def add_spent(session: Session, ident: str, tokens: int) -> None:
     """Add what an answer took to what the run has spent."""
     session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
 

@@ -22,20 +22,20 @@ from bot.domain.rules import CallFacts, Place
 from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace
 from bot.features.schedules import rows
-from bot.features.schedules.schedule import MISSED, Schedule
+from bot.features.schedules.schedule import MAX_COUNTED_MISSES, Schedule
 from bot.store import conversations, messages, notices, people, proposals, turns
 from bot.store.audit.log import By
 from bot.store.rules import Policies
 
 TOOL = "schedule_task"
-PLACE = 5
-"""How many times as many as one person may have there may be in one chat."""
+PLACE_FACTOR = 5
+"""The most schedules in one chat, as a multiple of those of one person."""
 
-_DUE = (
+_DUE_NOTE = (
     "[Nod] Schedule {label} is due, for {who}: {when}.{late} People approved this task. Do it now, as if it "
     "were just asked, and answer with what came of it: {task}"
 )
-_TOLD = "Scheduled for {who}: {task}.{late}"
+_DUE_NOTICE = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)
 
 
@@ -70,7 +70,7 @@ class ScheduleChange:
     text: str  # for people
 
 
-def begin_schedule(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
+def begin_schedule(session: Session, policies: Policies, made: Schedule, limit: int, now: datetime) -> None:
     """Store what was approved. Raises Hopeless, in words, where it can't run."""
     if rows.get(session, made.id):
         return  # an earlier run of the same approved call has made it
@@ -82,9 +82,9 @@ def begin_schedule(session: Session, policies: Policies, made: Schedule, most: i
     elif made.due_at is None:
         raise Hopeless("It has ended. Ask for another one.")
     person = people.person_of(session, made.person)
-    theirs, there = rows.count(session, person.accounts, str(chat_of(found.origin)))
-    if theirs >= most or there >= PLACE * most:
-        if theirs >= most:
+    theirs, there = rows.count_live(session, person.accounts, str(chat_of(found.origin)))
+    if theirs >= limit or there >= PLACE_FACTOR * limit:
+        if theirs >= limit:
             whose = f"{made.person.label} has {theirs}"
         else:
             whose = f"This chat has {there}"
@@ -97,7 +97,7 @@ def find_followed(session: Session, policies: Policies, begins: str, where: str,
 
     Raises Hopeless where the person may see no such proposal, or where several begin so.
     """
-    named = proposals.starting_with(session, begins)
+    named = proposals.find_by_prefix(session, begins)
     if len(named) != 1 or not (
         named[0].conversation_id == where or rights.visible(session, policies, named[0], person)
     ):
@@ -108,10 +108,10 @@ def find_followed(session: Session, policies: Policies, begins: str, where: str,
 def run_schedule(
     session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
 ) -> tuple[Job, ...]:
-    """Begin a run of what is due, once, or end it where its person can no longer be there.
+    """Begin a run of a schedule that is due, once, or end it where its person can no longer be there.
 
-    ``standing``: what the platform says they are there; None where they have left. Raises LostRace where
-    something else is under way there: later, then.
+    ``standing``: the person's membership, as the platform says; None where they have left. Raises LostRace
+    where a turn is under way there: the run comes later.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
@@ -123,18 +123,23 @@ def run_schedule(
             return _tell(session, policies, due, f"has ended. {why}", now)
         return ()
     due_at = due.times.after(now) if due.times else None
-    if not rows.take(session, due, due_at, now):
+    if not rows.claim_run(session, due, due_at, now):
         return ()
     late = _late(due, now)
-    current = conversations.open_at(session, where.address) or where.id
+    current = conversations.find_current_id(session, where.address) or where.id
     words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
-    after = messages.last_heard(session, current)
-    messages.add_notice(session, current, _TOLD.format(**words), after, now, delivered=False)
+    after = messages.find_last_heard(session, current)
+    messages.add_notice(session, current, _DUE_NOTICE.format(**words), after, now, delivered=False)
     key = f"{due.id}.{due.runs + 1}"
     messages.add_note(
-        session, current, _DUE.format(when=_when(session, due), **words), now, actor=due.person, event_id=key
+        session,
+        current,
+        _DUE_NOTE.format(when=_when(session, due), **words),
+        now,
+        actor=due.person,
+        event_id=key,
     )
-    if not turns.want_turn(session, current, now):
+    if not turns.request_turn(session, current, now):
         raise LostRace
     return (Job(Work.TURN, current),)
 
@@ -170,20 +175,19 @@ def _when(session: Session, due: Schedule) -> str:
 
 def _late(due: Schedule, now: datetime) -> str:
     """Return the note on missed runs for people and the model; empty for none."""
-    if due.times and due.due_at:
-        missed = due.times.count_missed(due.due_at, now)
-    else:
-        missed = 0
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""
-    told = f" It was due {due.times.format_moment(due.due_at)}."
-    if missed:
-        many = f"more than {MISSED}" if missed == MISSED else str(missed)
-        told += f" This run stands for {many} more that {'was' if missed == 1 else 'were'} missed since."
-    return told
+    note = f" It was due {due.times.format_moment(due.due_at)}."
+    missed = due.times.count_missed(due.due_at, now)
+    if missed == 1:
+        note += " This run stands for 1 more that was missed since."
+    elif missed:
+        many = f"more than {MAX_COUNTED_MISSES}" if missed == MAX_COUNTED_MISSES else str(missed)
+        note += f" This run stands for {many} more that were missed since."
+    return note
 
 
-def change(
+def apply_action(
     session: Session, policies: Policies, ident: str, action: ScheduleAction, actor: Actor, now: datetime
 ) -> ScheduleChange | None:
     """Do what a person asks with a schedule; None where they may change none of this id."""
@@ -198,14 +202,12 @@ def change(
         case ScheduleAction.PAUSE | ScheduleAction.RESUME:
             changed = set_paused(session, found, actor, now, paused=action is ScheduleAction.PAUSE)
     if changed:
-        found, text = rows.get(session, found.id) or found, action.done_text.format(found.label)
-    else:
-        if found.paused_at and not found.ended_at:
-            state = "paused"
-        else:
-            state = str(found.state)
-        text = f"Schedule {found.label} is {state} already."
-    return ScheduleChange(found, changed, text)
+        text = action.done_text.format(found.label)
+        return ScheduleChange(rows.get(session, found.id) or found, changed, text)
+    state = str(found.state)
+    if found.paused_at and not found.ended_at:  # also one that has no more times
+        state = "paused"
+    return ScheduleChange(found, changed, f"Schedule {found.label} is {state} already.")
 
 
 def no_schedule_text(ident: str) -> str:
@@ -214,9 +216,9 @@ def no_schedule_text(ident: str) -> str:
 
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
-    """Pause it, or let it run from its next time on; False where that is so already.
+    """Pause a schedule, or let it run from its next time on; False where that is so already.
 
-    Where it has no more, what was missed comes late.
+    Where it has no next time, the run that it missed while paused comes late.
     """
     if (found.paused_at is not None) == paused:
         return False
@@ -235,7 +237,9 @@ def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool
     return found.paused_at is None and rows.change_schedule(session, found.id, who, now, due_at=now)
 
 
-def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
+def pause_unreachable(
+    session: Session, policies: Policies, due: Schedule, why: str, now: datetime
+) -> tuple[Job, ...]:
     """Pause a schedule whose platform can't say if its person is still there."""
     if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
@@ -248,27 +252,28 @@ def end_schedule(session: Session, found: Schedule, by: Actor, now: datetime) ->
     return _over(session, found, people.by(session, Act.DROP, by), now)
 
 
-def end_in(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
+def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
     """End what runs in conversations that are deleted."""
     by = By.nod(Act.END_WITH_CONVERSATION)
-    for each in (found for ident in conversation_ids for found in rows.of_conversation(session, ident)):
-        _over(session, each, by, now, "Its conversation was deleted")
+    for conversation_id in conversation_ids:
+        for schedule in rows.list_in_conversation(session, conversation_id):
+            _over(session, schedule, by, now, "Its conversation was deleted")
 
 
 def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
     """Tell its conversation and the admins, those without the task."""
     told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
-    place = conversations.place_of(session, where).address
+    place = conversations.load_place(session, where).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
         notices.store_notice(session, Address.parse(admin), f"{told}: {due.label}.", now)
-    after = messages.last_heard(session, where)
+    after = messages.find_last_heard(session, where)
     messages.add_notice(session, where, f"{told}: {due.task}", after, now, delivered=False)
     return (Job(Work.DELIVER, where),)
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
     """Return this person's schedules; for an admin of all of Nod everyone's."""
-    return rows.of_people(session, rights.find_visible_accounts(session, policies, actor))
+    return rows.list_of_people(session, rights.find_visible_accounts(session, policies, actor))
 
 
 def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
@@ -283,5 +288,5 @@ def may_change(session: Session, policies: Policies, found: Schedule, actor: Act
     person = people.person_of(session, actor)
     if str(found.person) in person.accounts:
         return True
-    place = conversations.place_of(session, found.conversation_id).address
+    place = conversations.load_place(session, found.conversation_id).address
     return Role.ADMIN in policies.load(session).roles_of(person, place)

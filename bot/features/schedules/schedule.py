@@ -24,13 +24,12 @@ from bot.domain.times import (
     parse_weekdays,
 )
 
-LEAST = timedelta(minutes=15)
-MISSED = 100
-"""Up to how many missed runs are counted."""
-FURTHEST = timedelta(days=366)
-"""Up to the first run, and from one run to the next."""
-TASK = 2000
-"""Characters of a task."""
+MIN_INTERVAL = timedelta(minutes=15)
+MAX_COUNTED_MISSES = 100
+"""Missed runs are counted up to this number."""
+MAX_INTERVAL = timedelta(days=366)
+"""The longest time up to the first run, and from one run to the next."""
+MAX_TASK_CHARS = 2000
 
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
@@ -52,26 +51,27 @@ def read_repetition(text: str, first: datetime) -> str:
         return DAYS[first.weekday()]
     days = parse_weekdays(said)
     if days:
-        alike = (name for name in ("day", "weekday", "weekend") if days == parse_weekdays(name))
-        return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
+        for name in ("day", "weekday", "weekend"):
+            if days == parse_weekdays(name):
+                return name
+        return ", ".join(DAYS[day] for day in sorted(days))
     try:
         length = parse_duration(said)
     except ValueError:
         raise ValueError(_EVERY) from None
-    if length < LEAST:
-        raise ValueError(f"that is too often; the shortest is every {format_span(LEAST)}")
-    if length > FURTHEST or length % timedelta(minutes=1):
-        raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
-    hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"
-    return hours or format_length(length.total_seconds())
+    if length < MIN_INTERVAL:
+        raise ValueError(f"that is too often; the shortest is every {format_span(MIN_INTERVAL)}")
+    if length > MAX_INTERVAL or length % timedelta(minutes=1):
+        raise ValueError(f"write whole minutes, hours or days, up to {MAX_INTERVAL.days}d")
+    is_said_in_days = said[-1] in "dw"
+    if length % _DAY == timedelta() and not is_said_in_days:
+        return f"{length // _HOUR}h"  # 24h comes after so many hours, 1d at the same time of day
+    return format_length(length.total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of a task: first ``start``, then as ``every`` says, up to ``until``.
-
-    See `read_repetition`.
-    """
+    """The times of a task: first ``start``, then by ``every`` (see `read_repetition`), up to ``until``."""
 
     start: datetime
     every: str
@@ -88,7 +88,7 @@ class Times:
 
     def count_missed(self, due: datetime, now: datetime) -> int:
         """Return the number of times after ``due`` up to now, counted up to `MISSED`."""
-        return sum(each <= now for each in islice(self._from(due), MISSED))
+        return sum(each <= now for each in islice(self._from(due), MAX_COUNTED_MISSES))
 
     def _from(self, moment: datetime) -> Iterator[datetime]:
         for each in self._every(moment):
@@ -119,9 +119,8 @@ class Times:
 
     @property
     def length(self) -> timedelta | None:
-        """From one time to the next; None for once, and for days that have names or numbers."""
-        named = not self.every or self.every == "month" or parse_weekdays(self.every)
-        if named:
+        """The time from one run to the next; None for once, and for weekdays and days of the month."""
+        if self.every in ("", "month") or parse_weekdays(self.every):
             return None
         return parse_duration(self.every)
 
@@ -135,20 +134,21 @@ class Times:
         if not self.every or self.is_span:
             return []
         first = self.start.astimezone(self.zone)
-        begin, clock, found = (
-            max(first, moment.astimezone(self.zone)).date(),
-            first.time().replace(fold=0),
-            [],
-        )
-        for day in (begin + _DAY * ahead for ahead in range(_YEAR_DAYS)):
+        begin = max(first, moment.astimezone(self.zone)).date()
+        clock = first.time().replace(fold=0)
+        changes = []
+        for ahead in range(_YEAR_DAYS):
+            day = begin + _DAY * ahead
+            if not self._falls_on(day, first.date(), self.length):
+                continue
             at = datetime.combine(day, clock, self.zone)
             on = f"on {day.day} {day:%b %Y}"
-            if is_skipped(at) and self._falls_on(day, first.date(), self.length):
+            if is_skipped(at):
                 real = at.astimezone(UTC).astimezone(self.zone)
-                found.append(f"{clock:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
-            if is_repeated(at) and self._falls_on(day, first.date(), self.length):
-                found.append(f"{clock:%H:%M} comes twice {on}. It runs at the first.")
-        return found
+                changes.append(f"{clock:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
+            if is_repeated(at):
+                changes.append(f"{clock:%H:%M} comes twice {on}. It runs at the first.")
+        return changes
 
     def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
         if length is not None:
@@ -166,9 +166,12 @@ class Times:
         if self.every == "month":
             last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
             return f"every month on day {first.day}{last}, at {first:%H:%M}"
-        names = [each.capitalize() if each in DAYS else each for each in self.every.split(", ")]
         if parse_weekdays(self.every):
-            return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
+            names = [name.capitalize() if name in DAYS else name for name in self.every.split(", ")]
+            days = names[-1]
+            if len(names) > 1:
+                days = f"{', '.join(names[:-1])} and {days}"
+            return f"every {days} at {first:%H:%M}"
         length = parse_duration(self.every)
         if self.is_span:
             if length % _HOUR == timedelta():
@@ -197,33 +200,28 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One row, as a value. ``person`` is in whose name it runs.
-
-    ``start``, ``repeats``, ``zone`` and ``until`` are its `Times`. ``follows``: the id of the proposal after
-    whose end it runs once, instead of these. ``due_at``: when
-    it runs next. ``ran_for``: the due time that its last run was for, ``last_at``: when that began,
-    ``spent``: its tokens. ``why``: why it was ended, where no person did.
-    """
+    """A task that runs at its times, or once after the end of a proposal."""
 
     id: str
     conversation_id: str
-    person: Actor
+    person: Actor  # in whose name it runs
     task: str
     created_at: datetime
+    # its `Times`
     start: datetime | None = None
     repeats: str = ""
     zone: str = "UTC"
     until: datetime | None = None
-    follows: str | None = None
-    due_at: datetime | None = None
-    runs: int = 0
-    ran_for: datetime | None = None
-    last_at: datetime | None = None
-    spent: int = 0
+    follows: str | None = None  # instead of times: the id of the proposal after whose end it runs once
+    due_at: datetime | None = None  # the next run
+    runs: int = 0  # so far
+    ran_for: datetime | None = None  # the due time of the last run
+    last_at: datetime | None = None  # the begin of the last run
+    spent: int = 0  # tokens of the last run
     paused_at: datetime | None = None
     ended_at: datetime | None = None
     ended_by: str = ""
-    why: str = ""
+    why: str = ""  # it was ended, where no person did
 
     @property
     def label(self) -> str:

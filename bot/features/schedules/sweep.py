@@ -24,8 +24,8 @@ log = logger(__name__)
 SECONDS = 2
 CORRECTION_SECONDS = 60
 _BATCH = 25
-_AT_ONCE = 10
-_PATIENCE = 5.0  # seconds that a platform has to say who is there
+_MAX_AT_A_TIME = 10
+_PATIENCE_SECONDS = 5.0  # for a platform to say if someone is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Schedules:
     wake: Wake
     clock: Clock
     standing: Standing
-    _pauses: Pauses[str] = field(init=False)  # of those whose platform could not be asked
+    _pauses: Pauses[str] = field(init=False)  # of schedules whose platform could not be asked, by id
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pauses", Pauses(self.clock))
@@ -52,13 +52,15 @@ class Schedules:
             first.setdefault(each.conversation_id, each)
         due = list(first.values())[:_BATCH]
         done = 0
-        for at in range(0, len(due), _AT_ONCE):
-            done += sum(await asyncio.gather(*(self._run(each, now) for each in due[at : at + _AT_ONCE])))
+        for at in range(0, len(due), _MAX_AT_A_TIME):
+            together = due[at : at + _MAX_AT_A_TIME]
+            begun = await asyncio.gather(*(self._run(schedule, now) for schedule in together))
+            done += begun.count(True)
         return done
 
     async def put_right(self, now: datetime) -> None:
         """Reset the due times that a clock ahead of time has set."""
-        many = await self.database.write(rows.put_right, now)
+        many = await self.database.write(rows.correct_due_times, now)
         if many:
             log.warning("schedules ran by a clock that was ahead", schedules=many)
 
@@ -69,7 +71,7 @@ class Schedules:
         except LostRace:
             return False  # something else is under way there, so it is next
         except NotDeliverable as error:
-            jobs = await self.database.write(runs.hold, self.policies, due, error.message, now)
+            jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
             await self.wake(*jobs)
             return False
         except ChannelError as error:
@@ -93,7 +95,7 @@ class Schedules:
         if address is None:
             return None
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
                 standing = await self.standing(due.person, address)
         except TimeoutError:
             raise ChannelError("It takes too long to answer.") from None

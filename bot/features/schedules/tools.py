@@ -25,7 +25,7 @@ from bot.domain.times import (
 )
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.features.schedules import rows, runs
-from bot.features.schedules.schedule import FURTHEST, TASK, Schedule, Times, read_repetition
+from bot.features.schedules.schedule import MAX_INTERVAL, MAX_TASK_CHARS, Schedule, Times, read_repetition
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -37,7 +37,11 @@ _SHOWN = 3  # times on the card
 _GONE = "A schedule that was deleted is made again with a card of its own."
 
 Task = Annotated[
-    str, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=TASK), STORABLE, SEEN
+    str,
+    StringConstraints(strip_whitespace=True),
+    Field(min_length=1, max_length=MAX_TASK_CHARS),
+    STORABLE,
+    SEEN,
 ]
 Said = Annotated[str, Field(max_length=100), STORABLE]
 Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
@@ -102,7 +106,9 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
             asked = proposals.get(session, context.idempotency_key.removeprefix("nod-"))
             if asked is None:
                 raise Hopeless("Only an approved proposal schedules something.")
-            schedule = _new(asked, teams.home(session, asked), task, given, after_proposal, clock())
+            schedule = _new(
+                asked, teams.find_lead_conversation(session, asked), task, given, after_proposal, clock()
+            )
             runs.begin_schedule(session, policies, schedule, most, clock())
             return schedule
 
@@ -189,8 +195,8 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         zone = find_zone(given[field]) if field in given else find_zone(str(zone))
         field = "at"
         start = _whole_minute(parse_moment(given["at"], now.astimezone(zone)))
-        if start.astimezone(UTC) > now.astimezone(UTC) + FURTHEST:
-            raise ValueError(f"that is too far ahead; the first run is at most {FURTHEST.days} days away")
+        if start.astimezone(UTC) > now.astimezone(UTC) + MAX_INTERVAL:
+            raise ValueError(f"that is too far ahead; the first run is at most {MAX_INTERVAL.days} days away")
         field = "every"
         every = read_repetition(given.get("every", ""), start)
         field = "until"
@@ -265,8 +271,8 @@ def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
     if here is None:
         raise ToolError("There is no conversation here.")
     if not here.private:
-        return rows.of_conversation(session, here.id)
-    return rows.of_people(session, people.person_of(session, Actor.parse(context.requested_by)).accounts)
+        return rows.list_in_conversation(session, here.id)
+    return rows.list_of_people(session, people.person_of(session, Actor.parse(context.requested_by)).accounts)
 
 
 def _describe_schedule(each: Schedule) -> dict[str, Any]:

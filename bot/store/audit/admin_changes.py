@@ -67,7 +67,11 @@ def record(
     now: datetime,
     tool: str = "",
 ) -> None:
-    """Write down, in the change's own transaction, who made of a thing what. ``tool``: for which tools."""
+    """Record who changed a thing and how, in the change's own transaction.
+
+    ``key``: which one, as `Thing` says. ``before`` and ``after``: its states. ``tool``: the pattern of the
+    tools that it is about.
+    """
     session.flush()
     row = {
         "at": now,
@@ -80,13 +84,13 @@ def record(
         "channel": by.channel,
         "before": before,
         "after": after,
-        "holds": {name: _now(session, name) for name in _name_rows(thing, key, before, after)},
+        "holds": {name: _hash_now(session, name) for name in _name_rows(thing, key, before, after)},
     }
     chain.record_row(session, _INSERT, row)
 
 
 def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
-    """Write down who read what led to a proposal, unless it is known of that person."""
+    """Record who read the conversation behind a proposal, once for each person."""
     chain.link_added(session)
     read = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
     if session.execute(read.limit(1)).first() is None:
@@ -102,15 +106,15 @@ def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
-    """Seal with the newest key from here on, unless it is so. Raises as `chain.link` does."""
+    """Seal with the newest key from now on, unless that is so already. Raises as `chain.link` does."""
     if not chain.is_sealed_with_newest(session):
         _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
 
 
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
-    """Seal a record that has no seal, from here on: gives the number of the row that says so.
+    """Begin to seal a record that has no seal; returns the number of the first sealed row.
 
-    The rows before it are as they are; from here on they can't be changed unseen either.
+    The rows before it are trusted as they are. From now on a change of these shows as well.
     """
     first = chain.adopt(session)
     by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
@@ -124,16 +128,18 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 
 def rule_key(row: RuleRow) -> str:
     """Return the key by which one rule replaces another. Roles and routes may have several values."""
+    key = f"{row.subject} for {row.pattern} in {row.scope}"
     if row.subject in (Subject.ROLE, Subject.ROUTE):
-        many = f" {canonical(row.value)}"
-    else:
-        many = ""
-    parts = [f"{row.subject} for {row.pattern} in {row.scope}{many}"]
-    parts += [f"by {row.who}"] if row.who else []
-    parts += [f"between {' and '.join(row.clock)}"] if row.clock else []
-    parts += [f"on {row.days}"] if row.days else []
-    parts += [f"where {row.condition}"] if row.condition else []
-    return " ".join(parts)
+        key += f" {canonical(row.value)}"
+    if row.who:
+        key += f" by {row.who}"
+    if row.clock:
+        key += f" between {' and '.join(row.clock)}"
+    if row.days:
+        key += f" on {row.days}"
+    if row.condition:
+        key += f" where {row.condition}"
+    return key
 
 
 def rule_state(row: RuleRow) -> State:
@@ -179,21 +185,29 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
     )
     changes = []
-    for at, same in groupby(found.mappings(), key=lambda each: (each["at"], each["verb"], each["actor"])):
-        each = list(same)
-        accounts = " and ".join(row["key"] for row in each)
-        gains = [
-            f"{row['key']} became {' and '.join(row['after']['gains'])}."
-            for row in each
-            if (row["after"] or {}).get("gains")
-        ]
-        if at[1] == Act.UNLINK:
-            words, undo = f"{at[2]} unlinked {each[0]['key']}. It is a separate person again.", ""
-        else:
-            words = f"{at[2]} linked {accounts}. They are one person now: {each[0]['after']['person']}."
-            undo = f"`/approvals unlink {each[-1]['key']}` undoes it."
-        changes.append(LinkChange(each[-1]["id"], " ".join(part for part in (words, *gains, undo) if part)))
+    # the accounts that were linked together have rows of one moment
+    for change, same in groupby(found.mappings(), key=lambda row: (row["at"], row["verb"], row["actor"])):
+        _, verb, actor = change
+        rows = list(same)
+        changes.append(LinkChange(rows[-1]["id"], _describe_link(verb, actor, rows)))
     return changes
+
+
+def _describe_link(verb: str, actor: str, rows: list[Any]) -> str:
+    """Return a link or an unlink in words, with the roles that accounts gained by it."""
+    if verb == Act.UNLINK:
+        sentences = [f"{actor} unlinked {rows[0]['key']}. It is a separate person again."]
+    else:
+        accounts = " and ".join(row["key"] for row in rows)
+        person = rows[0]["after"]["person"]
+        sentences = [f"{actor} linked {accounts}. They are one person now: {person}."]
+    for row in rows:
+        gains = (row["after"] or {}).get("gains")
+        if gains:
+            sentences.append(f"{row['key']} became {' and '.join(gains)}.")
+    if verb != Act.UNLINK:
+        sentences.append(f"`/approvals unlink {rows[-1]['key']}` undoes it.")
+    return " ".join(sentences)
 
 
 def _find_audited_tables() -> dict[str, Any]:
@@ -210,7 +224,7 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
     return [f"{thing} {ident}" for ident in table.info[AUDITED].find_keys(key, states)]
 
 
-def _now(session: Session, name: str) -> str | None:
+def _hash_now(session: Session, name: str) -> str | None:
     """Return the hash of what a row is now, or None."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
@@ -230,11 +244,8 @@ def _content(audited: Audited, row: Any) -> str | None:
     return None
 
 
-def there(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield every row that the ledger answers for, with its hash as it is now.
-
-    Of the tables that are imported.
-    """
+def current_hashes(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield every row that this log covers, with its hash as it is now, of the tables that are imported."""
     for thing, table in _find_audited_tables().items():
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
@@ -260,22 +271,24 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
 
 
 def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str]) -> Iterator[str]:
-    made: dict[str, str | None] = dict(schemas)
+    recorded: dict[str, str | None] = dict(schemas)
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
         execution_options={"yield_per": _BATCH},
     )
     for holds in count.follow(rows.scalars()):
-        made |= holds
-    now = dict(there(session))
-    for name in sorted(now.keys() | made.keys()):
-        was, is_ = made.get(name), now.get(name)
-        if was is None and is_ is not None and not name.startswith(Thing.TOOL):  # a schema no one used yet
-            yield f"{name}: it is there, but no one is recorded to have made it"
-        elif was is not None and is_ is None:
+        recorded |= holds
+    now = dict(current_hashes(session))
+    for name in sorted(now.keys() | recorded.keys()):
+        hash_recorded, hash_now = recorded.get(name), now.get(name)
+        if hash_recorded == hash_now:
+            continue
+        if hash_now is None:
             yield f"{name}: it is gone, but no one is recorded to have removed it"
-        elif was is not None and was != is_:
+        elif hash_recorded is not None:
             yield f"{name}: it is not as it was recorded"
+        elif not name.startswith(Thing.TOOL):  # a tool's schema that no one used yet has no record
+            yield f"{name}: it is there, but no one is recorded to have made it"
     yield from _find_miscounted(session)
 
 

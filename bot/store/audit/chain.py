@@ -8,8 +8,8 @@ are collected (`add`) and linked as the last thing that a transaction does (`lin
 
 With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
 rows that fit. Several keys: the first seals, the others still verify what they sealed. The end has a seal of
-its own, from the first moment of a database that is made with a key, and each row is added only to an end
-whose seal fits: nothing without a seal is ever continued, unless an operator said so once (`adopt`).
+its own, from the first moment of a database that is made with a key, and a row is added only to an end whose
+seal fits: a record without a seal is continued only if an operator asked for that once (`adopt`).
 """
 
 import hashlib
@@ -56,8 +56,8 @@ _MOVE_END = (
 ADDITIONS = "to be linked"
 """The key of a session's `Additions`. A session that has none can't record anything."""
 _BATCH = 2000
-_ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
-_LEAST = 16  # of them that an anchor to check must have
+_ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
+_MIN_ANCHOR_DIGITS = 16  # that an anchor to check must have
 
 ADDED: Mapping[str, Any] = {}
 """Columns that were added to hashed tables later, with the value at which they are left out of a hash."""
@@ -141,32 +141,34 @@ def link_added(session: Session) -> None:
 
 
 def link(connection: Connection, added: Additions) -> None:
-    """Number, chain and insert the added rows. No one else can until the commit."""
+    """Number, chain and insert the added rows. The end of the log is locked until the commit."""
     if not added.rows:
         return
     end = connection.execute(_HOLD_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
-    key = _sealing(_keys_in(connection), end, adopts=added.adopts)
+    key = _choose_key(_keys_in(connection), end, adopts=added.adopts)
     number, previous = end.number, end.hash
-    for insert_some, some in groupby(added.rows, key=itemgetter(0)):
+    for insert_rows, together in groupby(added.rows, key=itemgetter(0)):
         rows = []
-        for _, values in some:
+        for _, values in together:
             number += 1
             row = {**values, "id": number, "previous": previous}
-            previous = row["hash"] = _hash(key, row)
+            row["hash"] = _hash(key, row)
+            previous = row["hash"]
             rows.append(row)
-        connection.execute(insert_some, rows)
+        connection.execute(insert_rows, rows)
     moved = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
     connection.execute(_MOVE_END, {f"new_{name}": value for name, value in moved.items()})
     added.rows, added.adopts = [], False
 
 
-def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
+def _choose_key(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
     """Return the key for the next row. Raises OtherKey, NotSealed or EndAltered where none may follow."""
-    sealed_with = next((key for key in (b"", *keys) if name_of(key) == end.key), None)
-    if sealed_with is None:
+    by_name = {name_of(key): key for key in (b"", *keys)}
+    if end.key not in by_name:
         raise OtherKey
+    sealed_with = by_name[end.key]
     if keys and not sealed_with and not adopts:
         raise NotSealed
     if sealed_with and end.mark != _mark(sealed_with, end.number, end.hash):
@@ -178,7 +180,7 @@ def is_sealed_with_newest(session: Session) -> bool:
     """Return whether the newest row is sealed as the next will be. Raises like `link`."""
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
-    return end is not None and name_of(_sealing(keys_of(session), end)) == end.key
+    return end is not None and name_of(_choose_key(keys_of(session), end)) == end.key
 
 
 def adopt(session: Session) -> int:
@@ -251,8 +253,12 @@ def content(row: Mapping[str, Any]) -> str:
 
     Columns without a value are left out: later ones change nothing.
     """
-    kept = {k: v for k, v in row.items() if v is not None and not (k in ADDED and ADDED[k] == v)}
-    return hashlib.sha256(_text(kept)).hexdigest()
+    hashed = {}
+    for name, value in row.items():
+        is_left_out = name in ADDED and ADDED[name] == value
+        if value is not None and not is_left_out:
+            hashed[name] = value
+    return hashlib.sha256(_text(hashed)).hexdigest()
 
 
 def anchor(session: Session) -> str | None:
@@ -260,7 +266,7 @@ def anchor(session: Session) -> str | None:
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     if end is not None and end.number:
-        return f"{end.number}-{end.hash[:_ANCHOR]}"
+        return f"{end.number}-{end.hash[:_ANCHOR_DIGITS]}"
     return None
 
 
@@ -270,7 +276,7 @@ def astray(session: Session, anchor: str) -> str | None:
     Raises NodError where the text is no anchor.
     """
     number, dash, digits = anchor.strip().partition("-")
-    if not (dash and number.isdecimal() and len(digits) >= _LEAST):
+    if not (dash and number.isdecimal() and len(digits) >= _MIN_ANCHOR_DIGITS):
         raise NodError(f"--anchor: {anchor} is not an anchor. Copy one that nod audit anchor printed.")
     for table in (_AUDIT, _LEDGER):
         found = session.execute(select(table.c.hash).where(table.c.id == int(number)))
@@ -281,12 +287,14 @@ def astray(session: Session, anchor: str) -> str | None:
 
 @dataclass(slots=True)
 class _Check:
-    """A check of rows in their order; ``keys`` may still have sealed the next one."""
+    """A check of rows in their order. Once a row is sealed with a key, no older key may seal a later one."""
 
-    keys: tuple[bytes, ...]  # newest first; the empty key last, for rows from before there was one
+    keys: tuple[bytes, ...]
+    """The keys that may seal the next row, the newest first; the empty key comes last, for rows without."""
 
     def fits(self, row: Mapping[str, Any]) -> bool:
-        # what sealed the row before comes last of those allowed, and mostly it is the one
+        """Return whether one of the keys sealed the row, and drop the keys that are older."""
+        # from the oldest: it is the one that sealed the row before, and mostly the right one
         for at in range(len(self.keys) - 1, -1, -1):
             if _hash(self.keys[at], row) == row["hash"]:
                 self.keys = self.keys[: at + 1]
@@ -301,7 +309,7 @@ class SnapshotReader(Protocol):
 
 
 def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
-    """Rows that were changed, removed or inserted, in words, over the record in its order.
+    """Yield the rows that were changed, removed or inserted, in words, over the record in its order.
 
     Each part is read over a snapshot of its own: one that is held for long lets SQLite's log grow, and
     PostgreSQL clear nothing away. What is added in the meantime is read as well.
@@ -339,21 +347,22 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
     if end is None:
         yield "the end of the audit log is missing"
         return
-    key = next((key for key in keys if name_of(key) == end.key), b"")
     if number != end.number:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
-    elif previous != end.hash or end.mark != (_mark(key, number, previous) if number or key else ""):
+        return
+    key = {name_of(key): key for key in keys}.get(end.key, b"")
+    mark = _mark(key, number, previous) if number or key else ""  # an empty record without a key has none
+    if previous != end.hash or end.mark != mark:
         yield "the end of the audit log was altered"
 
 
 def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int, list[str]], str]:
     """Return the keys, the end and, of an older record, where the chain begins, its faults and its hash."""
     upgraded = check_upgraded(session)
-    if upgraded[0]:
-        before = before_the_chain(session.connection(), upgraded[0])
-    else:
-        before = ""
-    return keys_of(session), session.connection().execute(_READ_END, {}).first(), upgraded, before
+    first_number, _ = upgraded
+    before = before_the_chain(session.connection(), first_number) if first_number else ""
+    end = session.connection().execute(_READ_END, {}).first()
+    return keys_of(session), end, upgraded, before
 
 
 @dataclass
@@ -371,13 +380,15 @@ class _Parts:
 
     def _read_part(self, session: Session) -> list[Mapping[str, Any]]:
         run = session.connection().execute
-        next_ids = (run(select(func.min(t.c.id)).where(t.c.id > self.after)).scalar() for t in _BOTH)
-        first = min((each for each in next_ids if each is not None), default=None)
+        next_ids = [run(select(func.min(t.c.id)).where(t.c.id > self.after)).scalar() for t in _BOTH]
+        first = min((number for number in next_ids if number is not None), default=None)
         if first is None:
             self.end = run(_READ_END, {}).first()
             return []
-        part = (select(t).where(t.c.id >= first, t.c.id < first + _BATCH) for t in _BOTH)
-        rows = [dict(row) for each in part for row in run(each).mappings()]
+        rows: list[Mapping[str, Any]] = []
+        for table in _BOTH:
+            part = select(table).where(table.c.id >= first, table.c.id < first + _BATCH)
+            rows += [dict(row) for row in run(part).mappings()]
         return sorted(rows, key=lambda row: row["id"])
 
 

@@ -40,18 +40,17 @@ PLACE_AND_SCHEMA = (
     .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
     .scalar_subquery(),
 )
-"""What `about` needs to know: where a proposal was asked for, and its tool's kept schema."""
+"""The columns that `describe_request` needs: where a proposal was asked for, and its tool's stored schema."""
 _SINCE = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
     .order_by(_TABLE.c.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("limit"))
 )
 _BATCH = 2000
 _P = table_of(ProposalRow)
 _UNDER_WAY = frozenset({"chat", "owner", "progress", "thing", "undo_until"})
-"""What changes without a row: which process runs it, how far it is, what it changes, who
-offers Undo, in which chat it counts."""
+"""The columns that change without a row in the log."""
 _LAST = (
     select(  # type: ignore[call-overload]
         *(column for column in _P.columns if column.name not in _UNDER_WAY),
@@ -119,7 +118,7 @@ class Change:
 
 
 def append(session: Session, changes: Sequence[Change]) -> None:
-    """Record what brought each of these proposals to what it is now."""
+    """Record the change that each of these proposals has just had."""
     for change in changes:
         chain.record_row(session, _INSERT, _make_row(change))
 
@@ -147,8 +146,7 @@ def _make_row(change: Change) -> dict[str, Any]:
 def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the facts on a new proposal for the log, without secrets, with the hash of the tool's schema."""
     name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
-    lines = [redact_text(each.words) for each in proposal.frozen_annotations]
-    return {
+    request: dict[str, Any] = {
         "requester": str(proposal.requester),
         "name": name,
         "place": place,
@@ -156,10 +154,16 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
         "summary": summary,
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
-        **({"annotations": lines} if lines else {}),
-        **({"agent": proposal.agent} if proposal.agent else {}),
-        **({"connection": _describe_connection(proposal.connection)} if proposal.connection else {}),
     }
+    # left out where there is nothing, as in the rows of earlier releases
+    lines = [redact_text(line.words) for line in proposal.frozen_annotations]
+    if lines:
+        request["annotations"] = lines
+    if proposal.agent:
+        request["agent"] = proposal.agent
+    if proposal.connection:
+        request["connection"] = _describe_connection(proposal.connection)
+    return request
 
 
 def _describe_connection(connection: Connection) -> dict[str, Any]:
@@ -174,7 +178,7 @@ def schema_hash(schema: Mapping[str, Any]) -> str:
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
     """Return ids of audit rows and of their proposals after ``last_id``, oldest first."""
-    rows = session.connection().execute(_SINCE, {"last_id": last_id, "most": limit}).all()
+    rows = session.connection().execute(_SINCE, {"last_id": last_id, "limit": limit}).all()
     return [(row[0], row[1]) for row in rows]
 
 
@@ -195,7 +199,7 @@ def list_newest(session: Session, limit: int) -> list[AuditRow]:
 
 
 def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
-    """Proposals that are not what their last row says, in parts. The chain is checked apart."""
+    """Yield the proposals that are not what their last row says, in words. The chain is checked apart."""
     after = ""
     while part := read(partial(_read_last, after=after)):
         for row in count.follow(part):
@@ -238,10 +242,11 @@ def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterato
     seen, after = set(), 0
     while part := read(partial(_read_asked, after=after)):
         for _, about in count.follow(part):
-            found = (*about["tool"], about["schema"])
-            if about["schema"] is not None and found not in seen:
-                seen.add(found)
-                yield found
+            name, version = about["tool"]
+            proposed = (name, version, about["schema"])
+            if about["schema"] is not None and proposed not in seen:
+                seen.add(proposed)
+                yield proposed
         after = part[-1][0]
 
 

@@ -75,8 +75,8 @@ _ANCHOR = "audit anchor"
 def intact(session: Session) -> str:
     """Return the text for a log without faults."""
     older = chain.count_unsealed(session)
-    there = f" Rows 1 to {older} are older than the seal." if older else ""
-    return f"Audit log verified: nothing missing or altered.{there}"
+    note = f" Rows 1 to {older} are older than the seal." if older else ""
+    return f"Audit log verified: nothing missing or altered.{note}"
 
 
 def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
@@ -103,8 +103,11 @@ def find_faults(
             raise
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
             found.append(f"there is a value that no release of Nod wrote ({type(error).__name__}: {error})")
-    astray = (read(partial(chain.astray, anchor=anchor)) for anchor in anchors)
-    return [*found, *(wrong for wrong in astray if wrong)]
+    for anchor in anchors:
+        contradiction = read(partial(chain.astray, anchor=anchor))
+        if contradiction:
+            found.append(contradiction)
+    return found
 
 
 def _rows_to_check(session: Session) -> int:
@@ -114,11 +117,11 @@ def _rows_to_check(session: Session) -> int:
         func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
         func.count(_PROPOSAL.c.id),
     )
-    return sum(int(session.execute(select(each)).scalar_one()) for each in counts)
+    return sum(int(session.execute(select(count)).scalar_one()) for count in counts)
 
 
 def anchor_due(session: Session, now: datetime) -> str | None:
-    """Return the anchor to keep outside now: at most one an hour, and none where nothing was recorded."""
+    """Return the anchor to store elsewhere now: at most one an hour, and none where nothing was recorded."""
     last = load_task_state(session, _ANCHOR)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
@@ -143,10 +146,11 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
     asked = _of_proposals(wanted, who)
     of_proposals, of_the_rest = _read(session, asked, limit), _of_the_rest(session, wanted, who)
     rows = sorted([*of_proposals, *of_the_rest], key=lambda row: (row["at"], row["id"]))
-    many = len(of_proposals)
-    if many == limit:
-        many = session.execute(select(func.count()).select_from(asked.subquery())).scalar_one()
-    return [_plain(row) for row in (rows[-limit:] if limit else rows)], many + len(of_the_rest)
+    count = len(of_proposals)
+    if count == limit:
+        count = session.execute(select(func.count()).select_from(asked.subquery())).scalar_one()
+    newest = rows[-limit:] if limit else rows
+    return [_plain(row) for row in newest], count + len(of_the_rest)
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
@@ -161,7 +165,9 @@ def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, A
     if len(newest) <= limit:
         return [_plain(row) for row in newest], None
     last: int = newest[limit - 1]["id"]
-    return [_plain(row) for row in newest if row["id"] >= last], last if newest[-1]["id"] < last else None
+    shown = [_plain(row) for row in newest if row["id"] >= last]
+    has_more = newest[-1]["id"] < last
+    return shown, last if has_more else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +186,7 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
     is recorded while an export runs is not in it.
     """
     if total is None:
-        newest = (session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER))
+        newest = [session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER)]
         total = max(number or 0 for number in newest)
     done = min(after + PART_ROWS, total)
     some = wanted.between(after, done + 1)
@@ -267,8 +273,8 @@ def _of_the_rest(
         statement = statement.where(_LEDGER.c.id > wanted.after)
     newest = statement.order_by(_LEDGER.c.id.desc())
     with session.connection().execute(newest, execution_options={"yield_per": PART_ROWS}) as rows:
-        kept = (row for row in rows.mappings() if not wanted.tool or _about_tool(row["tool"], wanted))
-        return [{name: row[name] for name in _OF_LEDGER} for row in islice(kept, limit)]
+        matching = (row for row in rows.mappings() if not wanted.tool or _about_tool(row["tool"], wanted))
+        return [dict(row) for row in islice(matching, limit)]
 
 
 def _about_tool(pattern: str, wanted: Wanted) -> bool:

@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.errors import SettingsError
-from bot.store.engine import apart
+from bot.store.engine import open_unpooled
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -35,7 +35,7 @@ def at_work(url: str) -> bool:
     """Return whether a process works on this database. Makes no file. Raises DBAPIError."""
     if make_url(url).drivername == "sqlite":
         return FileLock(Path(make_url(url).database or "")).is_taken()
-    with apart(url).connect() as connection:
+    with open_unpooled(url).connect() as connection:
         return not connection.execute(_NO_ONE).scalar_one()
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
 from bot.store.database import Database
-from bot.store.engine import apart
+from bot.store.engine import open_unpooled
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -90,7 +90,7 @@ class _Advisory:
     """
 
     def __init__(self, database: Database) -> None:
-        self._engine = apart(database.engine.url)  # a pool would lend it to others and reset it
+        self._engine = open_unpooled(database.engine.url)  # a pool would lend it to others and reset it
         self._connection: Connection | None = None
         self._speaking = asyncio.Lock()  # a connection does one thing at a time
         self._in_use = threading.Lock()  # a caller may be gone while its statement still runs

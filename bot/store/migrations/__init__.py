@@ -15,7 +15,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.progress import Progress, ignore
 from bot.domain.text import name_some
 from bot.errors import SettingsError
-from bot.store.engine import apart
+from bot.store.engine import open_unpooled
 
 _VERSIONS = "alembic_version"
 _TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
@@ -83,7 +83,7 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
     if engine.dialect.name == "sqlite":
         yield
         return
-    with apart(engine.url).connect() as connection:
+    with open_unpooled(engine.url).connect() as connection:
         connection.execute(_TAKE_MIGRATION_LOCK)
         yield
 

@@ -42,7 +42,7 @@ _PLACES = table_of(ConversationRow)
 SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
 """The address, as text, where people see a conversation."""
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
-_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - a team, a channel, a thread
+_IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - as in slack:T1/C2/1.5: a team, a channel, a thread
 SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
 """The chat of that address, as text: what `bot.domain.chat.chat_of` returns."""
 
@@ -59,13 +59,7 @@ def inside(scope: str) -> Any:
 
 
 class MessageRow(Row, table=True):
-    """One entry of a conversation.
-
-    ``role``: user (a person), note (Nod tells the model), assistant, notice (Nod tells people only).
-    ``after`` is the id of the last user or note the entry answers: history is ordered by it, so an answer
-    stands before what came while it was written. ``calls`` holds [id, tool, arguments, summary] lists,
-    ``results`` [text, ok] by call id.
-    """
+    """One line of a conversation."""
 
     __tablename__ = "message"
     __table_args__ = (
@@ -87,25 +81,24 @@ class MessageRow(Row, table=True):
 
     id: int | None = serial()
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
-    role: str
+    role: str  # a `LineRole`
     text: str
+    # the id of the last person's line or note that this one answers; NULL: its own. Lines are ordered by it,
+    # so an answer comes before lines that arrived while it was written
     after: int | None = None
-    actor: str | None = None
-    name: str = ""
-    channel: str | None = None
+    actor: str | None = None  # the account that wrote it, or on whose wish Nod did
+    name: str = ""  # of that account, then
+    channel: str | None = None  # with ``event_id``: unique, so an event that comes twice has one line
     event_id: str | None = None
-    calls: list[list[str]] | None = as_json(nullable=True)
-    results: dict[str, list[Any]] | None = as_json(nullable=True)
+    calls: list[list[str]] | None = as_json(nullable=True)  # of each: id, tool, arguments, summary
+    results: dict[str, list[Any]] | None = as_json(nullable=True)  # text and success, by the call's id
     files: list[str] | None = as_json(nullable=True)  # handles (``bot/store/outputs.py``)
     delivered: bool = True
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
 class TurnRow(Row, table=True):
-    """One piece of agent work; at most one per conversation is ``wanted`` at a time.
-
-    ``asked`` is the id of the person's line that all of it answers.
-    """
+    """One piece of agent work; at most one per conversation is ``wanted`` at a time."""
 
     __tablename__ = "turn"
     __table_args__ = (
@@ -124,26 +117,23 @@ class TurnRow(Row, table=True):
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
     state: str
     owner: str = ""  # id of the process that runs it; "" while none does
-    attempts: int = 0
+    attempts: int = 0  # failed ones, since its last answer
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = None  # in the currency of the prices then; None where the model has none
+    cost: float | None = None  # in the currency of the prices then; NULL where the model has none
     model: str | None = None  # the one asked last
-    asker: str | None = None
+    asker: str | None = None  # the account that it works for
+    # the id of the person's line that all of it answers
     asked: int | None = Field(default=None, sa_column=Column(Id, nullable=True))
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # of one that failed and may pass
+    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # when a failed one is tried again
 
 
 class TeammateRow(Row, table=True):
-    """A sub-agent; its ``id`` is that of its conversation. What it does now follows from other rows.
-
-    ``position`` counts those of one conversation; ``asked`` is the id of the person's line on which it was
-    started.
-    """
+    """A sub-agent; its ``id`` is that of its conversation. What it does now follows from other rows."""
 
     __tablename__ = "teammate"
     __table_args__ = (
@@ -152,15 +142,15 @@ class TeammateRow(Row, table=True):
     )
 
     id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))
-    lead_id: str = Field(foreign_key=id_of(ConversationRow))
-    place: str
+    lead_id: str = Field(foreign_key=id_of(ConversationRow))  # the conversation it was started in
+    place: str  # the address of that
     name: str
     role: str
     task: str
     tools: list[str] | None = as_json(nullable=True)
     needs_plan: bool
-    position: int
-    asked: int = Field(sa_column=Column(Id, nullable=False))
+    position: int  # among the teammates of that conversation
+    asked: int = Field(sa_column=Column(Id, nullable=False))  # the id of the person's line that led to it
     rounds: int = 0
     plan_id: str | None = None
     standing: str
@@ -186,6 +176,6 @@ class TeamStatusRow(Row, table=True):
     channel: str
     key: str
     ref: str = ""
-    wanted: int
-    rendered: int = 0
-    gone: bool = False
+    wanted: int  # counts the changes to show
+    rendered: int = 0  # the value of ``wanted`` that was drawn last
+    gone: bool = False  # it can't be edited

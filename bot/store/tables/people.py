@@ -21,20 +21,17 @@ class AccountRow(Row, table=True):
 
 
 class NameRow(Row, table=True):
-    """The latest name of an account or chat, as its channel told it; ``key`` is its account or address.
-
-    ``standing`` is the membership that the channel last told for an account, if it ever did.
-    """
+    """The latest name of an account or chat, as its channel told it."""
 
     __tablename__ = "name"
 
-    key: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)  # an account or an address
     name: str
-    standing: str | None = None
+    standing: str | None = None  # the membership of an account, as its channel last told it
 
 
 class AbsenceRow(Row, table=True):
-    """Someone who is away, and who decides in their place until when; ended ones stay as the record."""
+    """A person's absence, with who decides in their place; ended ones stay as the record."""
 
     __tablename__ = "absence"
     __table_args__ = (
@@ -65,7 +62,7 @@ class TokenRow(Row, table=True):
         make_audited("token", "label", uncounted=frozenset({"accounts", "known", "last_used_at"})),
     )
 
-    label: str = Field(primary_key=True)  # the part of it that may be told
+    label: str = Field(primary_key=True)  # the part of it that is no secret
     name: str
     hash: str
     made_by: str
@@ -78,18 +75,18 @@ class TokenRow(Row, table=True):
     accounts: list[str] | None = as_json(nullable=True)  # those of that person, as they were linked then
     servers: list[str] | None = as_json(nullable=True)  # at which that person lets it act as them
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person did not say yes
+    agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person has not agreed
     known: list[str] | None = as_json(nullable=True)  # names of tools that that person was told of
     last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class SignInRow(Row, table=True):
-    """A link that signs a browser in (``code``), or the session of one; only its secret's hash is kept."""
+    """A link that signs a browser in, or the session of a browser; only the hash of its secret is stored."""
 
     __tablename__ = "sign_in"
 
     hash: str = Field(primary_key=True)
     account: str = Field(index=True)
     name: str
-    code: bool
+    code: bool  # True: a link; False: a session
     expires_at: datetime = Field(sa_type=UTCDateTime)

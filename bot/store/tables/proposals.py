@@ -11,8 +11,11 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
 
 WAITS = "NOT state <> 'proposed'"
-"""Said like this, SQLite has no choice but the index of exactly these rows: it takes one over all states for
-better, and would read and sort everything that waits. To PostgreSQL it is what it means."""
+"""The condition of open proposals, in a form for which SQLite can use only the index of exactly these rows.
+
+With ``state = 'proposed'`` it would choose an index over all states, and read and sort everything that waits.
+PostgreSQL treats both forms alike.
+"""
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
 CALLS = ("warn", "remind", "notify", "escalate")
 
@@ -127,7 +130,7 @@ class ProposalRow(Row, table=True):
 
 
 class DeciderRow(Row, table=True):
-    """An account that a proposal names as decider, or that voted on it: a way to find it, not a right."""
+    """An account that a proposal names as decider, or that voted on it: for queries, not a right."""
 
     __tablename__ = "decider"
 
@@ -157,7 +160,7 @@ class InverseRow(Row, table=True):
 
 
 class CopyRow(Row, table=True):
-    """A posted card. It is behind when ``rendered < wanted``; ``gone`` when it can't be edited."""
+    """A posted card. It is outdated while ``rendered < wanted``."""
 
     __tablename__ = "copy"
     __table_args__ = (
@@ -175,10 +178,10 @@ class CopyRow(Row, table=True):
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
     channel: str
     key: str
-    ref: str
-    wanted: int
-    rendered: int
-    gone: bool = False
+    ref: str  # the platform's reference to the message
+    wanted: int  # counts the changes to show
+    rendered: int  # the value of ``wanted`` that was drawn last
+    gone: bool = False  # it can't be edited
     shown: str | None = None  # a digest of what was last posted or drawn there
 
 
@@ -199,8 +202,8 @@ class CallbackRow(Row, table=True):
     url: str
     attempts: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)
-    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    over: bool = False  # it was delivered, or given up
+    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # when it was delivered
+    over: bool = False  # delivered, or given up
     fault: str = ""
 
     @property

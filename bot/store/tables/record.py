@@ -12,11 +12,7 @@ from bot.store.tables.row import Id, Row, as_json, id_of, make_numbered_key, par
 
 
 class AuditRow(Row, table=True):
-    """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/audit/chain.py``.
-
-    ``content`` is the hash of the proposal as the change left it. ``about`` says who asked for what and
-    where, on the first row and where the arguments change.
-    """
+    """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/audit/chain.py``."""
 
     __tablename__ = "audit"
     __table_args__ = (UniqueConstraint("proposal_id", "version", name="audit_once"),)
@@ -34,17 +30,16 @@ class AuditRow(Row, table=True):
     digest: str
     rule: str
     grant_id: int | None = None
+    # who asked for what and where: on the first row, and where the arguments change
     about: dict[str, Any] | None = as_json(nullable=True)
+    # the hash of the proposal's row as the change left it
     content: str = Field("", sa_column_kwargs={"server_default": ""})
-    previous: str
+    previous: str  # the hash of the row before in the chain
     hash: str
 
 
 class LedgerRow(Row, table=True):
-    """Append-only: who changed what besides proposals; see ``bot/store/audit/admin_changes.py``.
-
-    ``holds`` has the hash of each row that the change concerned, as the change left it.
-    """
+    """Append-only: who changed what besides proposals; see ``bot/store/audit/admin_changes.py``."""
 
     __tablename__ = "ledger"
     __table_args__ = (
@@ -54,36 +49,34 @@ class LedgerRow(Row, table=True):
 
     id: int | None = make_numbered_key()
     at: datetime = Field(sa_type=UTCDateTime)
-    thing: str
-    key: str
-    tool: str
+    thing: str  # the kind of what was changed: a `Thing`, or a feature's
+    key: str  # which of that kind
+    tool: str  # pattern of the tools that it is about; empty for none
     verb: str
     actor: str
     person: str
     channel: str
     before: dict[str, Any] | None = as_json(nullable=True)
     after: dict[str, Any] | None = as_json(nullable=True)
+    # the hash of each table row that the change was about, as the change left it
     holds: dict[str, str | None] | None = as_json(nullable=True)
     previous: str = Field(unique=True)
     hash: str
 
 
 class ChainEndRow(Row, table=True):
-    """The end of the audit log: the number and hash of its newest row, and the key that sealed it.
-
-    One row.
-    """
+    """The end of the audit log, in one row: what the next row follows."""
 
     __tablename__ = "chain_end"
 
     id: int = Field(primary_key=True)
-    number: int = Field(sa_column=Column(Id, nullable=False))
-    hash: str
-    key: str
-    mark: str
+    number: int = Field(sa_column=Column(Id, nullable=False))  # of the newest row
+    hash: str  # of the newest row
+    key: str  # the name of the key that sealed it; empty without one
+    mark: str  # a seal over number and hash
 
 
 @event.listens_for(table_of(ChainEndRow), "after_create")
-def _begin_the_chain(table: Any, connection: Connection, **_: Any) -> None:
+def _insert_empty_end(table: Any, connection: Connection, **_: Any) -> None:
     """Insert the end of an empty log, as the migration does."""
     connection.execute(insert(table), {"id": 1, "number": 0, "hash": "", "key": "", "mark": ""})

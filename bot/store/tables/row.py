@@ -31,18 +31,18 @@ AUDITED = "audited"
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The mark of a table that the audit log covers: no row without a record, and none altered.
-
-    ``thing`` names a row in the log, ``key`` is the column that tells one from another. ``uncounted`` are the
-    columns that change without a record. ``find_keys`` gives the keys of the rows that a change was about,
-    from the record's own key and the states before and after. ``counts`` is False of a row that says nothing.
-    """
+    """The mark of a table that the audit log covers: a row made or altered without a record shows."""
 
     thing: str
+    """The name of its rows in the log."""
     key: str = "id"
+    """The column that identifies a row."""
     uncounted: frozenset[str] = frozenset()
+    """The columns that change without a record."""
     find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
+    """Returns the keys of the rows that a change was about, from its record's key and its two states."""
     counts: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    """Returns False for a row that needs no record, such as the rulebook without a pause."""
 
 
 def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
@@ -65,11 +65,14 @@ Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER 
 
 
 def value_of(kind: type[T], row: Any, /, **converted: Any) -> T:
-    """Return a frozen value of a row, field by column of the same name.
+    """Return a value of this dataclass, each field from the column of the same name.
 
-    ``converted`` are fields that differ.
+    ``converted`` are the fields whose values are not as in the row.
     """
-    same = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in converted}  # type: ignore[arg-type]
+    same = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in converted:
+            same[field.name] = getattr(row, field.name)
     return kind(**same, **converted)
 
 
@@ -86,26 +89,34 @@ def id_of(row: type[SQLModel]) -> str:
 def partial(
     name: str, *columns: str, where: str, postgresql: str | None = None, unique: bool = False
 ) -> Index:
-    """Return an index of the rows that these words name; a query has to name them by the same words.
+    """Return an index of the rows that match ``where``; a query must have the same condition to use it.
 
-    ``postgresql``: its words, where they differ.
+    ``postgresql``: the condition in its dialect, if that differs.
     """
-    there = text(postgresql or where)
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
+    return Index(
+        name,
+        *columns,
+        unique=unique,
+        sqlite_where=text(where),
+        postgresql_where=text(postgresql or where),
+    )
 
 
-def among(column: Any, values: Collection[str]) -> Any:
+def is_one_of(column: Any, values: Collection[str]) -> Any:
     """Return ``column IN (…)`` of constants in the statement's text, without parameters to expand."""
     return column.in_([literal_column(f"'{value}'") for value in values])
 
 
 def starts_with(column: Any, prefix: str) -> Any:
-    """Return whether an id begins with ``prefix``; the bounds are found by an index, which LIKE is not."""
+    """Return the condition that an id begins with ``prefix``.
+
+    The bounds can be found by an index, unlike LIKE. ``z`` is after all characters that an id has.
+    """
     return (column >= prefix) & (column < f"{prefix}z") & column.startswith(prefix, autoescape=True)
 
 
-def since(column: Any, before: datetime, now: datetime) -> Any:
-    """Return the condition for times up to ``before``, or after ``now``, if the clock was set back."""
+def is_old(column: Any, before: datetime, now: datetime) -> Any:
+    """Return the condition for times up to ``before``, or after ``now``: then the clock was set back."""
     return or_(column <= before, column > now)
 
 
@@ -114,10 +125,10 @@ def count_changed(done: Any) -> int:
     return int(done.rowcount)
 
 
-def delete_older(session: Session, row: type[SQLModel], time: str, before: datetime, most: int) -> int:
-    """Delete up to ``most`` rows whose column ``time`` is before then, oldest first; returns how many."""
+def delete_older(session: Session, row: type[SQLModel], time: str, before: datetime, limit: int) -> int:
+    """Delete up to ``limit`` rows whose column ``time`` is before then, oldest first; returns how many."""
     columns = table_of(row).c
-    old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(most)
+    old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(limit)
     return count_changed(session.execute(delete(row).where(columns.id.in_(old))))
 
 

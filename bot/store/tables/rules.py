@@ -21,7 +21,7 @@ class RuleRow(Row, table=True):
     scope: str
     pattern: str
     value: Any = as_json()
-    condition: str | None = None  # on the arguments of a call, as it was said
+    condition: str | None = None  # on the arguments of a call, as an admin wrote it
     who: str | None = None  # an account: only what this Person asks for
     hours: list[str] | None = as_json(nullable=True)  # in the team's time zone, and days of the week
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
@@ -32,17 +32,17 @@ class RuleRow(Row, table=True):
 
     @property
     def clock(self) -> list[str]:
-        """From when to when it holds on a day; empty for all of it."""
-        return [each for each in self.hours or () if ":" in each]
+        """The two times of day between which it counts; empty for all of the day."""
+        return [part for part in self.hours or () if ":" in part]
 
     @property
     def days(self) -> str:
-        """On which days of the week it holds; empty for all of them."""
-        return "".join(each for each in self.hours or () if ":" not in each)
+        """The days of the week on which it counts; empty for all of them."""
+        return "".join(part for part in self.hours or () if ":" not in part)
 
 
 class BookRow(Row, table=True):
-    """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
+    """The rulebook in one row: its version, which each change raises, and the pause."""
 
     __tablename__ = "book"
     __table_args__ = make_audited(
@@ -55,11 +55,11 @@ class BookRow(Row, table=True):
     id: int = Field(primary_key=True)
     version: int
     paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    memory: dict[str, Any] | None = as_json(nullable=True)
+    memory: dict[str, Any] | None = as_json(nullable=True)  # the state of recurring tasks
 
 
 class GrantRow(Row, table=True):
-    """Approve similar: a permission born from one decision."""
+    """A grant: a permission for similar calls, which someone gave with the decision of a proposal."""
 
     __tablename__ = "grant_given"
     __table_args__ = (
@@ -79,13 +79,13 @@ class GrantRow(Row, table=True):
     id: int | None = serial()
     tool_name: str
     tool_version: str
-    rung: str
-    match: str
-    words: str
-    person_id: str
+    rung: str  # how similar a call must be
+    match: str  # the arguments, or their pattern, that a call must match
+    words: str  # what it allows, for people
+    person_id: str  # who gave it
     person_name: str
-    conversation_id: str
-    only_there: bool
+    conversation_id: str  # where it was given
+    only_there: bool  # it counts in that conversation alone
     requester: str | None = None  # an account: only this Person's calls
     place: str | None = None  # an address as text: only there
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))

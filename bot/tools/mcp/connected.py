@@ -142,7 +142,7 @@ class ConnectedServers:
         def find_way(session: Session, question: Question) -> tuple[bool, bool]:
             """Return whether it is the owner's call, and whether others read where it was made."""
             is_owners = question.requested_by in whose_is(session, connection).accounts
-            return is_owners, not conversations.place_of(session, question.conversation_id).private
+            return is_owners, not conversations.load_place(session, question.conversation_id).private
 
         async def ask(question: Question) -> Elicited:
             is_owners, is_shared = await self._database.read(find_way, question)

@@ -153,7 +153,7 @@ class Logins(SignIns):
             _set_answer(login, said)
             return await login.outcome()
         parameters = {key: said[key][:_MAX_PARAMETER_CHARS] for key in _RETURN_KEYS if key in said}
-        row_key = await self.database.write(store.come_back, state, parameters, self.clock())
+        row_key = await self.database.write(store.store_return, state, parameters, self.clock())
         if row_key is None:
             raise SignInError(OVER)
         return await self._wait_for_remote(row_key, OVER)
@@ -200,9 +200,9 @@ class Logins(SignIns):
         try:
             words = await self._sign_in(login)
         except SignInError as error:
-            await self.database.write(partial(store.end, well=False), login.login_id, error.message)
+            await self.database.write(partial(store.end_sign_in, well=False), login.login_id, error.message)
             raise
-        await self.database.write(partial(store.end, well=True), login.login_id, words)
+        await self.database.write(partial(store.end_sign_in, well=True), login.login_id, words)
         return words
 
     async def _sign_in(self, login: _Login) -> str:
@@ -262,9 +262,9 @@ class Logins(SignIns):
                     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     pause.cancel()
-                if not await self.database.read(store.is_back, login.login_id):
+                if not await self.database.read(store.has_returned, login.login_id):
                     continue
-                parameters = await self.database.write(store.take_back, login.login_id)
+                parameters = await self.database.write(store.pop_return, login.login_id)
                 if parameters is not None and not login.answer.done():
                     _set_answer(login, parameters | {"state": login.state})
             return spell_issuer(login.answer.result(), flow.context.oauth_metadata)

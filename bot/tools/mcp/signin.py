@@ -144,7 +144,7 @@ class Keys:
 
     async def look(self) -> SignIn | None:
         """Return the sign-in as it is stored right now."""
-        if not self._database.there:
+        if not self._database.exists:
             return None  # a read would create the database
         try:
             sign_in = await self._database.read(self._rows.find, self._key, self.launch.url)

@@ -689,7 +689,7 @@ class TestWorkspaces:
             assert said.answer in (Answer.INVALID, Answer.REFUSED), words
         await rule(two, "ttl 2h in chat:T2")
         assert (await two.command("/approvals drop 1", by=self.LEA)).answer is Answer.INVALID
-        assert len(await two.database.read(rules.in_force)) == 1
+        assert len(await two.database.read(rules.list_rules)) == 1
         assert (
             await two.command("/approvals policy always in chat:T1", by=self.LEA)
         ).answer is Answer.ACCEPTED

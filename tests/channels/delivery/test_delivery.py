@@ -91,10 +91,10 @@ async def test_a_card_that_looks_the_same_is_not_drawn_again(nod: Nod) -> None:
     await nod.press(Verb.DECLINE, two)
     await nod.idle()
     before = len(nod.chat.drawn)
-    nod.database.write_now(posted_cards.show_again)
+    nod.database.write_now(posted_cards.mark_open_outdated)
     await nod.tick()
     assert len(nod.chat.drawn) == before
-    assert nod.database.read_now(posted_cards.all_behind) == []
+    assert nod.database.read_now(posted_cards.list_outdated_messages) == []
     assert (await nod.approve(one)).state is State.SUCCEEDED
     assert nod.chat.card_of(one).state is State.SUCCEEDED
 

@@ -139,8 +139,8 @@ async def test_a_read_that_was_cut_for_the_model_comes_as_a_file_too(nod: Nod) -
 async def test_a_picture_that_a_tool_makes_is_posted_as_it_is(nod: Nod) -> None:
     await nod.asked(call("draw"))
     assert [(name, content) for _, name, content in nod.chat.files] == [("plan.png", PICTURE)]
-    [(handle, _)] = await nod.database.read(outputs.list_kept, (await nod.transcript()).conversation.id)
-    kept = await nod.database.read(outputs.file, (await nod.transcript()).conversation.id, handle)
+    [(handle, _)] = await nod.database.read(outputs.list_handles, (await nod.transcript()).conversation.id)
+    kept = await nod.database.read(outputs.load_file, (await nod.transcript()).conversation.id, handle)
     assert kept == File("plan.png", "", PICTURE, "image/png")
 
 
@@ -216,8 +216,8 @@ async def test_where_people_fetch_results_themselves_nothing_is_posted_or_left_t
     await nod.restart()
     p = await printed(nod, 2000)
     await nod.tick(timedelta(seconds=61))
-    assert await nod.database.read(outputs.with_unposted, nod.clock(), nod.clock()) == []
-    [kept] = await nod.database.read(outputs.of_proposal, await nod.now(p))
+    assert await nod.database.read(outputs.list_with_unposted, nod.clock(), nod.clock()) == []
+    [kept] = await nod.database.read(outputs.list_of_proposal, await nod.now(p))
     assert kept.file.text == p.result
 
 
@@ -225,10 +225,10 @@ async def test_long_output_is_forgotten_after_its_time_and_the_record_keeps_the_
     p = await printed(nod, 50_000)
     nod.clock.forward(timedelta(days=29))
     await nod.recovery.purge(nod.clock())
-    assert len(await nod.database.read(outputs.of_proposal, p)) == 1
+    assert len(await nod.database.read(outputs.list_of_proposal, p)) == 1
     nod.clock.forward(timedelta(days=2))
     await nod.recovery.purge(nod.clock())
-    assert await nod.database.read(outputs.of_proposal, p) == []
+    assert await nod.database.read(outputs.list_of_proposal, p) == []
     assert len((await nod.now(p)).result or "") == 50_000
     await nod.asked(call("output_read", handle=p.output))
     assert "it may have been forgotten" in nod.model.results[-1]

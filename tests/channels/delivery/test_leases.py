@@ -118,14 +118,14 @@ async def test_a_card_is_redrawn_by_one_process_at_a_time(pair: Pair) -> None:
 
 async def test_what_a_gone_process_held_is_free(pair: Pair) -> None:
     def lease(nod: Nod) -> str:
-        return pair.first.database.write_now(processes.lease, "posts in c1", nod.process.id)
+        return pair.first.database.write_now(processes.take_lease, "posts in c1", nod.process.id)
 
     assert lease(pair.first) == pair.first.process.id
     assert lease(pair.second) == pair.first.process.id
     pair.first.database.write_now(processes.forget_processes, {pair.first.process.id: 0})
     assert lease(pair.second) == pair.second.process.id
-    pair.second.database.write_now(processes.release, "posts in c1", pair.first.process.id)
+    pair.second.database.write_now(processes.release_lease, "posts in c1", pair.first.process.id)
     assert lease(pair.second) == pair.second.process.id
-    pair.second.database.write_now(processes.release, "posts in c1", pair.second.process.id)
+    pair.second.database.write_now(processes.release_lease, "posts in c1", pair.second.process.id)
     pair.second.database.write_now(processes.enter_process, pair.first.process, pair.first.clock())
     assert lease(pair.first) == pair.first.process.id

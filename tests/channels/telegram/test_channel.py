@@ -774,7 +774,7 @@ async def test_a_shown_proposal_comes_as_a_card_that_is_kept_up_to_date(
     assert "Approve" in posted.labels
     await telegram.say(ADMIN, "next")  # handled after the command, in the same chat
     await core.took(2)
-    kept = await database.read(posted_cards.of_proposal, PROPOSAL)
+    kept = await database.read(posted_cards.list_copies, PROPOSAL)
     assert [c.ref for c in kept] == [f"{ADMIN}/{posted.message_id}"]
 
 
@@ -793,7 +793,7 @@ async def test_a_shown_card_that_was_decided_on_its_way_is_redrawn_right_away(
     await telegram.until(lambda: "Done. Approved by Ana" in posted.text)
     await telegram.say(ADMIN, "next")  # handled after the command, in the same chat
     await core.took(2)
-    assert await database.read(posted_cards.behind, 1) == []
+    assert await database.read(posted_cards.list_outdated_copies, 1) == []
 
 
 async def test_a_file_is_sent_as_a_document_into_its_topic(channel, telegram: FakeTelegram):

@@ -95,14 +95,14 @@ async def test_an_open_card_is_posted_again_once_and_can_be_pressed_there(
     card = core.propose(make_card(), HERE)
     ref = await channel.post_card(HERE, card)
     await database.write(posted_cards.add_card, PROPOSAL, HERE, ref, card.version)
-    assert await database.read(posted_cards.all_behind) == []
+    assert await database.read(posted_cards.list_outdated_messages) == []
     await moved(telegram, core)
-    assert await database.read(posted_cards.all_behind) == [1]  # so that it is redrawn
+    assert await database.read(posted_cards.list_outdated_messages) == [1]  # so that it is redrawn
     for _ in range(2):
         with pytest.raises(CopyGone):
             await channel.redraw_card(HERE, ref, card)
     (again,) = telegram.shown(NEW, "Close issue #7")
-    kept = await database.read(posted_cards.of_proposal, PROPOSAL)
+    kept = await database.read(posted_cards.list_copies, PROPOSAL)
     assert [(c.address, c.ref) for c in kept] == [(HERE, ref), (HERE, f"{NEW}/{again.message_id}")]
     core.reply = Reply(Answer.ACCEPTED, "Approved.")
     await telegram.press(BEN, again, "Approve")

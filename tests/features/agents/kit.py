@@ -25,7 +25,7 @@ async def make_agent(nod: Served, name: str = "claude-code", **changes: Any) -> 
     """Make the token of an agent whose person has said yes."""
     given: dict[str, Any] = {"person": PERSON, "tools": ("*",), "servers": (), "known": (), "agreed": True}
     terms = AgentTerms(**{"until": nod.clock() + timedelta(days=90), **given, **changes})
-    return await nod.app.database.write(tokens.issue, name, PERSON, nod.clock(), terms)
+    return await nod.app.database.write(tokens.issue_token, name, PERSON, nod.clock(), terms)
 
 
 @contextlib.asynccontextmanager

@@ -188,7 +188,7 @@ async def test_a_person_makes_a_token_for_themselves_and_sees_its_tools_first(se
 
 async def test_tokens_of_before_are_as_they_were(serve: Serve):
     async with serve(**SETTINGS) as nod:
-        token = await nod.app.database.write(tokens.issue, "deploy", PERSON, nod.clock())
+        token = await nod.app.database.write(tokens.issue_token, "deploy", PERSON, nod.clock())
         assert token.startswith("nod_")
         async with nod.caller(token) as script:
             assert (await script.get("/api/me")).json()["account"] == "http:deploy"

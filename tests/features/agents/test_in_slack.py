@@ -62,7 +62,7 @@ async def test_a_person_says_yes_in_their_chat_and_decides_their_agents_card_the
     app = world.app
     until = app.clock() + timedelta(days=30)
     terms = AgentTerms(PERSON, ("note",), (), ("note",), until)
-    token = await app.database.write(tokens.issue, "claude-code", OPERATOR, app.clock(), terms)
+    token = await app.database.write(tokens.issue_token, "claude-code", OPERATOR, app.clock(), terms)
     agent = Agent("claude-code", token.split("_")[1], PERSON, ("note",), (), frozenset({"note"}))
     opened = await app.core.gate.open(make_consent(agent, ["note"], [], OPERATOR, until))
     await app.dispatcher.wake(*opened.jobs)
@@ -96,7 +96,7 @@ async def agent_of_ana(world: World) -> AsyncIterator[httpx.AsyncClient]:
     app = world.app
     names = ("note", "inquire", "paint_as_asked")
     terms = AgentTerms(PERSON, names, (), names, app.clock() + timedelta(days=30), agreed=True)
-    token = await app.database.write(tokens.issue, "claude-code", OPERATOR, app.clock(), terms)
+    token = await app.database.write(tokens.issue_token, "claude-code", OPERATOR, app.clock(), terms)
     headers = {"Authorization": f"Bearer {token}"}
     url = f"http://127.0.0.1:{app.web.port}"
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:

@@ -60,7 +60,7 @@ async def agent_for(
     until = clock() + timedelta(days=1)
     terms = AgentTerms(person, ("tracker_*",), servers, (), until, agreed=True)
     token = await there.nod.app.database.write(
-        tokens.issue, f"agent-{person.key[-1]}", person, clock(), terms
+        tokens.issue_token, f"agent-{person.key[-1]}", person, clock(), terms
     )
     return there.nod.caller(token)
 

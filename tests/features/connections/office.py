@@ -263,7 +263,7 @@ class Office:
 
     def proposals(self, *states: State) -> list[Proposal]:
         found = self.app.database.read_now(
-            lambda session: proposals.in_states(session, states or list(State), 100)
+            lambda session: proposals.list_in_states(session, states or list(State), 100)
         )
         return sorted(found, key=lambda p: (p.message_id, p.position))
 

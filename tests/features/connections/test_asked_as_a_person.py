@@ -174,7 +174,7 @@ async def answer_in_private(there: Connectable, tracker: AskingTracker) -> None:
         assert (await ben.get(f"/api/proposals/{question.id}")).status_code == 404
     assert [field.new_value for field in question.preview] == [PAGE]
     place = there.nod.app.database.read_now(
-        lambda session: conversations.place_of(session, question.conversation_id)
+        lambda session: conversations.load_place(session, question.conversation_id)
     )
     assert place.private
     for who in (BEN, CHIEF):

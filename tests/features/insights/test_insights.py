@@ -243,7 +243,7 @@ def _judged(session: Session, policies: Policies, tried: Rule) -> dict[Effect, i
     kept = [rule for rule in today.book.rules if rule.slot != tried.slot]
     later = today.with_book(replace(today.book, rules=(*kept, tried)))
     found = dict.fromkeys(Effect, 0)
-    for p in proposals.in_states(session, list(State)):
+    for p in proposals.list_in_states(session, list(State)):
         if p.kind is kinds.CALL and p.risk.writes:
             call = rights.call_of(session, p)
             old, new = (each.judge(call) for each in (today, later))

@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def nod(make_nod: MakeNod, monkeypatch: pytest.MonkeyPatch) -> Nod:
-    monkeypatch.setattr(suggestions, "_ENOUGH", 3)
+    monkeypatch.setattr(suggestions, "_MIN_APPROVALS", 3)
     return make_nod(admins=[ADA], channels=[RecordingChannel(), RecordingChannel("wall")])
 
 
@@ -66,7 +66,7 @@ async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_
     done = await nod.approve(found, by=ADA)
     assert done.state is State.SUCCEEDED
     assert "policy destructive for paint" in (done.told or "")
-    [set_now] = await nod.database.read(rules.in_force)
+    [set_now] = await nod.database.read(rules.list_rules)
     assert (set_now.by, set_now.rule.said) == (str(ADA), "policy destructive for paint in chat:T1/hall")
     (free,) = await nod.asked(call("paint", lamp="door", color="blue"), at=HALL, private=False)
     (lost,) = await nod.asked(call("smash", lamp="door"), at=HALL, private=False)
@@ -176,7 +176,7 @@ async def test_no_one_gets_a_rule_set_but_by_an_admin_who_approves_a_suggestion(
     nod.model.will(says("", call(suggestions.TOOL, **arguments)), says("Sorry."))
     await nod.say("set it", by=ADA)
     await nod.idle()
-    assert [each.rule.said for each in await nod.database.read(rules.in_force)] == ["policy never"]
+    assert [each.rule.said for each in await nod.database.read(rules.list_rules)] == ["policy never"]
 
 
 async def test_no_model_is_told_of_a_suggestion(nod: Nod) -> None:

@@ -249,7 +249,7 @@ async def test_its_cost_is_usage_and_counts_for_budgets(make_nod: MakeNod) -> No
     nod = await make(make_nod, "raises")
     start = nod.clock()
     proposal = await propose(nod)
-    used = {each.key: each for each in nod.database.read_now(counts.usage, Parts.MODEL, start, None)}
+    used = {each.key: each for each in nod.database.read_now(counts.list_usage, Parts.MODEL, start, None)}
     assert (used["local"].prompt_tokens, used["local"].cost) == (10, 1.5)
     assert (await nod.now(proposal)).state is State.PROPOSED
     assert (await nod.command("/approvals budget 1 EUR a day", by=ADA)).answer is Answer.ACCEPTED

@@ -74,7 +74,7 @@ async def test_what_a_revoked_token_asked_for_runs_no_longer(serve: Serve) -> No
     model = ScriptedModel(ask(("schedule_task", DAILY)), say("It is set."))
     chief = Actor("http", "chief", "chief")
     async with serve(model=model, token=CHIEF, NOD_HTTP_TOKENS=TOKENS, NOD_ADMINS=(str(chief),)) as nod:
-        token = nod.app.database.write_now(tokens.issue, "dora", chief, nod.clock())
+        token = nod.app.database.write_now(tokens.issue_token, "dora", chief, nod.clock())
         await made(nod, token)
         nod.app.database.write_now(tokens.revoke_token, "dora", chief, nod.clock())
         nod.clock.forward(timedelta(hours=2))

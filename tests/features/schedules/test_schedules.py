@@ -38,7 +38,7 @@ async def made(nod: Nod, **given: Any) -> Proposal:
 
 
 async def all_of(nod: Nod) -> list[Schedule]:
-    return await nod.database.read(lambda session: schedules.of_people(session, None, ended=True))
+    return await nod.database.read(lambda session: schedules.list_of_people(session, None, ended=True))
 
 
 async def only(nod: Nod) -> Schedule:

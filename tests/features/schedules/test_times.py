@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.domain.times import find_zone
-from bot.features.schedules.schedule import MISSED, Times, read_repetition
+from bot.features.schedules.schedule import MAX_COUNTED_MISSES, Times, read_repetition
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -70,7 +70,7 @@ def test_a_week_away_is_counted_and_a_year_of_quarters_is_not() -> None:
     assert times("2026-03-02 09:00", "day").count_missed(at("2026-03-03 09:00"), at("2026-03-10 12:00")) == 7
     assert (
         times("2026-03-02 09:00", "15m").count_missed(at("2026-03-03 09:00"), at("2027-03-03 09:00"))
-        == MISSED
+        == MAX_COUNTED_MISSES
     )
 
 

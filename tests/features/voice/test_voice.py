@@ -151,7 +151,7 @@ async def test_its_cost_is_counted_by_minutes_or_by_tokens(server: HearingServer
     server.will_hear("c")
     for _ in range(3):
         await say(nod, VOICE)
-    found = await nod.database.read(counts.usage, Parts.MODEL, nod.clock().replace(year=2000), None)
+    found = await nod.database.read(counts.list_usage, Parts.MODEL, nod.clock().replace(year=2000), None)
     [used] = [each for each in found if each.key == "ears"]
     assert (used.model_calls, used.prompt_tokens, used.completion_tokens) == (3, 40, 5)
     assert used.cost == pytest.approx(0.003 + 2 * 0.006 * 3 / 60)

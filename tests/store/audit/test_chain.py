@@ -166,7 +166,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     database.write_now(memory.remove_facts, [1], by, clock())
     database.write_now(rules.pause_all, ADA, clock())
     for _ in range(2):
-        token = database.write_now(tokens.issue, "ci", ADA, clock())
+        token = database.write_now(tokens.issue_token, "ci", ADA, clock())
     database.write_now(tokens.revoke_token, token.split("_")[1], ADA, clock())
     schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
     database.write_now(schedules.add_schedule, schedule, By.nod(Act.SET), clock())
@@ -324,7 +324,7 @@ def test_what_was_once_changed_unseen_is_named(full: Database, rows: Rows, which
         [p] = rows.propose(quorum=2)
         rows.decide(p, Verb.APPROVE)
     else:
-        [p] = full.read_now(proposals.in_states, [State.FAILED])
+        [p] = full.read_now(proposals.list_in_states, [State.FAILED])
     forged = {column: ONCE_UNSEEN[which][column]}
     found = after(
         full, lambda c: c.execute(update(ProposalRow).where(col(ProposalRow.id) == p.id).values(forged))

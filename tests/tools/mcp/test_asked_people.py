@@ -59,7 +59,9 @@ class Talk:
         notifier = self.app.channels["http"].notifier  # type: ignore[attr-defined]
         while True:
             generation = notifier.generation
-            found = [p for p in await self.app.database.read(proposals.in_states, list(State)) if true(p)]
+            found = [
+                p for p in await self.app.database.read(proposals.list_in_states, list(State)) if true(p)
+            ]
             if found:
                 return found[0]
             await notifier.wait(generation, 0.05)

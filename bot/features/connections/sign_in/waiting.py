@@ -44,10 +44,10 @@ def continue_waiting(
         if found is None or found.deleted:
             continue
         person = Actor.parse(waiting["person"])
-        name = messages.name_of(session, found.id, person)
+        name = messages.find_name(session, found.id, person)
         person = Actor(person.channel, person.key, name)
         told = _TOLD.format(who=bound_name(person.label), server=server)
         messages.add_note(session, found.id, told, now, actor=person)
-        turns.want_turn(session, found.id, now)
+        turns.request_turn(session, found.id, now)
         continued.append(Job(Work.TURN, found.id))
     return tuple(continued)

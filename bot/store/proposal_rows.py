@@ -1,0 +1,215 @@
+"""The conversion of a `Proposal` to the columns of its row and back.
+
+Most fields are columns of the same name and value. The others are in `_CONVERSIONS` (one column that holds
+the field in another form), in `COLUMNS` (other names or several columns), or are written elsewhere
+(`UNRECORDED`, and the process that runs the proposal).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row
+
+from bot.domain.annotations import Annotation
+from bot.domain.connections import Connection
+from bot.domain.kinds import find_kind
+from bot.domain.people import Actor
+from bot.domain.proposals import (
+    Cause,
+    Deciders,
+    Edited,
+    Inverse,
+    Level,
+    PreviewField,
+    Proposal,
+    Reread,
+    Risk,
+    State,
+    Vote,
+)
+from bot.domain.steps import DueStep
+from bot.domain.text import storable
+from bot.domain.trials import Trial
+from bot.store.tables.row import value_of
+
+UNRECORDED = frozenset({"progress", "undo_until"})
+"""Fields that change without an audit row."""
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "risk": ("level", "risk_reason", "vouched"),
+    "requester": ("requester", "requester_name"),
+    "ttl": ("ttl_seconds",),
+}
+"""The columns of each field whose column has another name, or that has several."""
+
+
+class _Conversion(NamedTuple):
+    """The two functions between a field's value and what its column holds."""
+
+    to_column: Callable[[Any], Any]
+    from_column: Callable[[Any], Any]
+
+
+def from_row(row: Row[Any]) -> Proposal:
+    """Return the proposal of a row that was selected with `bot.store.proposals.SELECT_PROPOSALS`."""
+    converted = {
+        name: conversion.from_column(getattr(row, name)) for name, conversion in _CONVERSIONS.items()
+    }
+    return value_of(
+        Proposal,
+        row,
+        **converted,
+        kind=find_kind(row.kind, called=bool(row.call_id)),
+        risk=Risk(Level(row.level), row.risk_reason, vouched=row.vouched is not False),
+        requester=Actor.parse(row.requester, row.requester_name),
+        ttl=timedelta(seconds=row.ttl_seconds),
+    )
+
+
+def to_row(p: Proposal) -> dict[str, Any]:
+    """Return the columns that the audit row covers: neither the process nor the progress nor the inverse."""
+    row = {name: getattr(p, name) for name in _UNCONVERTED}
+    row |= {name: conversion.to_column(getattr(p, name)) for name, conversion in _CONVERSIONS.items()}
+    row |= {
+        "kind": p.kind.name,
+        "level": p.risk.level,
+        "risk_reason": p.risk.reason,
+        "vouched": None if p.risk.vouched else False,
+        "requester": str(p.requester),
+        "requester_name": p.requester.name,
+        "ttl_seconds": p.ttl.total_seconds(),
+        "idempotency_key": p.idempotency_key,
+    }
+    # ``storable`` replaces characters that a database refuses; arguments stay as they were approved
+    return storable(row) | {"arguments": dict(p.arguments)}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a conversion that gives None for None and for what is empty."""
+    return lambda value: convert(value) if value else None
+
+
+def _fields_to_json(preview: Iterable[PreviewField]) -> list[list[Any]]:
+    stored = []
+    for field in preview:
+        values: list[Any] = [field.field, field.old_value, field.new_value]
+        if field.titled:
+            values.append(True)
+        stored.append(values)
+    return stored
+
+
+def _fields_from_json(stored: list[list[Any]]) -> tuple[PreviewField, ...]:
+    # an older release stored what tools gave, with characters that ``storable`` replaces
+    return tuple(PreviewField(*values) for values in storable(stored))
+
+
+def _deciders_to_json(deciders: Deciders) -> dict[str, Any]:
+    stored = asdict(deciders)
+    if not deciders.also_escalated:
+        del stored["also_escalated"]  # earlier releases don't know it
+    return stored
+
+
+def _deciders_from_json(stored: dict[str, Any]) -> Deciders:
+    lists = {name: tuple(stored.get(name, ())) for name in ("roles", "people", "also_escalated")}
+    return Deciders(**stored | lists)
+
+
+def _steps_to_json(steps: tuple[DueStep, ...]) -> list[list[Any]] | None:
+    return [step.as_json for step in steps] or None
+
+
+def _steps_from_json(stored: list[list[Any]] | None) -> tuple[DueStep, ...]:
+    return tuple(DueStep.from_json(step) for step in stored or ())
+
+
+def _votes_to_json(votes: tuple[Vote, ...]) -> list[list[Any]]:
+    stored = []
+    for vote in votes:
+        values: list[Any] = [vote.person_id, str(vote.actor), vote.actor.name, vote.verb, vote.reason]
+        values.append(vote.at.isoformat())
+        if vote.absent:
+            values += [str(vote.absent), vote.absent.name]
+        stored.append(values)
+    return stored
+
+
+def _votes_from_json(stored: list[list[Any]]) -> tuple[Vote, ...]:
+    votes = []
+    for person_id, account, name, verb, reason, at, *absent in stored:
+        stands_in_for = Actor.parse(*absent) if absent else None
+        actor = Actor.parse(account, name)
+        votes.append(Vote(person_id, actor, verb, reason, datetime.fromisoformat(at), stands_in_for))
+    return tuple(votes)
+
+
+def _edits_to_json(edits: tuple[Edited, ...]) -> list[list[Any]] | None:
+    return [[edit.round, edit.by, _fields_to_json(edit.fields)] for edit in edits] or None
+
+
+def _edits_from_json(stored: list[list[Any]] | None) -> tuple[Edited, ...]:
+    return tuple(Edited(round_, by, _fields_from_json(fields)) for round_, by, fields in stored or ())
+
+
+def _reread_to_json(found: tuple[Reread, ...]) -> list[list[Any]] | None:
+    return [[field.field, field.now, field.approved, field.agrees] for field in found] or None
+
+
+def _reread_from_json(stored: list[list[Any]] | None) -> tuple[Reread, ...]:
+    return tuple(Reread(*values) for values in stored or ())
+
+
+def _inverse_to_json(inverse: Inverse) -> dict[str, Any]:
+    return {**asdict(inverse), "fields": _fields_to_json(inverse.fields)}
+
+
+def _inverse_from_json(stored: dict[str, Any]) -> Inverse:
+    return Inverse(**{**stored, "fields": _fields_from_json(stored["fields"])})
+
+
+def _annotations_to_json(lines: tuple[Annotation, ...]) -> list[list[Any]] | None:
+    return [[line.name, line.text, line.is_late] for line in lines] or None
+
+
+def _annotations_from_json(stored: list[list[Any]] | None) -> tuple[Annotation, ...]:
+    return tuple(Annotation(*values) for values in stored or ())
+
+
+def _ticked_to_json(ticked: tuple[int, ...]) -> list[int] | None:
+    return list(ticked) or None
+
+
+def _ticked_from_json(stored: list[int] | None) -> tuple[int, ...]:
+    return tuple(stored or ())
+
+
+def _seconds_to_length(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+_CONVERSIONS: Mapping[str, _Conversion] = {
+    "state": _Conversion(_same, State),
+    "cause": _Conversion(_same, _optional(Cause)),
+    "preview": _Conversion(_fields_to_json, _fields_from_json),
+    "deciders": _Conversion(_deciders_to_json, _deciders_from_json),
+    "steps": _Conversion(_steps_to_json, _steps_from_json),
+    "votes": _Conversion(_votes_to_json, _votes_from_json),
+    "edits": _Conversion(_edits_to_json, _edits_from_json),
+    "trial": _Conversion(_optional(lambda trial: trial.as_json), _optional(Trial.from_json)),
+    "read_again": _Conversion(_reread_to_json, _reread_from_json),
+    "inverse": _Conversion(_optional(_inverse_to_json), _optional(_inverse_from_json)),
+    "annotations": _Conversion(_annotations_to_json, _annotations_from_json),
+    "connection": _Conversion(
+        _optional(lambda connection: connection.as_json), _optional(Connection.from_json)
+    ),
+    "ticked": _Conversion(_ticked_to_json, _ticked_from_json),
+    "remind_every": _Conversion(_optional(timedelta.total_seconds), _optional(_seconds_to_length)),
+}
+_WRITTEN_APART = ("kind", "arguments", *COLUMNS, *UNRECORDED, *_CONVERSIONS)
+_UNCONVERTED = [field.name for field in fields(Proposal) if field.name not in _WRITTEN_APART]
