@@ -117,7 +117,7 @@ class ConnectedServers:
         entry.used_at = now
         entry.connected = replace(entry.connected, connection=connection)
         self._sessions[key] = entry  # again at the end, as the most recently used
-        self._end_least_used()
+        self._end_least_used(but=key)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())
         return entry.connected
@@ -152,9 +152,11 @@ class ConnectedServers:
 
         return ask
 
-    def _end_least_used(self) -> None:
-        """End the least recently used sessions that are more than the limit; one in a call stays."""
-        idle = [key for key, entry in self._sessions.items() if not entry.connected.server.is_busy]
+    def _end_least_used(self, *, but: tuple[str, str]) -> None:
+        """End the least recently used sessions beyond the limit, but those in a call and that of ``but``."""
+        idle = [
+            key for key, entry in self._sessions.items() if key != but and not entry.connected.server.is_busy
+        ]
         excess = max(0, len(self._sessions) - self._most)
         for key in idle[:excess]:
             self._end(key)

@@ -21,7 +21,7 @@ from bot.tools.tool import Toolset
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
 from tests.kit.accounts import Accounts
 from tests.kit.urls import Urls
-from tests.tools.mcp.conftest import Pauses
+from tests.tools.mcp.conftest import Pauses, until
 from tests.tools.mcp.servers.desk import Desk
 
 pytestmark = pytest.mark.slow
@@ -205,6 +205,23 @@ async def test_the_least_used_sessions_make_room(make: Callable[..., DeskNod], d
     assert sessions is not None
     assert len(sessions) == 1
     assert await nod.offered(ANA, ALONE) == {"desk_read_issue", "desk_close_issue"}
+
+
+async def test_a_new_session_stays_where_all_others_are_in_a_call(
+    make: Callable[..., DeskNod], desk: Desk
+) -> None:
+    nod = make(most=1)
+    nod.connect(ANA, "octocat")
+    nod.connect(BEN, "hubot")
+    desk.may_answer.clear()
+    nod.model.will(says("I look.", call("desk_read_issue", number=7)))
+    await nod.say("read it", by=ANA, at=ALONE)
+    await until(lambda: desk.log)
+    await nod.say("hello", by=BEN, at=BENS)
+    await until(lambda: len(nod.model.offered) == 2)
+    assert {spec.name for spec in nod.model.offered[-1]} & OFFERED == {"desk_read_issue", "desk_close_issue"}
+    desk.may_answer.set()
+    await nod.idle()
 
 
 async def test_a_name_full_of_marks_and_mentions_is_bounded_on_the_card(nod: DeskNod, desk: Desk) -> None:

@@ -31,6 +31,8 @@ class Desk:
         self.listed: list[str] = []  # who asked for the list
         self.extra: dict[str, frozenset[str]] = {}
         self.required: dict[str, str] = {}  # by subject: what its close_issue asks for in addition
+        self.may_answer = asyncio.Event()  # until it is set, read_issue does not answer
+        self.may_answer.set()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
@@ -80,10 +82,11 @@ class _DeskServer(MCPServer[Any]):
             return desk.asker()
 
         @self.tool(annotations=READS)
-        def read_issue(number: int) -> str:
+        async def read_issue(number: int) -> str:
             """Read an issue."""
-            token = get_access_token()
-            return f"{note('read_issue', number=number)} reads {number}, by {token and token.token}"
+            token, reader = get_access_token(), note("read_issue", number=number)
+            await desk.may_answer.wait()
+            return f"{reader} reads {number}, by {token and token.token}"
 
         @self.tool(annotations=CHANGES)
         def close_issue(number: int, why: str = "") -> str:
