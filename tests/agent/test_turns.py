@@ -1,6 +1,7 @@
 """A turn: from a message until the agent is silent or must wait."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -273,9 +274,15 @@ async def test_what_breaks_unforeseen_is_told_without_its_inside(nod: Nod) -> No
     assert nod.chat.shown.endswith("OK.")
 
 
+class Unlisted(FixedToolset):
+    """A toolset that can't say which tools it has."""
+
+    async def tools(self) -> Sequence[Tool]:
+        raise RuntimeError("the shelf is locked")
+
+
 async def test_tools_that_cannot_be_listed_fail_the_turn_in_words(nod: Nod) -> None:
-    twice: tuple[Tool, ...] = (nod.toolset.fixed[0], nod.toolset.fixed[0])
-    good, nod.toolset = nod.toolset, FixedToolset("twice", twice)
+    good, nod.toolset = nod.toolset, Unlisted("unlisted", ())
     await nod.close()
     nod.rebuild()
     await nod.say()
