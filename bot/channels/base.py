@@ -33,18 +33,18 @@ seconds."""
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One person's view of all proposals, newest first, as cards."""
+    """The cards that one person sees in an overview, newest first."""
 
-    waiting: tuple[Card, ...]  # this person may decide
-    asked: tuple[Card, ...]  # this person's own, still open
-    recent: tuple[Card, ...]  # ended lately, decided or asked for by this person
-    offers: tuple[CommandOffer, ...] = ()  # what parts of Nod offer this person
+    waiting: tuple[Card, ...]  # proposals that this person may decide
+    asked: tuple[Card, ...]  # this person's own open proposals
+    recent: tuple[Card, ...]  # proposals that ended lately, decided or asked for by this person
+    offers: tuple[CommandOffer, ...] = ()  # the commands that parts of Nod offer to this person
 
 
 class Lookup(Protocol):
-    """Queries that a channel may make. Each answer is checked against who asks.
+    """Queries that a channel may make. Each result is checked against the rights of the person who asks.
 
-    ``address`` is the place of the card in front of them; some decider circles are "anyone in this chat".
+    ``address`` is the place of the card that this person sees: some rules let "anyone in this chat" decide.
     ``notice`` is a remark on this Nod that every introduction includes; mostly empty.
     """
 
@@ -59,11 +59,11 @@ class Lookup(Protocol):
         *,
         together: bool = False,
     ) -> Card | None:
-        """Return the card as it is now; None where this person has none at this address.
+        """Return the card as it is now; None if this person may not see it at this address.
 
         ``ref`` is the posted card that was pressed, as in `Press`. A message that can't be a card of this
         proposal gives None. A card that no row knew yet is kept up to date from now on.
-        ``together``: of a row of a batch, the card of the batch.
+        ``together``: for a row of a batch, return the card of the batch.
         """
 
     async def arguments(
@@ -92,15 +92,15 @@ class Lookup(Protocol):
         """
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
-        """Return the turn that led to a proposal, as text; None for those who may not decide it."""
+        """Return the turn that led to a proposal, as text; None for people who may not decide it."""
 
     async def note_opened(self, proposal_id: str, actor: Actor) -> None:
-        """Take note that this person opened all of a card."""
+        """Store that this person opened the full content of a card."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:
-        """Tell if a conversation is open there, so that messages there are for Nod."""
+        """Tell if a conversation is open at the address, so that messages at it are for Nod."""
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
@@ -108,7 +108,7 @@ class Lookup(Protocol):
         """Tell if this person may press the button of ``verb``, from this address."""
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
-        """Tell if this person, wherever they are, may decide this proposal, which someone else asked for."""
+        """Tell if this person may decide this proposal of someone else, at whatever address."""
 
 
 class Stream(Protocol):
@@ -122,7 +122,7 @@ class Stream(Protocol):
 
 
 class Channel(Protocol):
-    """A place where people are, such as Slack. Everything here may raise ChannelError; nothing decides.
+    """A chat platform, such as Slack. Every method may raise ChannelError; none decides a proposal.
 
     One that is no `Poster` shows people the rows as they are (the web): nothing is posted there, so there are
     no copies to redraw.
@@ -133,7 +133,7 @@ class Channel(Protocol):
     async def start(
         self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
-        """Connect. Without ``receives`` the channel only posts, and ``others`` listen to the platform."""
+        """Connect. Without ``receives`` the channel only posts, and other processes (``others``) listen."""
 
     async def stop(self) -> None: ...
 
@@ -142,19 +142,19 @@ class Channel(Protocol):
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         """Show the team of the conversation there, and return a reference to the message (≤ 255 characters).
 
-        ``ref`` is the message that shows it so far, empty at first. Raises CopyGone if that is gone.
+        ``ref`` is the message that shows the team so far, empty at first. Raises CopyGone if it is gone.
         """
 
     async def changed(self) -> None:
-        """Note that a proposal somewhere changed, so that lists which show proposals come up to date.
+        """Note that a proposal changed, so that lists of proposals are redrawn.
 
-        Returns fast and never raises: whatever needs the network is done later, many changes together.
+        Returns fast and never raises: requests are sent later, for many changes together.
         """
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         """Ask the platform for a person's membership where a conversation is; None if they have left.
 
-        Raises ChannelError where it can't say now, NotDeliverable where it never will.
+        Raises ChannelError if the platform can't say now, NotDeliverable if it never will.
         """
         raise NotDeliverable(f"{actor.channel.capitalize()} can't say who is still in {address.key}.")
 
@@ -164,48 +164,48 @@ class Hearing:
     """The health of a channel's incoming side."""
 
     ago: float | None = None  # seconds since the platform last sent something; None if it never did
-    fault: str = ""  # why nothing arrives, in a few words; empty while all is well
+    fault: str = ""  # the reason why nothing arrives, in a few words; empty while all is well
 
 
 class Poster(Channel, ABC):
-    """A channel to which Nod posts: what it says, cards and files stay there as copies."""
+    """A channel to which Nod posts: messages, cards and files stay there as copies."""
 
     def hearing(self) -> Hearing:
         """Return the health of the incoming side, without a request."""
         return Hearing(0.0)
 
     async def has_account(self, actor: Actor) -> bool:
-        """Tell whether the platform knows an account. Raises ChannelError where it can't say."""
+        """Tell whether the platform knows an account. Raises ChannelError if it can't say."""
         return await self.standing(actor, Address(actor.channel, actor.key)) is not None
 
     async def check_place(self, address: Address) -> None:
-        """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
+        """Check that Nod can post at the address, and leave nothing visible. Raises ChannelError."""
 
     def find_place_around(self, address: Address) -> Address | None:  # noqa: ARG002
-        """Return a place with the same readers if this one takes no more, such as a topic's group."""
+        """Return a place with the same readers for one that takes no posts, such as a topic's group."""
         return None
 
     async def look_up(self, group: str) -> UserGroup:
         """Ask the platform who is in a group, such as ``slack:T1/S2``; raises ChannelError.
 
-        One that is no longer there has no one in it.
+        A group that no longer exists has no members.
         """
         raise NotDeliverable(f"This platform has no groups that Nod can ask for: {group}.")
 
     async def is_shared(self, address: Address) -> bool:  # noqa: ARG002
-        """Ask the platform whether people of another company read along there; raises ChannelError."""
+        """Ask the platform whether people of another company read the place, too. Raises ChannelError."""
         return False
 
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
         """Return the time zone that a person has chosen there.
 
-        None where the platform does not tell it, now or ever.
+        None if the platform does not tell it.
         """
         return None
 
     @abstractmethod
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
-        """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
+        """Post CommonMark text, split into posts as the platform needs, without the first ``after`` posts.
 
         A ChannelError says how many arrived. The address may be a person's own: the channel and key of an
         `Actor`.
@@ -214,13 +214,13 @@ class Poster(Channel, ABC):
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
         """Post a text, CommonMark, and below it a line for each command, with a button that sends it.
 
-        Without buttons the line says what to type.
+        On a platform without buttons the line says what to type.
         """
         lines = [f"{number}. {offer.about} `/nod {offer.words}`" for number, offer in enumerate(offers, 1)]
         await self.post(address, "\n".join([markdown, "", *lines]))
 
     async def post_link(self, address: Address, markdown: str, link: LinkButton) -> None:
-        """Post a short text, with a button that opens a page below it; a link in the text where none fits."""
+        """Post a short text with a button that opens a page; with a link if there are no such buttons."""
         await self.post(address, f"{link.markdown}\n{markdown}")
 
     @abstractmethod
@@ -229,18 +229,18 @@ class Poster(Channel, ABC):
 
     @abstractmethod
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        """Make the copy show ``card``; raises CopyGone when it no longer can."""
+        """Make the copy show ``card``. Raises CopyGone if the copy can't be edited any longer."""
 
     @abstractmethod
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Say something, CommonMark, about the card posted there, in reply to it or with a link to it.
+        """Post CommonMark text about a posted card, in reply to the card or with a link to it.
 
-        ``people`` are mentioned, so that the platform notifies them; those of another channel are left out.
-        Raises CopyGone where the card is gone.
+        ``people`` are mentioned, so that the platform notifies them; people of another channel are left out.
+        Raises CopyGone if the card is gone.
         """
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
-        """Return the bytes of a file that someone attached there, as `Upload.ref` names it.
+        """Return the bytes of a file that someone attached at the address; ``ref`` is its `Upload.ref`.
 
         Raises ChannelError. The file is fetched from the platform's own servers only, at most ``most`` bytes
         of it and one more.
@@ -249,7 +249,7 @@ class Poster(Channel, ABC):
 
     @abstractmethod
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
-        """Post a text, or bytes, as a file; raises NotDeliverable where files can never be posted."""
+        """Post a text, or bytes, as a file. Raises NotDeliverable if files can never be posted there."""
 
 
 def check_silence(last_heard: float | None, now: float, *, may_be_silent: bool) -> Hearing:
@@ -268,7 +268,7 @@ def check_silence(last_heard: float | None, now: float, *, may_be_silent: bool) 
 
 
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
-    """Return the channel that posts at the address; None without one, or where people read rows."""
+    """Return the channel that posts at the address; None without one, as where people read the rows."""
     channel = channels.get(address.channel)
     if isinstance(channel, Poster):
         return channel
@@ -276,10 +276,10 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
 
 
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
-    """Ask the platform of a group who is in it; raises ChannelError.
+    """Return the members of a group, as its platform names them. Raises ChannelError.
 
-    ``linked``: accounts whose membership is asked for, too. Guests among them do not count, nor do those who
-    have left.
+    ``linked``: accounts whose membership in the group's chat is checked, too. Guests and people who have left
+    are not members.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)
@@ -295,7 +295,7 @@ async def look_up(channels: Mapping[str, Channel], group: str, linked: Collectio
 async def _is_member(channel: Channel, actor: Actor, address: Address) -> bool:
     try:
         return await channel.standing(actor, address) is Membership.MEMBER
-    except NotDeliverable:  # a platform without guests in groups never says
+    except NotDeliverable:  # a platform without guests in groups can never tell a membership
         return True
 
 
@@ -328,13 +328,13 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
 
 
 IsShared = Callable[[Address], Awaitable[bool]]
-"""Asks if people of another company read along in a chat. Raises ChannelError where no one can say."""
+"""Asks if people of another company read a chat, too. Raises ChannelError if its platform can't say."""
 
 
 async def is_shared(channels: Mapping[str, Channel], address: Address) -> bool:
-    """Tell whether people of another company read along in a chat, as its platform says.
+    """Tell whether people of another company read a chat, too.
 
-    Raises ChannelError where that can't be known now.
+    Raises ChannelError if its platform can't say now.
     """
     channel = channels.get(address.channel)
     if channel is None:

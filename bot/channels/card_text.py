@@ -26,16 +26,16 @@ from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
 _CUT_TEXT = "… cut here: View all shows the rest, then it can be approved."
-_VALUE_UNITS = 700  # of one value of the change; longer ones are cut
+_VALUE_UNITS = 700  # one value of the change; a longer value is cut
 _VALUE_LINES = 20
-_LINE_UNITS = 200  # of a name, a link
+_LINE_UNITS = 200  # a name, a link
 _REASON_UNITS = 300
-_NOTE_UNITS = 120  # of one vote or note, of a teammate's words
-_MAX_NOTES = 4  # of notes and of votes, the newest
+_NOTE_UNITS = 120  # one vote or note, a teammate's words
+_MAX_NOTES = 4  # the newest notes that are shown, and as many votes
 _TITLE_UNITS = 400
-_RESERVED_UNITS = 100  # for the mark of a cut and the empty lines
+_RESERVED_UNITS = 100  # room for the mark of a cut and the empty lines
 _INLINE_CHARS = 60  # a longer value has lines of its own
-_MAX_TEAMMATES = 10  # the newest
+_MAX_TEAMMATES = 10  # the newest teammates that are shown
 
 _TONE_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
 _STANDING_SIGNS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
@@ -86,7 +86,7 @@ class TextBuilder(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextParts(Generic[T]):
-    """A card as text. ``cut``: a part of the change is missing; ``left_out``: another part is."""
+    """A card as text. ``cut``: a part of the change is missing; ``left_out``: a part above or below it is."""
 
     made: T
     cut: bool
@@ -109,7 +109,7 @@ class CardTextRenderer(Generic[T]):
         head = self.builder.joined([title, intro]) if self._units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
-        if card.pending or card.carried_out or card.batch is not None:  # others show their outcome alone
+        if card.pending or card.carried_out or card.batch is not None:  # other cards show only their outcome
             parts.append(body)
             if is_cut:
                 parts.append(self.builder.write(_CUT_TEXT, "italic"))
@@ -124,11 +124,11 @@ class CardTextRenderer(Generic[T]):
             part_units, *part_counts = self.builder.size(part)
             units -= part_units
             other_counts = [count - used for count, used in zip(other_counts, part_counts, strict=True)]
-        # the mark of a cut takes one of each other count
+        # the mark of a cut takes one unit of each further count, such as entities
         return (units - _RESERVED_UNITS, *(count - 1 for count in other_counts))
 
     def team(self, board: TeamStatus, command: str) -> T:
-        """Return a team, a line or two for each teammate; ``command`` lists those that are left out."""
+        """Return a team, a line or two for each teammate; ``command`` lists the omitted teammates."""
         lines = [self._write_title("👥", board.title)[0]]
         lines += map(self._write_teammate, board.teammates[-_MAX_TEAMMATES:])
         left_out = len(board.teammates) - _MAX_TEAMMATES
@@ -184,7 +184,7 @@ class CardTextRenderer(Generic[T]):
             short, cut = self._short(note, units=_NOTE_UNITS)
             yield self.builder.joined([self.builder.write("• "), short], ""), cut
         if card.result:
-            # in a block of its own, so that no line of it looks like one of the card's
+            # in a separate block, so that no line of the result looks like a line of the card
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
     def _write_annotation(self, annotation: Annotation) -> tuple[T, bool]:
@@ -203,7 +203,7 @@ class CardTextRenderer(Generic[T]):
         return written, cut
 
     def _write_deciders(self, card: Card) -> tuple[T, bool]:
-        """Write the people who may decide, those of the platform as mentions."""
+        """Write the people who may decide. People of this platform are mentioned."""
         parts = []
         for part in card.circle.parts:
             if isinstance(part, Actor):

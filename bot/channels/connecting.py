@@ -19,7 +19,7 @@ log = logger(__name__)
 PATIENCE = 15.0
 """Seconds for which a call waits if the platform says so. A call that would wait longer fails and is tried
 another time: a waiting call takes a slot from other chats."""
-_MAX_REQUESTS = 4  # of one download: its redirects, and the file
+_MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
 _MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
 _MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
 _MAX_PLACES = 1000
@@ -82,7 +82,7 @@ class PlatformLink:
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
         self.up = False
-        self.refused = False  # for a fault that trying again will not change
+        self.refused = False  # True after a fault that trying again will not change
 
     async def open(self, patience: float | None = None) -> None:
         """Begin to connect, and wait for the first attempt, at most ``patience`` seconds.

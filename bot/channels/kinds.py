@@ -1,4 +1,4 @@
-"""The chat platforms: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
+"""The chat platforms: Nod's own, and the platforms of other packages that ``NOD_CHANNELS`` names.
 
 Each is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`, which knows if the settings
 ask for it, and how to build and check it. ``docs/plugins.md`` tells how to write one.
@@ -26,7 +26,7 @@ class Platform(Poster):
     """A chat platform that may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Return the routes to mount in the web server; none for one that calls the platform itself."""
+        """Return the routes to mount in the web server; empty for a channel that connects by itself."""
         return ()
 
 
@@ -40,12 +40,12 @@ class ChannelKind:
     name: str
     label: str  # the name that people read
     example: str  # an account there, as settings and rules name it
-    hint: str  # how it is turned on
+    hint: str  # tells people how the channel is turned on
     keys: tuple[str, ...]  # the settings that turn it on
     configured: Callable[[Settings], bool]  # True if any setting asks for it
     make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
     examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]] | None = None
-    libraries: tuple[str, ...] = ()  # as they are imported
+    libraries: tuple[str, ...] = ()  # the names of the modules to import
     rank: int = 0  # its position in lists of Nod's own channels
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:

@@ -114,7 +114,7 @@ class CoreLookup:
             return
         try:
             await self.database.write(self._note_opened, proposal_id, actor)
-        except Exception as error:  # what was shown stays shown: no press fails for a note
+        except Exception as error:  # the person has seen the card: the press must not fail for a note
             log.error("what was opened is not noted", proposal=proposal_id, exc_info=error)
 
     def _note_opened(self, session: Session, proposal_id: str, actor: Actor) -> None:
@@ -125,11 +125,11 @@ class CoreLookup:
             note_opened(session, proposal, actor, "all", self.cards.clock())
 
     async def overview(self, actor: Actor) -> Overview:
-        sections: list[list[list[Proposal]]] = []  # in each, the rows of each card
+        sections: list[list[list[Proposal]]] = []  # of each section the cards, of each card the proposals
         offers: list[CommandOffer] = []
 
         def find_proposals(session: Session) -> list[Proposal]:
-            sections.clear()  # from an earlier read
+            sections.clear()  # the transaction may run more than once
             offers.clear()
             found: list[Proposal] = []
             for section in self._list_overview(session, actor):
@@ -199,7 +199,7 @@ class CoreLookup:
         pending = proposals.list_seen(session, reach, [State.PROPOSED])
         waiting = [proposal for proposal in pending if may_decide(proposal)]
         own = [proposal for proposal in pending if is_own(proposal)]
-        # most of what a person sees is neither theirs nor decided by them, so more is read than shown
+        # most proposals that a person may see are not in this list, so more rows are read than shown
         ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
         recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
         return waiting, own, recent[:_MAX_RECENT]

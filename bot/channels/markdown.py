@@ -1,6 +1,6 @@
-"""CommonMark in posts of a limited length, and text that shows what it holds. Pure.
+"""CommonMark in posts of a limited length, and text without invisible characters. Pure.
 
-Each platform counts in its own way: ``width`` gives the units of a text as it counts them.
+Each platform counts length in its own units: ``width`` returns the length of a text in them.
 """
 
 import re
@@ -11,23 +11,23 @@ from bot.domain.text import make_visible, whole_until
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_MAX_FENCE_CHARS = 100  # characters kept of a fence
-_GUARD = "\u200b"  # zero width: what it stands between no longer touches
+_MAX_FENCE_CHARS = 100  # the characters kept of a fence's line and marks
+_GUARD = "\u200b"  # a character without width, which separates its neighbours
 _WRITING_MARKS = frozenset(  # hyphens, joiners, directions, and what sets a direction apart
     {0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060, 0x2068, 0x2069}
 )
 _LINK = re.compile(
-    r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # words, which may hold brackets and lines
-    r"\(\s*<?([^\s<>]{1,2000})"  # where it leads
+    r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # the words, which may hold brackets and line breaks
+    r"\(\s*<?([^\s<>]{1,2000})"  # the address
     r"""(?:>?\s+(?:"[^"]{0,300}"|'[^']{0,300}')(?=\s*\)))?"""  # a title; what follows stays as it is
 )
-_DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # of an address, for [words][name]
+_DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # the address of [words][name]
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _TOP_LEVEL_DOMAINS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
 _ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_TOP_LEVEL_DOMAINS})(?![\w.-]))")
 
 _RULE = re.compile(r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$")
-_DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it
+_DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # the rule as `lay_out_tables` draws it
 _TABLE_HEAD_LINES = 2  # the names of the columns, and the rule below them
 _MAX_HEAD_SHARE = 4  # a table's head is repeated in the next post if it is at most 1/4 of this one
 
@@ -46,7 +46,7 @@ def clean(text: str) -> str:
 def clean_prose(text: str) -> str:
     """Make the text of an answer printable, keeping invisible marks that some scripts need.
 
-    An answer approves nothing, so this is milder than the cleaning of what a card shows.
+    An answer approves nothing, so this is milder than `clean`, which is for cards.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return make_visible(_UNPRINTABLE.sub("\ufffd", text), _keep_writing_mark)
@@ -74,7 +74,7 @@ def _expose_address(link: re.Match[str]) -> str:
 
 
 def misleads(label: str, address: str) -> bool:
-    """Tell if the words of a link name another host than the one it leads to."""
+    """Tell if the words of a link name another host than its address."""
     visible_label = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
     host = _host_of(address)
     return any(_host_of(named[0]) != host for named in _ADDRESS.finditer(visible_label))
@@ -142,7 +142,7 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
 
 
 def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
-    """Cut off a head of at most ``limit`` units; ``before`` is what the same post already shows."""
+    """Cut off a head of at most ``limit`` units; ``before`` is the text that the same post already has."""
     # room to close a fence here and to open it again in the next post: its two lines and their breaks
     room = max(limit - 2 * _MAX_FENCE_CHARS - 10, limit // 2)
     window = prefix(markdown, room, width)

@@ -23,15 +23,15 @@ _KEY_PREFIX = "moved:"
 
 
 class ChatMoves:
-    """The chats of one channel that got a new id, by the keys of their addresses: rows, cached here."""
+    """The chats of one channel that got a new id: a cache of the stored rows, by the keys of addresses."""
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
         self._channel = channel
         self._database = database
         self._clock = clock
-        self._topic = f"{channel} moved"  # of the broadcasts between processes
-        self._current_key: dict[str, str] = {}  # by the known key
-        self._known_key: dict[str, str] = {}  # by the current key
+        self._topic = f"{channel} moved"  # the topic of the broadcasts between processes
+        self._current_key: dict[str, str] = {}  # the platform's keys of chats, by the keys that Nod knows
+        self._known_key: dict[str, str] = {}  # the other direction
         self._others: Peers | None = None
         self._inbox: Inbox | None = None
 
@@ -42,7 +42,7 @@ class ChatMoves:
             others.on(self._topic, lambda move: self._note(*move))
 
     async def load(self) -> None:
-        """Read the stored moves, and report those to the core that a crash kept from it."""
+        """Read the stored moves, and report to the core the moves that a crash kept from it."""
         for key, state in (await self._database.read(list_states, self._channel, _KEY_PREFIX)).items():
             old = key.removeprefix(_KEY_PREFIX)
             self._note(old, state)

@@ -36,9 +36,9 @@ class StreamedMessage(ABC):
 
     def __init__(self) -> None:
         self._text = ""
-        self._activity = ""  # such as the tool that runs
-        self._progress = ""  # of the activity
-        self.choices: tuple[str, ...] = ()  # for buttons below the end
+        self._activity = ""  # the current activity, such as the tool that runs
+        self._progress = ""  # how far the activity has come, written behind it
+        self.choices: tuple[str, ...] = ()  # the labels of buttons below the final text
 
     @abstractmethod
     async def preview(self, text: str, doing: str) -> None:

@@ -16,8 +16,8 @@ from rich.cells import cell_len
 
 from bot.domain.direction import isolate
 
-MAX_WIDTH_CELLS = 80  # of a table in columns; a wider one is written row by row
-MAX_BRACKETS = 500  # of a text; for each, the parser looks far below for the end of a link or picture
+MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
+MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
 MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to as many
 _BAR = re.compile(r"(?<!\\)\|")  # between two cells
 
@@ -62,7 +62,7 @@ def lay_out_tables(markdown: str) -> str:
     """Return the text with each table in a form that people can read where tables are not rendered."""
     if "|" not in markdown or is_too_wide(markdown):
         return markdown
-    text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts
+    text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts lines
     pieces = []
     done = 0
     for found_table in _find_tables(_PARSER.parse(text)):
@@ -127,7 +127,7 @@ def _find_tables(tokens: Sequence[Token]) -> Iterator[_Table]:
 def _read_cell(tokens: Sequence[Token]) -> str:
     """Return the text of a cell, with the address of each link."""
     text = ""
-    links: list[tuple[str, int]] = []  # those that are open: the address, and where its words begin
+    links: list[tuple[str, int]] = []  # the open links: the address, and where the words begin
     for token in tokens:
         match token.type:
             case "link_open":

@@ -102,7 +102,7 @@ def export_log(
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with open_readonly(load_settings()) as database:
         if who:
-            parse_account(who)
+            parse_account(who)  # raises for a text that is not an account; the rows are found by the text
         if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)

@@ -136,9 +136,9 @@ class LazyCommand(NamedTuple):
     """A command or group that is listed before it is imported."""
 
     name: str
-    module: str  # which has it in its ``app``
-    section: str  # of the help of ``nod``
-    summary: str  # in that help
+    module: str  # the module whose ``app`` has the command
+    section: str  # the section of the help of ``nod``
+    summary: str  # the command's line in that help
 
 
 class LazyGroup(TyperGroup):
@@ -158,7 +158,7 @@ class LazyGroup(TyperGroup):
     def resolve_command(
         self, ctx: Any, args: list[str]
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
-        """Return the imported command in place of the one that is listed."""
+        """Return the imported command in place of its entry in the list."""
         name, listed, rest = super().resolve_command(ctx, args)
         loaded = self.load_command(name) if name and listed else None
         return name, loaded, rest

@@ -51,7 +51,7 @@ app = typer.Typer()
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
-_MAX_NAMED = 5  # tools in one finding
+_MAX_NAMED = 5  # the tools that one finding names
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
@@ -65,7 +65,7 @@ def in_words(finding: Finding) -> str:
 @command(app)
 def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
-    log_at("critical")  # the findings tell the same
+    log_at("critical")  # the findings have the same words as the log
     settings, faults = Settings.inspect(**make_overrides())
     surrounding_faults = find_surrounding_faults(os.environ)
     findings = [fault(words) for words in (*faults, *surrounding_faults)]
@@ -205,7 +205,7 @@ async def _check_running(settings: Settings) -> list[Finding]:
 
 
 def _read_reports(name: str, health: Any, ready: Any) -> list[Finding]:
-    """Return the findings in two reports of a running nod. Another program's raise KeyError or TypeError."""
+    """Return the findings in two reports of a running nod. Raises KeyError or TypeError for others."""
     findings = []
     for channel in health["channels"]:
         label = f"{name}, {channel['name']}"

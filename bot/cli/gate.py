@@ -25,9 +25,9 @@ from bot.tools.registry import Registry
 async def tools_of(
     settings: Settings, database: Database, *, all_now: bool = False
 ) -> AsyncIterator[Registry]:
-    """Yield every tool that the settings name; MCP servers start when tools are first asked for.
+    """Yield the registry of every tool that the settings name; MCP servers start at the first use of tools.
 
-    ``all_now``: they all start immediately, and those that fail are reported.
+    ``all_now``: all servers start immediately, and servers that fail are reported.
     """
     parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))

@@ -41,8 +41,8 @@ _UNQUOTED_PATTERN = re.compile(r"[\w@%+=:,./-]*")  # a value that needs no quote
 @dataclass(frozen=True)
 class LocalServer:
     name: str
-    url: str  # for OPENAI_BASE_URL
-    model: str  # the first that it offers
+    url: str  # the value of OPENAI_BASE_URL
+    model: str  # the first model that the server offers
 
 
 class _Model(BaseModel):
@@ -109,7 +109,7 @@ def _webhook_secret() -> str:
 
 
 def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
-    """Ask one question until its answer works, or the person keeps one that does not."""
+    """Ask one question until its answer works, or the person keeps an answer that does not."""
     while True:
         answer = step.ask()
         findings = _try_answer(step, answers | answer)

@@ -19,7 +19,7 @@ Server = Annotated[
 ]
 
 app = typer.Typer()
-_SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
+_SECONDS = 60.0  # the time for one answer of the running Nod, which waits up to 20 s for a person
 
 
 @app.callback(invoke_without_command=True)

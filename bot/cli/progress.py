@@ -33,7 +33,7 @@ def show_progress(what: str, *, wanted: bool = True) -> Iterator[Progress]:
         *columns,
         console=console,
         transient=True,
-        redirect_stdout=False,  # what is printed stays where it goes
+        redirect_stdout=False,  # printed text goes to the same file as before
         redirect_stderr=False,
     ) as bar:
         task = bar.add_task(what, total=None)

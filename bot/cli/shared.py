@@ -117,7 +117,7 @@ def safe_line(text: str) -> str:
 
 @contextlib.contextmanager
 def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
-    """Open the database, create it if needed, and upgrade its schema. ``progress`` is told each version."""
+    """Open the database, create it if needed, and upgrade its schema. ``progress`` gets each version."""
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
         raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")

@@ -35,7 +35,7 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
 app = typer.Typer(callback=shared_options, no_args_is_help=True, help="List tools and call one manually.")
-_POLL_SECONDS = 0.5  # between looks at what another process did
+_POLL_SECONDS = 0.5  # between two reads of the proposal that another process executes
 
 
 def complete_tool(incomplete: str) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def _tool_to_json(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "group": tool.group,
-        "risk": tool.harm,
+        "risk": tool.harm,  # for people a tool's harm is its risk
         "description": tool.description,
         "parameters": tool.parameters,
         "untold": list_omissions(tool.spec),
@@ -122,12 +122,13 @@ def call_tool(
 async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
-    """Run a call that reads, and print its result; else open a proposal, and print who may decide it."""
+    """Run a call that reads, and print its result. For others open a proposal, and print who may decide."""
     async with gate_of(settings, database, all_now=True) as gate:
         tool = _find_tool(_list_callable(await gate.registry.available()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
+        # the gate runs a call that reads; for a call that writes there is no result
         result = await gate.look(tool, await tool.check_arguments(given), request)
         if result is not None:
             print(plain(result.text))
@@ -144,7 +145,7 @@ async def _call(
 
 
 async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
-    """Return the proposal once it ended; the running nod expires and executes it."""
+    """Return the proposal once it has ended; the running Nod expires and executes it."""
     while not proposal.settled:
         await asyncio.sleep(_POLL_SECONDS)
         found = await database.read(proposals.get, proposal.id)
@@ -166,7 +167,7 @@ def _print_end(proposal: Proposal) -> None:
 
 async def _list_tools(settings: Settings) -> list[Tool]:
     log_at("error")
-    database = Database(settings.database_url)  # never read, and so not created either
+    database = Database(settings.database_url)  # it is never read, so its file is not created either
     try:
         async with tools_of(settings, database, all_now=True) as registry:
             return _list_callable(await registry.available())
@@ -175,7 +176,7 @@ async def _list_tools(settings: Settings) -> list[Tool]:
 
 
 def _list_callable(available: AvailableTools) -> list[Tool]:
-    """Return the tools that work outside a conversation. Those of teams, for one, don't."""
+    """Return the tools that work outside a conversation. A team's tools, for example, don't."""
     return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 

@@ -40,10 +40,10 @@ class ConnectedTools:
         self.name = tools.name
         self._source = ToolSource(tools)
         self._database = database
-        self._logged_names: set[str] = set()  # of tools that the log says to be left out
+        self._logged_names: set[str] = set()  # the tools whose omission is in the log already
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return the tools; one that names a provider only with a connection there."""
+        """Return the tools; a tool that names a provider is left out without a connection to the provider."""
         tools = await self._source.list_tools(context)
         provider_names = {tool.acts_at for tool in tools if tool.acts_at}
         if not provider_names:

@@ -22,7 +22,7 @@ from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
 log = logger(__name__)
 
 _SETTING = "NOD_TOOLS"
-_MODEL_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")  # that language models take
+_MODEL_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")  # the names that language models take
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class OwnTools:
         return tools
 
     async def _list(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
-        """Return the tools that fit, and the faults of the others."""
+        """Return the tools that fit, and the faults of the other tools."""
         tools: dict[str, Tool] = {}
         owners: dict[str, str] = {}
         faults = []
@@ -93,7 +93,7 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
 
 
 def _complete(tool: Tool) -> Tool:
-    """Return a tool that says if it reaches servers outside; one that does not is taken to reach them."""
+    """Return a tool that states if it reaches servers outside; without a statement, it is taken to do so."""
     if tool.open_world is None:
         return replace(tool, open_world=True)
     return tool

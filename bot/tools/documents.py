@@ -30,7 +30,7 @@ from bot.domain.attachments import (
 from bot.tools.child import Child, TookTooLong
 
 MAX_TEXT_CHARS = 400_000
-"""The number of characters of one file that are read."""
+"""The number of characters that are read from a file."""
 
 _READER = Path(__file__).with_name("reading") / "child.py"
 _READ_SECONDS = 15.0
@@ -51,7 +51,7 @@ _MARKED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A reader of `_MAX_PARALLEL` files at the same time; the others wait, without a thread."""
+    """A reader of `_MAX_PARALLEL` files at the same time; further files wait, without a thread."""
 
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_PARALLEL))
 
@@ -124,7 +124,7 @@ def _is_protected(data: bytes) -> bool:
 
 
 def cut_text(text: str, remark: Callable[[str], None]) -> str:
-    """Return a text; one that is too long is cut, and its end and ``remark`` say so."""
+    """Return a text; a text that is too long is cut, and its end and ``remark`` say so."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     remark(_CUT_TEXT)

@@ -23,8 +23,8 @@ _HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = re.compile(rb"\\(?:" + _HIGH + rb"\\" + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")|.)", re.DOTALL)
 _REPLACEMENT = rb"\ufffd"
 _HEAD = 200
-_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # what zlib calls their window
-_MAX_PIECE_BYTES = 64 << 10  # unpacked at a time
+_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # the values of zlib's ``wbits`` for these formats
+_MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
 _TOO_DEEP = b'"nested too deeply"'
 
 
@@ -47,7 +47,7 @@ class UnknownPacking(TooLarge):
 
 
 async def bound_message(message: bytes) -> bytes:
-    """Return the message without what is nested too deeply and halves of surrogate pairs. Raises TooLarge."""
+    """Return the message without too deeply nested values and lone surrogates. Raises TooLarge."""
     if len(message) > MOST_BYTES:
         raise TooLarge(message)
     if b"\\u" in message:
@@ -90,8 +90,8 @@ def _shallow(message: bytes) -> bytes:
 async def bound_response(response: httpx2.Response) -> None:
     """Bound the body before it is read: in full, or each line of server-sent events.
 
-    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack what they
-    were asked to leave unpacked: gzip and deflate are unpacked here, piece by piece within the bound.
+    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the
+    body although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
     """
     packing = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
     events = response.headers.get("Content-Type", "").startswith("text/event-stream")

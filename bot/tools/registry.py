@@ -23,7 +23,7 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AvailableTools:
-    """A snapshot of the tools; a turn keeps the one it started with."""
+    """A snapshot of the tools; a turn keeps the snapshot with which it started."""
 
     tools: Mapping[str, Tool]
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -36,13 +36,13 @@ class AvailableTools:
 
     @property
     def offered(self) -> "AvailableTools":
-        """The tools that a model may be told of and may call."""
+        """The tools that are offered to a model and that it may call."""
         if all(tool.offered for tool in self):
             return self
         return replace(self, tools={tool.name: tool for tool in self if tool.offered}, withheld={})
 
     def without(self, withheld: Mapping[str, str]) -> "AvailableTools":
-        """Return the tools without those in ``withheld``, which gives a reason for each name."""
+        """Return the tools without the tools named in ``withheld``, which gives a reason for each name."""
         if not withheld:
             return self
         remaining = {name: tool for name, tool in self.tools.items() if name not in withheld}
@@ -108,7 +108,7 @@ class Registry:
     async def available(self, context: CallContext | None = None) -> AvailableTools:
         """Return the tools of all toolsets, for the person and the place in ``context``.
 
-        Of two tools with the same name, the one of the first toolset is taken, and the log says which to
+        Of two tools with the same name, the tool of the first toolset is taken, and the log says which to
         rename. A call is bound to its tool's version, so it never reaches the other.
         """
         tools: dict[str, Tool] = {}

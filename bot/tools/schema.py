@@ -15,9 +15,9 @@ _KEYWORDS = frozenset({
 _FORMATS = frozenset({"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _MAX_PROPERTIES = 5_000
 _MAX_ENUM_VALUES = 1_000
-_MAX_NAMES_CHARS = 120_000  # of all names of properties and definitions, and all values of enums
+_MAX_NAMES_CHARS = 120_000  # all names of properties and definitions, and all values of enums
 _LARGE_ENUM_VALUES = 250  # an enum with more values is large
-_MAX_LARGE_ENUM_CHARS = 15_000  # of all values of a large enum
+_MAX_LARGE_ENUM_CHARS = 15_000  # all values of a large enum
 
 
 def make_offered(schema: Schema) -> Schema:
@@ -65,7 +65,7 @@ def _is_small_enough(schema: Any) -> bool:
 
 
 def _may_be_strict(schema: Any) -> bool:
-    """Tell if strict mode takes a schema and all parts of it, whatever their size."""
+    """Tell if strict mode takes a schema and all its parts, without regard to the limits of size."""
     if not isinstance(schema, dict) or not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
         return False
     if schema.keys() - _KEYWORDS or schema.get("format", "date") not in _FORMATS:

@@ -21,7 +21,7 @@ from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, fits_strict, make_offered
 
-# by pydantic's name of the fault: the keyword of JSON Schema, and the limit's name in the fault's context
+# the keyword of JSON Schema, and the limit's name in the context of pydantic's fault, by the fault's type
 _BOUNDS = {
     "string_too_short": ("minLength", "min_length"),
     "string_too_long": ("maxLength", "max_length"),
@@ -51,7 +51,7 @@ _KINDS = {
     "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
     "time_delta": "This must be a length of time, such as PT30M.",
 }
-"""Texts by pydantic's name of the fault, without ``_type`` or ``_parsing`` at its end."""
+"""The texts of faults, by the type of pydantic's fault without ``_type`` or ``_parsing`` at its end."""
 _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
@@ -69,11 +69,11 @@ class Signature:
     defaults: Mapping[str, Any]
     """All defaults as JSON data, by parameter. The tool's version depends on them."""
     filled: Mapping[str, Any]
-    """The defaults that are filled into arguments: those that are JSON data and not null."""
+    """The defaults that are filled into arguments: all that are JSON data and not null."""
     unchecked: Mapping[str, Any]
-    """Those of ``filled`` that the parameter's own type refuses, such as 0 for "no limit"."""
+    """The defaults in ``filled`` that the parameter's own type refuses, such as 0 for "no limit"."""
     own: Mapping[str, type]
-    """Parameters of the caller's types, such as `CallContext`, by name. They are no arguments of the tool."""
+    """The types of parameters that only the caller passes, such as `CallContext`, by the parameter's name."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *own_types: type) -> "Signature":
@@ -101,7 +101,7 @@ class Signature:
                     annotation = annotation | None  # null means "not given"
             if name in documented:
                 annotation = Annotated[annotation, Field(description=documented[name])]
-            fields[name] = (annotation, None if name in defaults else ...)
+            fields[name] = (annotation, None if name in defaults else ...)  # pydantic: "..." is "required"
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
         filled, unchecked = _check_defaults(fillable, config)
@@ -141,7 +141,7 @@ class Signature:
         return value is None and name in self.defaults
 
     def _parse(self, raw: Any) -> BaseModel:
-        """Check the arguments, without unchanged defaults that their own types would refuse."""
+        """Check the arguments, except an argument that still has a default which its type refuses."""
         checked = raw
         if isinstance(raw, Mapping):
             unchecked = self.unchecked
@@ -163,7 +163,7 @@ class Signature:
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
-    """Return an error of pydantic in our own words, for a form's field, for the model and for scripts."""
+    """Return the text of a pydantic fault in our own words, for forms, for the model and for scripts."""
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
@@ -198,7 +198,7 @@ def _is_json(default: Any) -> bool:
 def _check_defaults(
     fillable: Mapping[str, tuple[Any, Any]], config: ConfigDict
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the defaults as arguments have them, and those of them that their own types refuse."""
+    """Return the defaults as arguments have them, and the defaults that their own types refuse."""
     filled: dict[str, Any] = {}
     unchecked: dict[str, Any] = {}
     for name, (default, annotation) in fillable.items():
@@ -220,8 +220,8 @@ def _takes_none(annotation: Any) -> bool:
 def find_parameter(function: object, kind: type) -> str:
     """Return the name of the first parameter annotated ``kind`` or ``kind | None``; empty without one.
 
-    Parameters that a partial function has filled in are passed over. A callable whose annotations can't be
-    read has none.
+    Parameters that a partial function has filled in are skipped. The name is also empty if the annotations
+    can't be read.
     """
     bound: Mapping[str, Any] = {}
     if isinstance(function, functools.partial):
@@ -272,7 +272,8 @@ def _refuse_unseen(text: str) -> str:
     return text
 
 
-STORABLE = AfterValidator(_storable)  # stands last: the rules after it would not see a text
-SEEN = AfterValidator(_refuse_unseen)  # stands last, too
+# both stand last in an annotation: for rules after them pydantic does not know that the value is a text
+STORABLE = AfterValidator(_storable)
+SEEN = AfterValidator(_refuse_unseen)
 Storable = Annotated[str, STORABLE]
-"""Text that every program can be given, too: no NUL, and no half of a character."""
+"""A text without NUL and halves of characters, so that every program can be given it."""

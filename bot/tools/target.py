@@ -1,6 +1,6 @@
 """The target of a request: a URL is checked before its name is resolved, its addresses before connecting.
 
-Public addresses may be fetched; those of an internal network may not. The special ranges are listed at
+Public addresses may be fetched; addresses of an internal network may not. The special ranges are listed at
 https://www.iana.org/assignments/iana-ipv4-special-registry and
 https://www.iana.org/assignments/iana-ipv6-special-registry
 """
@@ -75,7 +75,7 @@ class Target:
     scheme: str
     host: str  # a name in lower case, or an address without brackets
     port: int
-    path: str  # with the query
+    path: str  # the path with the query
 
     @property
     def url(self) -> str:
@@ -87,7 +87,7 @@ class Target:
 def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = None) -> Target:
     """Parse a URL. Raises ToolError unless it is plain http or https to a plain host.
 
-    ``own``: internal hosts that may be reached. ``ports``: those that may be used; None: any.
+    ``own``: internal hosts that may be reached. ``ports``: the allowed ports; None: any port.
     """
     if len(url) > _MAX_URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         raise ToolError("The URL is too long, or has spaces, backslashes or control characters.")
@@ -114,7 +114,7 @@ def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = 
 
 
 async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -> list[str]:
-    """Return the addresses of the host. Raises ToolError if one of them is not public.
+    """Return the addresses of the host. Raises ToolError if an address is not public.
 
     A host in ``own`` may have any address.
     """

@@ -42,7 +42,7 @@ Arguments = Mapping[str, Any]
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
 """The callables of a `Tool` that look before or after a run. Each may take a `CallContext`."""
 _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
-"""The same of `Trying`."""
+"""The callables of `Trying` that may take a `CallContext`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
@@ -51,7 +51,7 @@ _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
 }
-_MAX_NAMED_ITEMS = 3  # of a list, in a title; of a longer one only the first is named
+_MAX_NAMED_ITEMS = 3  # the items of a list that a title names; of a longer list it names only the first
 
 
 async def _no_one(words: str) -> None:
@@ -67,11 +67,11 @@ class CallContext:
     """
 
     conversation_id: str
-    """Empty if the place is not known."""
+    """The id of the conversation; empty if the place is not known."""
     requested_by: str
-    """The account of the person who asked; empty if that is not known."""
+    """The account of the person who asked; empty if the person is not known."""
     idempotency_key: str = ""
-    """The same for every run of one proposal; empty for reads and looks."""
+    """A key that is the same for every run of one proposal; empty for reads, previews and the like."""
     preview: tuple[PreviewField, ...] = ()
     """The fields that the card showed. A tool can check by them that nothing has changed since."""
     progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
@@ -79,11 +79,11 @@ class CallContext:
     printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
     """Shows people the last lines of the call's output. It never raises."""
     token: str = field(default="", repr=False, compare=False)
-    """The token of the connection under which the call runs; empty for looks."""
+    """The token of the connection under which the call runs; empty before and after the run."""
     connected_as: str = ""
     """The owner of the connection under which a proposed call runs: an account or an address."""
     depth: int = 0
-    """The number of calls of agents that led to this one."""
+    """The number of agents' calls that led to this call."""
     agent: str = ""
     """The program that calls for the person, as `Agent.key`; empty for Nod's own agent."""
 
@@ -103,7 +103,7 @@ class ToolOutput:
     ended_badly: str | None = None
     """Set for a call that ran and failed, such as "Ended with code 3". The card says it instead of "Done"."""
     kept: Any = field(default=None, repr=False)
-    """The state before the run, as far as ``undo=`` needs it. Only that gets it."""
+    """The state before the run, as far as ``undo=`` needs it. Only ``undo=`` gets it."""
 
     @property
     def text(self) -> str:
@@ -124,7 +124,7 @@ class TrialOutput:
     changes: Sequence[PreviewField]
     """The changes that the call would make."""
     token: Any = None
-    """JSON data from which ``apply`` makes exactly those changes."""
+    """JSON data from which ``apply`` makes exactly the changes of the trial."""
     output: str = ""
     """The output of a command that was tried."""
     exit: int | None = None
@@ -159,7 +159,7 @@ class Trying:
     undo: "Undo | None" = None
     """Returns the call that undoes the changes."""
     touches: str = ""
-    """A name of what ``apply`` changes. Calls that touch the same run one after the other."""
+    """The name of the resource that ``apply`` changes. Calls with the same name run one after the other."""
 
     def __post_init__(self) -> None:
         for name, look in _bind_looks(self, _TRYING_LOOKS).items():
@@ -168,7 +168,7 @@ class Trying:
 
 @dataclass(frozen=True, slots=True)
 class ContextualCall:
-    """A callable of a tool that takes a `CallContext` as its ``parameter``, bound to one."""
+    """A callable of a tool that takes a `CallContext` as its ``parameter``, bound to such a context."""
 
     function: Callable[..., Any]
     parameter: str
@@ -203,7 +203,7 @@ Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
 Preview = Callable[..., Awaitable[Sequence[PreviewField]]]
 Title = Callable[..., Awaitable[str]]
 Key = Callable[..., Awaitable[Mapping[str, Any]]]
-"""Returns the arguments by which two calls are of one kind, or what they resolve to (a real folder)."""
+"""Returns the arguments by which two calls are similar, resolved if necessary (to a real folder)."""
 
 Current = Callable[..., Awaitable[Mapping[str, str | None]]]
 """Returns the present values of a preview's fields as texts, by field; None if there is nothing."""
@@ -220,13 +220,13 @@ class Ran:
 
     @property
     def kept(self) -> Any:
-        """The tool's own record of the state before, or None."""
+        """The tool's own record of the state before the run, or None."""
         if self.output:
             return self.output.kept
         return None
 
     def old(self, name: str) -> str | None:
-        """Return the old value of a field on the card; None for nothing, or no such field."""
+        """Return the old value of a field on the card; None if it had no value, or there is no such field."""
         for preview_field in self.preview:
             if preview_field.field == name:
                 return preview_field.old_value
@@ -235,7 +235,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class InverseCall:
-    """The call that undoes another one."""
+    """The call that undoes another call."""
 
     tool_name: str
     arguments: Arguments
@@ -257,8 +257,8 @@ class Moment:
     conversation: Conversation
     asker: Actor
     call: str
-    """An id of the call, which stays the same if its turn is run again."""
-    tools: frozenset[str]  # names of the tools that are available there, without the team's own
+    """The id of the call, which stays the same if its turn runs a second time."""
+    tools: frozenset[str]  # the names of available tools, without the tools of the team
     now: datetime
 
 
@@ -276,7 +276,7 @@ Check = Callable[[Session, CallContext, Arguments], object]
 Function = Callable[..., Awaitable[Any] | Effected]
 
 Effect = Callable[[Session, Moment, Arguments], Effected]
-"""Changes Nod's own rows and nothing else. Raises ToolError before it changes any."""
+"""Changes Nod's own rows and nothing else. Raises ToolError before it changes any row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,35 +303,39 @@ class Tool:
     summary: Callable[[Arguments], str]
     run: Run | None  # None for a kind of proposal that has no run
     preview: Preview | None = None
-    check: Check | None = None  # of a model's call, before it is proposed
-    conclude: Conclude | None = None  # instead of ``run``, for a kind that has none: the output once approved
+    check: Check | None = None  # checks a model's call before it is proposed
+    conclude: Conclude | None = None  # instead of ``run``, for a kind without a run: its output once approved
     effect: Effect | None = None  # instead of ``run``: done in the transaction that stores the answer
-    title: Title | None = None  # as ``summary``, for a card: it may look up the object's name
-    begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike
-    key: Key | None = None  # the meaning of "the same kind of call" for grants; None: only exact or any
-    offered: bool = True  # False: it is never offered to a model; others may propose it
+    title: Title | None = None  # like ``summary``, for a card: it may look up the object's name
+    begins: Begins | None = None  # the first words of a call, by which a grant may cover similar calls
+    key: Key | None = None
+    """The arguments that similar calls share, for grants. None: a grant covers exact calls or all calls."""
+    offered: bool = True  # False: it is never offered to a model; parts of Nod may propose it
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values that ``validate`` fills in
-    names: Mapping[str, Referent] = field(default_factory=dict)  # by argument: a path, an address, a name …
+    names: Mapping[str, Referent] = field(default_factory=dict)
+    """The kind of thing that an argument names (a path, an address …), by argument."""
     follow: Callable[[Arguments], Arguments] | None = None  # returns the arguments that links change
     kind: ProposalKind = kinds.CALL
-    touches: Callable[..., str] | None = None  # a name for what a call changes; "": it shares that with none
+    touches: Callable[..., str] | None = None
+    """Returns the name of the resource that a call changes; empty if it shares none with other calls."""
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # True: ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # True: it reaches servers outside; None: not stated
     trying: Trying | None = None  # tries its calls before people decide
     settle: Settle | None = None
-    current: Current | None = None  # reads again after the run; None: ``preview`` does, by its old values
+    current: Current | None = None
+    """Reads the values after the run. None: ``preview`` reads them, as its old values."""
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool
-    zoned: str = ""  # the argument that names a time zone; by default it is the requester's
+    zoned: str = ""  # the argument that names a time zone; the requester's zone is its default
     unattended: bool = True  # False: it is not offered to a run that a schedule began
-    batch: str = ""  # calls of tools with the same name here are shown in one batch; empty: its own calls
+    batch: str = ""  # tools with the same name here share a batch; empty: a batch has only this tool's calls
     connection: Connection | None = None  # the account under which it runs; None: Nod's
-    acts_at: str = ""  # the provider at whose accounts its calls are made; empty: at none
+    acts_at: str = ""  # the provider at whose accounts its calls are made; empty for no provider
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # the tool as the model sees it
 
     def __post_init__(self) -> None:
-        """Bind the looks. Raises TypeError if the kind runs and the tool can't, or the other way round."""
+        """Bind the `_LOOKS`. Raises TypeError unless the tool has a run exactly if its kind runs."""
         has_run, concludes = self.run is not None, self.conclude is not None
         if self.kind.runs and (not has_run or concludes):
             raise TypeError(f"tool {self.name}: one of kind {self.kind} has a run")
@@ -342,7 +346,7 @@ class Tool:
         object.__setattr__(self, "spec", _make_spec(self))
 
     def in_context(self, context: CallContext) -> "Tool":
-        """Return the tool for one person in one conversation: its looks get this context."""
+        """Return the tool for one person in one conversation: its callables get this context."""
         changes: dict[str, Any] = dict(_bind_looks(self, _LOOKS, context))
         if self.trying is not None:
             trying_changes: dict[str, Any] = dict(_bind_looks(self.trying, _TRYING_LOOKS, context))
@@ -362,7 +366,7 @@ class Tool:
         return self.identity is Identity.PERSON
 
     def digest(self, arguments: Arguments) -> str:
-        """Return the digest of a call of it."""
+        """Return the digest of a call of this tool."""
         return digest(self.name, self.version, arguments, self.connection)
 
     @property
@@ -396,11 +400,11 @@ class Tool:
 
     @property
     def changes_alone(self) -> bool:
-        """True if calls need not wait for each other: none has old values to read again before it runs."""
+        """True if calls need not wait for each other: they have no old values to compare before they run."""
         return self.touches is None and self.preview is None and self.trying is None
 
     async def name_touched(self, arguments: Arguments) -> str:
-        """Return a name for what a call changes: calls with the same name run one after the other.
+        """Return the name of the resource that a call changes: calls with one name run one after the other.
 
         Empty: they run side by side. If the tool does not state a name, calls of it with the same key share
         one, provided that it has a preview, whose old values must not change during a run.
@@ -478,7 +482,7 @@ class Toolset(Protocol):
 
 
 class ToolSource:
-    """A toolset that is asked in a context, if it takes one."""
+    """A toolset that gets a context with each request, if it takes contexts."""
 
     def __init__(self, toolset: Toolset) -> None:
         self.toolset = toolset
@@ -705,7 +709,7 @@ def _make_declared_risk(*, writes: bool, destructive: bool) -> Risk:
     if destructive:
         return Risk(Level.DESTRUCTIVE, "it cannot be undone")
     if writes:
-        return Risk(Level.WRITE, "")  # the card shows what; there is no more to say
+        return Risk(Level.WRITE, "")  # the card shows the change; the risk needs no words
     return Risk(Level.READ, "it only reads")
 
 
@@ -748,7 +752,7 @@ def _summarise(value: Any) -> str:
 
 
 class _OptionalFields(dict[str, Any]):
-    """The arguments for a format string; one that was not given is empty."""
+    """The arguments for a format string; an argument that was not given is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""

@@ -1,4 +1,4 @@
-"""Delivery of files for people: what was too long for a card or for the model, and what tools made.
+"""Delivery of files for people: content that was too long for a card or for the model, and files of tools.
 
 A row (``bot/store/outputs.py``) says that a file still has to be posted. It is committed together with the
 result that the file belongs to. It is marked as posted afterwards: a crash in between posts the file twice
@@ -27,7 +27,7 @@ log = logger(__name__)
 
 @dataclass(eq=False)
 class Attachments:
-    """Posts the files of a conversation, and tells people of those that can't be posted."""
+    """Posts the files of a conversation, and tells people which files can't be posted."""
 
     channels: Mapping[str, Channel]
     database: Database
@@ -38,7 +38,7 @@ class Attachments:
     async def post(self, conversation: Conversation, files: Sequence[StoredOutput]) -> bool:
         """Post the files of a conversation, for one caller at a time.
 
-        Returns False if one of them may arrive at another try.
+        Returns False if another try may deliver a file that was refused.
         """
         if conversation.origin.channel not in self.channels:
             return True

@@ -28,8 +28,8 @@ from bot.telemetry.outages import is_outage
 
 log = logger(__name__)
 
-_MAX_PRIVATE_CARDS = 10  # of a proposal, in the chats of those who may decide
-_MAX_MENTIONED = 20  # people of one group, where others of it are not to be notified
+_MAX_PRIVATE_CARDS = 10  # the cards of a proposal in private chats of people who may decide it
+_MAX_MENTIONED = 20  # people of a group who are mentioned by name, since others of it muted the card
 _TOLD_ALL = Annotation("", "Told also to those who muted it: too few others may decide.")
 
 
@@ -43,16 +43,16 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """The accounts that a card notifies when it is delivered, and those that it leaves out for now."""
+    """The accounts that a card notifies when it is delivered, and the accounts that it leaves out for now."""
 
     notified: frozenset[str] = frozenset()
-    private: frozenset[str] = frozenset()  # left out, and their own chat would have got the card
+    private: frozenset[str] = frozenset()  # the omitted accounts whose own chat would have got the card
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
     """By each account or group that the card would mention: the people to mention instead."""
 
 
 def is_watched(session: Session) -> bool:
-    """Tell if some feature takes part now in whom cards notify. Reads no row."""
+    """Tell if a feature may change whom cards notify now. Reads no row."""
     hooks = hooks_of(session)
     if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
         return True
@@ -126,7 +126,7 @@ def tell_added(
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
     """Return the audience of an open proposal's reminders: the places of its card, and its named deciders.
 
-    Hooks may leave some of them out. If they would leave out all who may decide, everyone is reminded.
+    Hooks may leave out people. If they would leave out everyone who may decide, everyone is reminded.
     """
     copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
@@ -172,7 +172,7 @@ def find_card_places(
 
     asker = find_asker(proposal)
     private_chats: list[Address] = []
-    if proposal.agent:  # no one is where it was asked for
+    if proposal.agent:  # the place of an agent's request has no people
         if not all_routes and not may_be_decided_at(session, policy, proposal, asker):
             private_chats = _list_private_chats(session, policy, proposal)
         places = [asker, *private_chats, *all_routes]
@@ -235,7 +235,7 @@ def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[A
 
 
 def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
-    """Return the private chats of those who may decide; empty if the requester may approve it themselves."""
+    """Return the private chats of people who may decide; empty if the requester may approve it themselves."""
     requester = people.person_of(session, proposal.requester)
     is_open = proposal.state is State.PROPOSED
     if not is_open or policy.find_decision_objection(proposal, requester, requester) is None:
@@ -245,7 +245,7 @@ def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) ->
 
 
 def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
-    """Return the known accounts that may decide by name or by role, and those that stand in for them."""
+    """Return the known accounts that may decide by name or by role, and the accounts of their stand-ins."""
     deciders = set(policy.expand_groups(proposal.deciders.people))
     for role in proposal.deciders.roles:
         deciders.update(policy.holders(Role(role), proposal.deciders.place))
@@ -257,7 +257,7 @@ def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
 def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide a proposal.
 
-    They are those of the named people and roles, of the requester, and of the owner of its connection.
+    These are the accounts of named people and roles, of the requester, and of the connection's owner.
     """
     deciders = proposal.deciders
     requester = people.person_of(session, proposal.requester)
@@ -273,7 +273,7 @@ def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal)
 
 
 def _list_mentioned(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
-    """Return the accounts that the cards of a proposal mention; not those of the person who asked for it."""
+    """Return the accounts that the cards of a proposal mention, without the accounts of its requester."""
     named = frozenset(map(str, proposal.deciders.named(proposal.requester)))
     accounts = policy.expand_groups(named)
     mentioned = frozenset(account for account in accounts if not is_group(account))

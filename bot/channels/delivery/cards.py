@@ -40,10 +40,10 @@ from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
-_LOOK_SECONDS = 0.05  # between two looks at copies that will change again soon
+_LOOK_SECONDS = 0.05  # between two reads of copies that will change again soon
 _MAX_LOOKS = 20
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
-_CHECK_SECONDS = 5.0  # for a platform to say whether Nod can post somewhere
+_CHECK_SECONDS = 5.0  # the time for a platform to say whether Nod can post at a place
 
 
 class ProposalCard(NamedTuple):
@@ -56,18 +56,18 @@ class ProposalCard(NamedTuple):
 class Destinations(NamedTuple):
     """The places of a proposal's card."""
 
-    posted: set[Address]  # those that have it
-    addresses: list[Address]  # all that should
-    first: tuple[Address, ProposalCard] | None  # the first without it, and the card for there
-    is_watched: bool  # some feature takes part in whom the card notifies
+    posted: set[Address]  # the addresses that have the card
+    addresses: list[Address]  # all addresses that should have the card
+    first: tuple[Address, ProposalCard] | None  # the first address without the card, and the card for it
+    is_watched: bool  # True if a feature may change whom the card notifies
 
 
 class BehindCopies(NamedTuple):
     """The outdated copies of the cards of an answer."""
 
-    due: Sequence[Copy]  # those to redraw now
-    card: ProposalCard | None  # of the first of them
-    must_wait: bool  # others will change again soon
+    due: Sequence[Copy]  # the copies to redraw now
+    card: ProposalCard | None  # the card that the first of them should show
+    must_wait: bool  # True if other copies will change again soon
 
 
 class PostedCards(NamedTuple):
@@ -94,19 +94,19 @@ class Cards:
     leases: Leases
     routes: Sequence[Address] = ()
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    # the proposals and places of refusals that people have been told of
     _told_refusals: set[tuple[str, Address]] = field(default_factory=set, init=False)
+    """The refusals that people have been told of, each by its proposal and place."""
 
     def __post_init__(self) -> None:
-        # by the id of a copy, and the version that it is to show
         self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)
+        """The pauses after refused redraws, by the copy's id and the version that it should show."""
 
     async def post_all(
         self, conversation: Conversation, opened: Sequence[Proposal], *, is_last_try: bool
     ) -> PostedCards:
         """Post the cards of an answer's proposals; a batch has one card.
 
-        The first card carries the buttons for all of them. It gets those once the others are posted below it.
+        The first card carries the buttons for all cards. It gets them once the others are posted below it.
         """
         hindrance: ChannelError | None = None
         jobs: list[Job] = []
@@ -125,9 +125,9 @@ class Cards:
     async def _post(
         self, conversation: Conversation, proposal: Proposal, *, is_last_try: bool
     ) -> tuple[Job, ...]:
-        """Post a proposal's card wherever people may decide; if nowhere takes it for good, end the proposal.
+        """Post a proposal's card wherever people may decide. End it if every place refuses for good.
 
-        Raises ChannelError if it may still arrive at one more place, unless this is the last try.
+        Raises ChannelError if the card may still arrive at a further place, unless this is the last try.
         """
         available = await self.registry.available()
         posted, addresses, first, is_watched = await self.database.read(
@@ -137,7 +137,7 @@ class Cards:
         if is_watched:
             recipients = await self._settle_recipients(proposal, addresses)
             addresses = [address for address in addresses if str(address) not in recipients.private]
-            first = None  # its card may say now that it notifies more people
+            first = None  # the card must be read again: it may say now that it notifies more people
 
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
@@ -191,7 +191,7 @@ class Cards:
         failures: Collection[Address],
         posted: Collection[Address],
     ) -> Address | None:
-        """Return another place for a card: the asker's own chat, or else one around a place that failed."""
+        """Return another place for a card: the requester's own chat, else a place around the failed place."""
         asker = audience.find_asker(proposal)
         if asker not in addresses:
             return asker
@@ -249,7 +249,7 @@ class Cards:
                 self.notices.tell_unreached(session, proposal, address, error.message)
 
     async def find_hindrance(self, address: Address) -> str:
-        """Return why the platform will never take a card there.
+        """Return why the platform will never take a card at a place.
 
         Empty if it will, or did not answer in time.
         """
@@ -266,7 +266,7 @@ class Cards:
         return ""
 
     async def post_at(self, proposal_id: str, address: Address) -> None:
-        """Post the card in one more place, unless it is already there; raises ChannelError."""
+        """Post the card in a further place, unless it has the card already. Raises ChannelError."""
         poster = poster_at(self.channels, address)
         copies = await self.database.read(posted_cards.list_copies, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in copies):
@@ -347,7 +347,7 @@ class Cards:
 
     @property
     def has_posters(self) -> bool:
-        """True if some channel holds copies of cards; in the others people see the rows themselves."""
+        """True if any channel holds copies of cards; elsewhere people see the rows themselves."""
         return bool(posters(self.channels))
 
     async def redraw(self, message_id: int) -> None:
@@ -360,7 +360,7 @@ class Cards:
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
-        """Redraw the outdated cards of an answer; wait a little for those that run, or are about to.
+        """Redraw the outdated cards of an answer; wait a little for proposals that run, or are about to run.
 
         Most tools end in that time, and each redraw counts against what a platform lets Nod send.
         """
@@ -375,7 +375,7 @@ class Cards:
                 drawn.add((copy.id, copy.wanted))
                 if await self._redraw(copy, card):
                     is_behind = True
-                card = None  # only that of the first was read
+                card = None  # only the card of the first copy was read
             if behind.must_wait:
                 await self.sleep(_LOOK_SECONDS)
             elif not is_behind:
@@ -389,7 +389,7 @@ class Cards:
         drawn: Collection[tuple[int, int]],
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
     ) -> BehindCopies:
-        """Return the outdated copies of an answer's cards that are not as they were ``drawn`` just now."""
+        """Return the outdated copies of an answer's cards, without the versions just ``drawn``."""
         outdated = posted_cards.list_outdated_copies(session, message_id)
         due: list[Copy] = []
         must_wait = False
@@ -414,7 +414,7 @@ class Cards:
             return False
         proposal, card = drawn or await self._load_card_at(copy.proposal_id, copy.address)
         try:
-            if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
+            if card.fingerprint != copy.shown:  # each edit counts towards the platform's rate limit
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
             replace_lost = partial(self._replace_lost, posts_again=proposal.state is State.PROPOSED)
@@ -435,7 +435,7 @@ class Cards:
             notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def announce_change(self) -> None:
-        """Wake what waits for rows, and let every channel bring its lists up to date."""
+        """Wake the tasks that wait for rows, and let every channel redraw its lists."""
         self.notifier.notify()
         for channel in self.channels.values():
             await channel.changed()
@@ -443,7 +443,7 @@ class Cards:
     async def load_card(
         self, proposal_id: str, at: Address | None = None, *, together: bool = False
     ) -> ProposalCard:
-        """Return the card as it is now; the first of several in one answer carries the group's buttons.
+        """Return the card as it is now; the first of several cards in an answer carries the group's buttons.
 
         With ``together`` a proposal of a batch gives the batch's first proposal and the card of the batch.
         """
@@ -487,7 +487,7 @@ class Cards:
 
 
 def _list_members(session: Session, proposal: Proposal) -> Sequence[Proposal]:
-    """Return the proposals that a proposal's card shows: those of its batch, or itself."""
+    """Return the proposals that a proposal's card shows: its batch, or the proposal alone."""
     if proposal.batch:
         return proposals.list_of_batch(session, proposal.batch)
     return [proposal]
@@ -537,7 +537,7 @@ def _place_card_at(
 
     may_approve = True
     is_sent_on = False
-    if conversation.private and not is_elsewhere:  # only the requester reads it there
+    if conversation.private and not is_elsewhere:  # only the requester reads this chat
         requester = people.person_of(session, proposal.requester)
         is_own_connection = is_owner(proposal, requester)  # it waits for the requester's own approval
         objection = policies.load(session).find_decision_objection(proposal, requester, requester)

@@ -28,11 +28,11 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_BATCH = 50  # notices in one read
+_BATCH = 50  # the notices in one read
 _MAX_ANSWER_CHARS = 3000  # a platform's message holds that many, with who asked what
 
 PostCard = Callable[[str, Address], Awaitable[None]]
-"""Posts a proposal's card in one more place; raises ChannelError."""
+"""Posts a proposal's card in a further place; raises ChannelError."""
 
 
 class _OpenCard(NamedTuple):
@@ -145,7 +145,7 @@ class Notices:
                 await self.database.write(notices.over, notice)
 
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
-        """Post a notice; one about a proposal reminds of its card, or posts the card."""
+        """Post a notice; a notice about a proposal reminds of its card, or posts the card."""
         address = notice.address
         if notice.commands:
             await poster.post_offers(address, notice.text, notice.commands)
@@ -188,7 +188,7 @@ class Notices:
         return is_done
 
     async def _tell_answer(self, question: AskedQuestion) -> bool:
-        """Post one answer. Returns False if it may arrive at another try."""
+        """Post an answer. Returns False if another try may deliver it."""
         address = question.address
         poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:
@@ -211,7 +211,7 @@ class Notices:
         return True
 
     def _handle_refusal(self, session: Session, notice: NoticeRow, why: str) -> None:
-        """Queue a refused notice for another place, or tell those who must know."""
+        """Queue a refused notice for another place, or tell the people who must know."""
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
         around = self.find_place_around(notice.address)

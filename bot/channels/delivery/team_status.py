@@ -43,7 +43,7 @@ class TeamStatusDelivery:
     leases: Leases
 
     def __post_init__(self) -> None:
-        self._pauses: Pauses[str] = Pauses(self.clock)  # by the id of the lead's conversation
+        self._pauses: Pauses[str] = Pauses(self.clock)  # by the id of the lead agent's conversation
 
     async def show(self, lead_id: str) -> None:
         """Bring a conversation's status message up to date; post it if there isn't one yet.

@@ -1,15 +1,16 @@
 """Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
-A line is marked as delivered after it was posted. A crash in between posts it twice rather than never.
+A line is one stored message of a conversation. It is marked as delivered after it was posted, so a crash in
+between posts it twice rather than never.
 
 Two locks and a lease keep the order of a conversation, always taken in this order:
 
-1. its delivery lock, within this process, and
+1. the delivery lock of the conversation, within this process, and
 2. its lease, against other processes; both are held while a turn is shown, or while lines are delivered;
 3. its posting lock, within this process, only while stored lines are posted.
 
-A question of the turn that is shown is posted under the third alone: the turn holds the others until the
-question is answered.
+A question that is asked during a turn is posted under the posting lock alone: until the question is answered,
+the turn holds the delivery lock and the lease.
 """
 
 import asyncio
@@ -62,8 +63,8 @@ _REPEAT_SECONDS = 3.5  # longer than the pace of any stream
 class _LineProgress:
     """The progress of a line that is not yet marked as delivered."""
 
-    posts_arrived: int = 0  # the posts of its text that need not be sent again
-    is_text_done: bool = False  # all of its text arrived, but not yet all of its cards
+    posts_arrived: int = 0  # the number of posts of its text that need not be sent again
+    is_text_done: bool = False  # its text arrived in full, but not yet all of its cards
     failing_since: datetime | None = None
 
 
@@ -75,7 +76,7 @@ class _PostedLine(NamedTuple):
 
 
 class _Delivery(NamedTuple):
-    """The outcome of posting what a conversation still had to get."""
+    """The outcome of posting the undelivered lines, files and answers of a conversation."""
 
     jobs: tuple[Job, ...]
     undelivered: list[int]  # ids of the lines that were not posted
@@ -84,10 +85,10 @@ class _Delivery(NamedTuple):
 
 @dataclass(eq=False)
 class Turns:
-    """Shows turns as they happen, and posts later what could not be shown then.
+    """Shows turns as they happen, and later posts the messages that could not be shown then.
 
-    ``routes`` are the places where every card is posted, too. ``watchers`` are the features that take part in
-    whom a card notifies.
+    ``routes`` are the places where every card is posted, too. ``watchers`` are the features that change which
+    people a card notifies.
     """
 
     channels: Mapping[str, Channel]
@@ -106,9 +107,9 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Return False if people there see the rows themselves, so that there is nothing to post.
+        """Tell if messages or cards of the conversation must be posted: people there don't see the rows.
 
-        While a feature watches whom cards notify, cards are delivered also then.
+        While a feature watches whom cards notify, this is true for every conversation.
         """
         origin = conversation.origin
         if origin.channel == AGENTS or any(watcher.is_watching() for watcher in self.watchers):
@@ -125,12 +126,12 @@ class Turns:
         """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
         For a teammate's turn only the cards are shown; its progress is in its team's status message.
-        ``needs_delivery``: the answer of the method of that name for this conversation.
-        Raises LeasedElsewhere before the first event if another process is posting there.
+        ``needs_delivery``: the result of the method `needs_delivery` for this conversation.
+        Raises LeasedElsewhere before the first event if another process is posting in the conversation.
         """
         conversation = turn.transcript.conversation
         channel = self.channels.get(conversation.origin.channel)
-        if channel is None or conversation.shown_at is not None:
+        if channel is None or _is_teammates(conversation):
             await _run_unseen(events)
         elif poster_at(self.channels, conversation.origin) is None:
             await _send_all(channel.open_stream(conversation.address, turn.transcript.asker), events)
@@ -144,7 +145,7 @@ class Turns:
     async def _show_and_post(
         self, channel: Channel, turn: Turn, events: AsyncIterator[TurnEvent]
     ) -> tuple[Job, ...]:
-        """Post the older lines, so that they are above the turn; then show the turn, and post its cards."""
+        """Post the older lines, so that they are above the turn. Then show the turn, and post its cards."""
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
             before = _Delivery((), [], is_refused=False)
@@ -156,13 +157,15 @@ class Turns:
             return (*before.jobs, *after.jobs)
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
-        """Post what is not yet delivered in a conversation; while a turn is shown there, only its questions.
+        """Post the undelivered lines of a conversation; while a turn is shown there, only its questions.
 
         Raises LeasedElsewhere if another process is posting there.
         """
         if self._pauses.holds(conversation_id):
             return ()
-        if self.leases.has(_name_lease(conversation_id)):
+        # by another task of this process
+        is_shown_or_delivered = self.leases.has(_name_lease(conversation_id))
+        if is_shown_or_delivered:
             delivery = await self._post_undelivered(conversation_id, questions_only=True)
             return delivery.jobs
         async with self._hold_delivery(conversation_id):
@@ -170,15 +173,15 @@ class Turns:
             return delivery.jobs
 
     def due(self) -> list[Job]:
-        """Return the jobs for what a platform refused just now, once it is time to try again.
+        """Return a job for each conversation whose pause after a platform's refusal is over.
 
-        Recovery from rows finds the same later, and after a crash; this is only quicker.
+        Recovery from the rows finds the same conversations later, and after a crash; this is only quicker.
         """
         return [Job(Work.DELIVER, conversation_id) for conversation_id in self._pauses.due()]
 
     @contextlib.asynccontextmanager
     async def _hold_delivery(self, conversation_id: str) -> AsyncIterator[None]:
-        """Hold the exclusive right to show a turn, or deliver, in a conversation, across all processes."""
+        """Hold the right to show a turn or deliver lines in a conversation, against all other processes."""
         async with self._lock(conversation_id), self.leases.held(_name_lease(conversation_id)):
             yield
 
@@ -193,9 +196,10 @@ class Turns:
         shown: "_Shown | None" = None,
         older: Collection[int] = (),
     ) -> _Delivery:
-        """Post the rows that are not yet delivered; with ``questions_only`` no line without a question.
+        """Post the undelivered rows; with ``questions_only`` no line without a question.
 
-        ``shown`` is what a stream just showed of a turn. The turn's lines are all except the ``older`` ones.
+        ``shown`` is the part of a turn that a stream just displayed. ``older`` are the ids of lines from
+        before that turn; all other lines are the turn's.
         """
         async with self._lock(f"{conversation_id}/posting"):
             rows: Undelivered | None
@@ -233,6 +237,7 @@ class Turns:
         conversation = rows.conversation
         is_served = conversation.origin.channel in {SHELL, AGENTS, *self.channels}
         for line, opened in rows.lines:
+            # a question is a proposal whose decision is the answer
             has_question = any(proposal.kind.is_answer for proposal in opened)
             if not is_served or (questions_only and not has_question):
                 undelivered.append(line.id)
@@ -277,12 +282,12 @@ class Turns:
     ) -> None:
         """Post a line's text, unless all of it arrived already.
 
-        A text that is refused for good, or at the last try, goes to the person whom the line answers instead.
-        Raises ChannelError if another try may succeed.
+        A text that is refused for good, or at the last try, goes to the private chat of the person whom the
+        line answers. Raises ChannelError if another try may succeed.
         """
         poster = poster_at(self.channels, conversation.origin)
-        if poster is None or conversation.shown_at is not None:
-            return  # people read it in the rows, or at another place
+        if poster is None or _is_teammates(conversation):
+            return  # people read the stored line, or the team's status message
         if progress.is_text_done or not line.text.strip():
             return
         try:
@@ -303,12 +308,17 @@ class Turns:
         )
 
 
+def _is_teammates(conversation: Conversation) -> bool:
+    """Tell if this is a teammate's conversation: people see it at its lead's place (``shown_at``)."""
+    return conversation.shown_at is not None
+
+
 def _name_lease(conversation_id: str) -> str:
     return f"posts in {conversation_id}"
 
 
 async def _run_unseen(events: AsyncIterator[TurnEvent]) -> None:
-    """Let a turn run to its end, showing nothing: taking its events is what makes it run."""
+    """Let a turn run to its end without showing it: it runs only while its events are taken."""
     async for _ in events:
         pass
 
@@ -322,24 +332,25 @@ async def _send_all(stream: Stream, events: AsyncIterator[TurnEvent]) -> None:
 class _Shown:
     """The part of a turn that a stream has displayed."""
 
-    is_complete: bool = False  # it displayed all of the turn
-    posts_arrived: int = 0  # the posts of ``text`` that the platform took
+    is_complete: bool = False  # the stream displayed the turn in full
+    posts_arrived: int = 0  # the number of posts of ``text`` that the platform took
     text: str = ""  # the turn's answer, or the reason of its failure
     ending: Ending | None = None  # None for a failure
 
     def has_all_of(self, line: Line) -> bool:
-        """Tell if a line was displayed with the turn, of which all was displayed.
+        """Tell if a line was displayed, given that the turn was displayed in full.
 
-        A notice that came in the meantime was not, unless it says why the turn failed.
+        The turn's answers were. A notice that came during the turn was not, unless it says why the turn
+        failed.
         """
         return line.role is LineRole.ASSISTANT or line.text == self.text
 
 
 class _Pump:
-    """Sends a turn's events to its stream one by one while the turn runs; texts that pile up are joined.
+    """Sends a turn's events to its stream one by one while the turn runs; waiting texts are joined.
 
-    A stream may have dropped a progress event that came too fast, so the last one is sent once more after a
-    while. A refusal of the platform does not stop the turn.
+    A stream may have dropped a progress event that came too fast, so the last progress event is sent once
+    more after a while. A refusal of the platform does not stop the turn.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -370,7 +381,7 @@ class _Pump:
             if not batch and to_repeat is not None:
                 batch = [to_repeat]
                 to_repeat = None
-            else:
+            else:  # the batch has events: only a wait for a repetition can end without any
                 to_repeat = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
             for event in batch:
                 try:
@@ -384,7 +395,7 @@ class _Pump:
                 return _Shown(is_complete=True, text=_final_text(last), ending=ending)
 
     async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
-        """Wait for events and take them all; empty if none came in time. None waits without a limit."""
+        """Wait for events and take them all; empty after ``seconds`` without events. None: no limit."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._has_pending.wait(), seconds)
         self._has_pending.clear()
@@ -396,9 +407,9 @@ class _Pump:
 def _settle_shown(
     session: Session, conversation_id: str, shown: _Shown, older: Collection[int]
 ) -> Undelivered | None:
-    """Mark the lines of a turn that a stream has displayed as delivered, and return the rows that are left.
+    """Mark the lines of a turn that a stream has displayed as delivered, and return the remaining rows.
 
-    A line with cards is left: it counts as delivered once these are posted.
+    A line with cards remains: it counts as delivered once its cards are posted.
     """
     rows = read_undelivered(session, conversation_id)
     if rows is None:

@@ -1,7 +1,7 @@
 """Rendering of a `Card` for Discord: an embed and rows of buttons. Pure; posting is in ``channel.py``.
 
 A card whose change does not fit has *View all* in place of Approve; Approve is below the full content.
-The card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what each asks for.
+The card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs.
 """
 
 import re
@@ -105,7 +105,7 @@ def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Compo
 
 
 def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> list[Component]:
-    """Return the buttons below a page of a batch's rows: one for each row, and those that decide.
+    """Return the buttons below a page of a batch's rows: one for each row, and the buttons that decide.
 
     ``opens_rows``: the numbers open their rows instead. Every button carries the picked rows.
     """
@@ -115,7 +115,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     def make_button(
         way: Way,
         label: str,
-        index: int = page,  # of a page or a row
+        index: int = page,  # the number of a page or a row
         verb: Verb = Verb.APPROVE_ALL,
         style: int = _BUTTON_STYLES[Look.PLAIN],
     ) -> Component:

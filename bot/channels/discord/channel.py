@@ -65,7 +65,7 @@ _STRANGER_TEXT = (
 _UNSURE_TEXT = "I can't check who you are right now. Try again."
 _SLOW_TEXT = "That took too long. Press again."
 _ASK_HELP_TEXT = "- `/nod ask TEXT`: ask me something"
-_PING_TYPE = 1  # of an interaction
+_PING_TYPE = 1  # the type of an interaction by which Discord checks the endpoint
 # types of responses: interactions/receiving-and-responding
 _PONG = 1
 _NEW_MESSAGE = 4
@@ -200,7 +200,7 @@ class DiscordChannel(Platform):
         return Display(_BROKEN_TEXT)
 
     async def _find_refusal(self, interaction: Interaction) -> str:
-        """Return a refusal, empty for people who write in a configured server or are members of one."""
+        """Return a refusal; empty in a configured server, and in private for a server's members."""
         if not interaction.place.person:
             if interaction.place.server in self._settings.discord_servers:
                 return ""
@@ -317,7 +317,8 @@ class DiscordChannel(Platform):
         message = render(card).message
         nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
         posted = await self._rest.post(DiscordPlace.of(address), message, nonce)
-        shown = [embed.get("description") for embed in posted["embeds"]]  # of the earlier message, if any
+        # the texts of the earlier message, if any
+        shown = [embed.get("description") for embed in posted["embeds"]]
         if shown != [message["embeds"][0]["description"]]:
             await self._rest.edit(ref_of(posted), message)
         return ref_of(posted)
@@ -326,7 +327,7 @@ class DiscordChannel(Platform):
         await self._rest.edit(ref, render(card).message)
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Reply to the card; in a server, name those who may decide."""
+        """Reply to the card; in a server, name the people who may decide."""
         place = DiscordPlace.of(address)
         channel, _, message = ref.partition("/")
         user_ids = []

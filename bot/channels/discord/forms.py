@@ -32,7 +32,7 @@ REASON = "reason"
 RUNG = "rung"
 REACH = "reach"
 LASTING = "lasting"
-_ONE_LINE_STYLE, _PARAGRAPH_STYLE = 1, 2  # of a text input
+_ONE_LINE_STYLE, _PARAGRAPH_STYLE = 1, 2  # the styles of a text input
 _LINE_CHARS = 80  # a longer text gets an input of several lines
 _GRANT_TEXT = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
@@ -82,7 +82,7 @@ def _make_menu(
 
 
 def ask_words(card: Card, verb: Verb) -> Json:
-    """Ask for a reason, or for what should change."""
+    """Return the modal that asks for a reason, or for the changes to a plan."""
     button = card.button(verb)
     label = button.asks.question if button.asks else button.label
     hint = button.asks.hint if button.asks else ""
@@ -111,7 +111,7 @@ def ask_grant(
 
 
 def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
-    """Split the fields into those of each modal; a field with too long a value is left out."""
+    """Distribute the fields over modals; a field with too long a value is left out."""
     fitting = [field for field in fields if width(clean(field.as_text)) <= INPUT]
     return [fitting[start : start + WINDOW_PARTS] for start in range(0, len(fitting), WINDOW_PARTS)]
 

@@ -117,7 +117,7 @@ class Interaction:
     place: DiscordPlace
     data: Mapping[str, Any]
     ref: str | None
-    names: Mapping[str, str]  # of the channel
+    names: Mapping[str, str]  # the names of people in the channel, by id
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
@@ -134,7 +134,7 @@ class Interaction:
             place = DiscordPlace("", "", actor.key)
         channel_name = one_line(str((body.get("channel") or {}).get("name") or ""))
         names = {str(place.address): f"#{channel_name}"} if server and channel_name else {}
-        message = body.get("message")  # with the pressed button
+        message = body.get("message")  # the message with the pressed button
         ref = None
         if message and not (message.get("flags") or 0) & EPHEMERAL:
             ref = ref_of(message, channel)
@@ -152,7 +152,7 @@ class Interaction:
 
     @property
     def marked(self) -> tuple[str, Names]:
-        """The text as written, with Discord's mention syntax, and the names of those mentioned."""
+        """The text as written, with Discord's mention syntax, and the names of the people mentioned."""
         target = self._target_message
         if target:
             return "\n".join(filter(None, _list_texts(target))), names_in(target)

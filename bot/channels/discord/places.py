@@ -18,7 +18,7 @@ from bot.errors import CopyGone, NotDeliverable
 
 INTERACTIONS = "/discord/interactions"
 NAME = "discord"
-_GUEST_FLAG = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
+_GUEST_FLAG = 1 << 4  # a flag of members: resources/guild#guild-member-object-guild-member-flags
 # types of components: components/reference
 ROW_TYPE = 1
 BUTTON_TYPE = 2
@@ -26,18 +26,18 @@ MENU_TYPE = 3
 TEXT_INPUT_TYPE = 4
 TEXT_TYPE = 10
 LABEL_TYPE = 18
-CONTENT = 2000  # of one message
-EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
-ROWS = 5  # of components in a message
+CONTENT = 2000  # the text of one message
+EMBED_TEXT = 4096  # the text of an embed; all embeds of a message may have 6000, and Nod sends one
+ROWS = 5  # the rows of components in a message
 IN_ROW = 5  # buttons in a row
 BUTTON = 80  # a button's label
 CUSTOM_ID = 100
 LINK = 512  # a link button's address
-LABEL = 45  # of an input, and the title of a window
+LABEL = 45  # the label of an input, and the title of a window
 WINDOW_PARTS = 5  # components in a window
 HINT = 100  # the description of a label
 INPUT = 4000  # the value of a text input
-OPTIONS = 25  # of a menu, each of up to 100 characters
+OPTIONS = 25  # the options of a menu, each of up to 100 characters
 OPTION = 100
 FILE = 10 * 2**20  # bytes, where no one pays for more
 ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3
@@ -74,7 +74,7 @@ def is_guest(member: Mapping[str, Any]) -> bool:
 def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -> Actor:
     """Return a person, with the name that the server shows.
 
-    ``member``: Discord's record of them in the server, if it gave one.
+    ``member``: Discord's record of the person in the server, if there is one.
     """
     member = member or {}
     standing = None

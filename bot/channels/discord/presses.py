@@ -45,7 +45,7 @@ class Display:
     """The response to the person who acted."""
 
     words: str = ""  # CommonMark; empty for no message
-    rows: Sequence[Mapping[str, Any]] = ()  # of buttons
+    rows: Sequence[Mapping[str, Any]] = ()  # the rows of buttons
     file: str = ""  # the content of a text file
     window: Mapping[str, Any] | None = None  # a modal to open
     public: bool = False  # everyone in the channel sees it
@@ -164,7 +164,7 @@ class DiscordPresses:
         return None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """Return the cards of a press if one of them does not show everything, else none."""
+        """Return the cards of a press if any of these cards does not show everything, else no cards."""
         cards = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             members = card.group.members
@@ -182,7 +182,7 @@ class DiscordPresses:
         verbs: Collection[Verb],
         note: str = "",
     ) -> Display:
-        """Return the full content of these cards, below ``note``, with those of ``verbs`` as buttons."""
+        """Return the full content of these cards, below ``note``, with buttons for the possible ``verbs``."""
         text = "\n\n".join(filter(None, (note, *map(everything, cards))))
         for card in cards:
             await self.lookup.note_opened(card.proposal_id, press.actor)
@@ -215,7 +215,7 @@ class DiscordPresses:
             shown_card, _, _ = page_of(card, page)
             return Display(fit(OUTLINER.card(shown_card).made, CONTENT), rows, replaces=bool(data.picked))
         declines = data.verb is Verb.APPROVE_ALL
-        is_below_full_content = data.page > 0  # as the button says that is made here
+        is_below_full_content = data.page > 0  # as the button that is made here says
         if not is_below_full_content and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)

@@ -48,7 +48,7 @@ Names = Mapping[tuple[str, str], str]
 
 
 def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Return the names that a message contains for its mentions, and for those in forwarded messages."""
+    """Return the names of the accounts that a message, or a message forwarded in it, mentions."""
     names = {}
     for user in message.get("mentions") or ():
         name = (user.get("member") or {}).get("nick") or user.get("global_name") or user.get("username")

@@ -23,7 +23,7 @@ log = logger(__name__)
 
 
 class DiscordStream(StreamedMessage):
-    """One turn in a channel, by edits of one message."""
+    """The stream of one turn in a channel, by edits of one message."""
 
     def __init__(self, rest: DiscordRest, clock: Clock, place: DiscordPlace) -> None:
         super().__init__()

@@ -2,6 +2,9 @@
 
 Discord reads a part of CommonMark, and mentions, times and emoji in ``<…>``:
 https://docs.discord.com/developers/reference (message formatting).
+
+Two steps come before the escaping. First, `clean` spells out invisible characters. Then `set_apart` gives
+each part of a sentence its own direction of writing, or `isolate` each line of a text.
 """
 
 import re
@@ -25,7 +28,7 @@ _STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 def literal(text: str) -> str:
     """Escape a text so that nothing in it is markup; Discord drops the backslashes.
 
-    Parts keep their own direction of writing.
+    Each part of the text keeps its own direction of writing.
     """
     return _MARKUP_PATTERN.sub(r"\\\1", set_apart(clean(text)))
 
@@ -38,7 +41,7 @@ def neutralise(markdown: str) -> str:
 def fence(text: str) -> str:
     """Put a text into a code block, or escape it if it would end the block.
 
-    Text from right to left becomes a quote: there each line can have its own direction.
+    Text from right to left becomes a quote, in which each line can have its own direction.
     """
     if runs_right_to_left(text):
         return "\n".join(f"> {literal(line)}" for line in clean(text).split("\n"))
@@ -53,14 +56,14 @@ def width(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a label, which has no markup, within ``limit`` units; a cut one ends in an ellipsis."""
+    """Return a label, which needs no escaping, within ``limit`` units; a cut label ends in an ellipsis."""
     text = clean(text)
     marks = width(set_apart(text)) - width(text)
     return set_apart(fit(text, max(limit - marks, 1)))
 
 
 def fit(escaped: str, limit: int) -> str:
-    """Return an escaped text within ``limit`` units; a cut one ends in an ellipsis."""
+    """Return an escaped text within ``limit`` units; a cut text ends in an ellipsis."""
     if width(escaped) <= limit:
         return escaped
     return f"{prefix(escaped, limit - 1, width)}…"
@@ -77,6 +80,7 @@ class DiscordTextBuilder(TextBuilder[str]):
         if "pre" in styles:
             return fence(text)
         if "code" in styles:
+            # not in a code span: no escape works there, so a backtick would end it
             made = _MARKUP_PATTERN.sub(r"\\\1", isolate(clean(text)))
         else:
             made = literal(text)
@@ -103,6 +107,7 @@ class DiscordTextBuilder(TextBuilder[str]):
         return (width(made),)
 
     def cut(self, text: str, units: int) -> str:
+        """Return the beginning of a text, not yet escaped, that has at most ``units`` when it is."""
         head = prefix(clean(text), units, width)
         size = width(literal(head))
         while size > units:  # escaping has made it longer
@@ -112,3 +117,4 @@ class DiscordTextBuilder(TextBuilder[str]):
 
 
 OUTLINER = CardTextRenderer(DiscordTextBuilder(), (EMBED_TEXT,))
+"""The renderer of cards and of teams' statuses."""

@@ -52,7 +52,7 @@ class DiscordRefusal(ChannelError):
     """A refusal after which the same call may succeed later; ``status`` is HTTP's."""
 
     status = 0
-    code: int | None = None  # of Discord's own
+    code: int | None = None  # Discord's own code of the error
 
 
 class DiscordNever(DiscordRefusal, NotDeliverable):
@@ -184,7 +184,7 @@ class DiscordRest:
         return posted
 
     async def post_text(self, place: DiscordPlace, post: str | FullText, rows: Sequence[Json] = ()) -> None:
-        """Post one of the posts of a text, and rows of buttons below it."""
+        """Post a text that fits one message, with rows of buttons below it."""
         buttons = {"components": list(rows)} if rows else {}
         if isinstance(post, FullText):
             await self.post(place, {"content": post.words} | buttons, file=(post.name, post.text))

@@ -194,7 +194,7 @@ def button(
 ) -> Block:
     """Return a button. With ``confirm`` or ``sure``, Slack asks before a press counts.
 
-    ``confirm`` is the warning in that question; ``sure`` has its words and those of its two buttons.
+    ``confirm`` is the warning in that question; ``sure`` has the question and the labels of its two buttons.
     """
     element: Block = {
         "type": "button",
@@ -216,7 +216,7 @@ def button(
 
 
 def option(label: str, value: str) -> Block:
-    """Return one of the choices of a menu, of radio buttons or of checkboxes."""
+    """Return an option of a menu, of radio buttons or of checkboxes."""
     return {"text": plain(label, OPTION_TEXT), "value": value}
 
 

@@ -1,4 +1,4 @@
-"""The buttons of a card: what each says, asks first, and carries. Pure.
+"""The buttons of a card: their labels, their questions before a press counts, and their values. Pure.
 
 A button's action id is its verb, and its value is the proposal's id and round. On a card that was cut,
 Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all`` of these
@@ -24,10 +24,10 @@ from bot.domain.verbs import (
     with_reason,
 )
 
-# action ids and menu entries next to those of the verbs
+# action ids and menu entries that are not verbs
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
-SEND_COMMAND = "command"  # in App Home: sends the command that its value is
+SEND_COMMAND = "command"  # a button in App Home that sends its value as a command
 REVIEW_STEPS = "review_steps"  # opens "View all", whose submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
 CONTEXT_SHOWN = "context"  # opens the messages that led to the proposal
@@ -65,7 +65,7 @@ def value_of(card: Card) -> str:
 
 
 def parse_value(value: str) -> tuple[str, int]:
-    """Parse a button's value into proposal id and round. Raises ValueError for one that is not Nod's."""
+    """Parse a button's value into proposal id and round. Raises ValueError if Nod did not make it."""
     proposal_id, colon, round_ = value.rpartition(":")
     if not (colon and proposal_id and round_.isdecimal()):
         raise ValueError("this button is not one of ours")
@@ -147,7 +147,7 @@ def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: s
 
 
 def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
-    """Yield all that a ⋯ menu can offer, as label and value; the callers leave out what has a button."""
+    """Yield the entries of a ⋯ menu as label and value; callers leave out entries that have a button."""
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"

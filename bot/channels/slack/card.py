@@ -26,7 +26,7 @@ from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.proposals import Tone
 
-_LONG_TITLE_UNITS = 600  # of a title that does not fit a header
+_LONG_TITLE_UNITS = 600  # a title that does not fit a header
 _MAX_MENTIONING_CHARS = 300  # a longer list of people mentions no one
 _TONE_SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "⚠️", Tone.QUIET: "⚪"}
 
@@ -36,7 +36,7 @@ class SlackCard:
     """A card ready to post."""
 
     blocks: list[Block]
-    text: str  # of its notification
+    text: str  # the text of its notification
     shows_all: bool  # nothing of the change was cut
 
     @property
@@ -140,7 +140,7 @@ def _write_asker(card: Card, team: str) -> str | Block:
 
 
 def _write_deciders(card: Card, team: str) -> str | Block:
-    """Write the people who may decide. A new card mentions those of its workspace, so they are notified."""
+    """Write the people who may decide. A new card mentions people of its workspace, so they are notified."""
     if card.asker_decides:
         return ""
     parts = card.circle.parts
@@ -166,7 +166,7 @@ def _render_pending(card: Card, team: str, *, shows_all: bool) -> list[Block]:
 
 
 def _render_resolved(card: Card) -> list[Block]:
-    """Return the outcome of a card, with the button for its details and those of its last verbs."""
+    """Return the outcome of a card, with buttons for its details and for its last verbs."""
     headline = text.cut(text.one_line(card.headline) or card.tool_name or BLANK, 600)[0]
     url = card.result_url if card.result_url and is_web(card.result_url) else ""
     lines = [RichLine((Run(f"{_TONE_SIGNS[card.tone]} "), Run(headline, "bold", url)))]

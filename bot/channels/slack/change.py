@@ -16,11 +16,11 @@ from bot.domain.proposals import REMOVED, PreviewField
 
 INLINE_UNITS = 120  # a longer value has lines of its own
 _MAX_FIELDS = 20
-_ALL_VALUES_UNITS = 4000  # for all values of the change together
+_ALL_VALUES_UNITS = 4000  # room for all values of the change together
 _MAX_VALUE_UNITS = 1500
 _MIN_VALUE_UNITS = 100
-_SUBJECT_UNITS = 300  # of a row
-_BATCH_UNITS = 6000  # for all rows of a batch together
+_SUBJECT_UNITS = 300  # the subject of a row
+_BATCH_UNITS = 6000  # room for all rows of a batch together
 
 
 class Excerpt(NamedTuple):

@@ -69,7 +69,7 @@ log = logger(__name__)
 EVENTS_PATH = "/slack/events"
 _FILES_ORIGIN = "https://files.slack.com"
 _LOOKUP_SECONDS = 2.0
-_FIRST_TRY_SECONDS = 5.0  # that a start waits for Slack
+_FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack
 _APP_PAGE_TEXT = "api.slack.com/apps, your app"
 _TOKEN_FIXES = {
     "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_APP_PAGE_TEXT}, OAuth & Permissions.",
@@ -91,7 +91,7 @@ _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debu
 
 T = TypeVar("T")
 Ack = Callable[..., Awaitable[BoltResponse]]
-Message = Mapping[str, Any]  # what chat.postMessage and chat.update take
+Message = Mapping[str, Any]  # the arguments of chat.postMessage and chat.update
 
 
 class SlackChannel(Platform):
@@ -105,7 +105,7 @@ class SlackChannel(Platform):
         database: Database,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        elapsed: Callable[[], float] = time.time,  # what the SDK counts pings by
+        elapsed: Callable[[], float] = time.time,  # the clock by which the SDK counts pings
     ) -> None:
         """Raise SettingsError where the settings cannot work, such as a bot token without a transport."""
         for finding in doctor.check_settings(settings):
@@ -118,8 +118,8 @@ class SlackChannel(Platform):
         self._connection = PlatformLink("Slack", self._connect, sleep)
         self._sleep = sleep
         self._streams: WeakSet[SlackStream] = WeakSet()
-        self._received: float | None = None  # time of the last signed request, by ``elapsed``
-        self._strangers: set[str] = set()  # logged workspaces where Nod is not installed
+        self._received: float | None = None  # the time of the last signed request, by ``elapsed``
+        self._strangers: set[str] = set()  # workspaces without an installation that the log has named
         self._started: datetime | None = None
         self._with_others = False
         self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
@@ -415,7 +415,7 @@ class SlackChannel(Platform):
         await self._post_once(SlackPlace.of(address), f"{link.url} {markdown}", [with_button, *as_text])
 
     async def _post_one(self, address: Address, post: str | FullText) -> None:
-        """Post one of the posts of a text."""
+        """Post a text that fits one message."""
         place = SlackPlace.of(address)
         if isinstance(post, FullText):
             await self._post_once(place, post.text, text.list_forms(text.neutralise(post.words)))
@@ -482,7 +482,7 @@ class SlackChannel(Platform):
         """Return the time since which an earlier process may have posted this card, or None."""
         if card.asked_at is None or self._started is None:
             return None
-        own_since = self._started  # a card asked for later is posted by this process alone
+        own_since = self._started  # a card that was proposed later is posted by this process alone
         if self._with_others:
             own_since = max(own_since, self._clock() - _USUAL_POSTING_TIME)
         return card.asked_at if card.asked_at < own_since else None
@@ -549,7 +549,7 @@ class SlackChannel(Platform):
         return await download(url, most, {_FILES_ORIGIN, f"{api.scheme}://{api.netloc}"}, str(client.token))
 
     async def changed(self) -> None:
-        """Refresh everybody's App Home soon, wherever the proposal lives."""
+        """Refresh everybody's App Home soon: it lists proposals of any place."""
         if self._homes is not None:
             self._homes.changed()
 

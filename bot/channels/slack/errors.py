@@ -1,4 +1,4 @@
-"""Slack's refusals as Nod's errors: those that may pass and those of what is gone are listed."""
+"""Slack's refusals as Nod's errors, with lists of temporary codes and of codes for vanished things."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +54,7 @@ CONTENTS = frozenset(
 OFF = frozenset(
     {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )
-"""Answers that mean: this workspace's token no longer works. One of them may be a mistake of Slack's, so
+"""Answers that mean: this workspace's token no longer works. A single answer may be Slack's mistake, so
 `Workspaces` asks again before it stops using the workspace."""
 
 _TOO_LATE = frozenset(
@@ -90,7 +90,7 @@ _WORDS = {
 
 
 def passes(code: str) -> bool:
-    """Tell if the same call may work another time."""
+    """Tell if a refusal is temporary, so that the same call may succeed later."""
     if code in TRANSIENT or code in ("http_408", "http_429"):  # a timeout, too many requests
         return True
     return code.startswith("http_") and not code.startswith("http_4")
@@ -130,7 +130,7 @@ def for_presser(error: ChannelError) -> str:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn what the client raises inside into ChannelError, NotDeliverable or CopyGone."""
+    """Turn the client's errors into ChannelError, NotDeliverable or CopyGone."""
     try:
         yield
     except SlackApiError as error:

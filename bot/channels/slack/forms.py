@@ -146,7 +146,7 @@ def _find_user(value: Any, team: str) -> str | None:
 def read_form(
     fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments that a person entered, and what is wrong with them by the field's name.
+    """Return the arguments that a person entered, and the faults in them by the field's name.
 
     ``state``: the ``state.values`` of the submitted view. ``arguments``: those that the form was made from;
     values that it could not show stay as they are.

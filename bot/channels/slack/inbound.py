@@ -48,11 +48,11 @@ log = logger(__name__)
 
 _PROSE_WORDS = frozenset({"decline"})  # words of `/approvals` that are followed by a reason for people
 _MAX_THREAD_MESSAGES = 500
-_MAX_THREAD_CHARS = 7_900  # of a thread's messages after its first
+_MAX_THREAD_CHARS = 7_900  # the messages of a thread after its first
 _PAGE_MESSAGES = 200
 _MAX_PAGES = 10
-_RECENT_SECONDS = 3600  # before the message, where the newest of a very long thread are read
-_MAX_PROGRAM_MESSAGES = 30  # of other programs that are stored since a person wrote
+_RECENT_SECONDS = 3600  # the time before a message from which a very long thread is read
+_MAX_PROGRAM_MESSAGES = 30  # messages of other programs that are stored since a person wrote
 _MAX_MESSAGE_CHARS = 2_000
 _THREAD_UNREAD_TEXT = "I could not read this thread before the message. Quote what matters."
 _THREAD_PARTLY_READ_TEXT = (
@@ -91,7 +91,7 @@ class IncomingMessage:
 
     place: SlackPlace
     user: str
-    teams: tuple[str, ...]  # the ids that Slack gives for the team of the account
+    teams: tuple[str, ...]  # the ids that Slack names for the team of the account
     text: str
     event_id: str
     addressed: bool
@@ -102,7 +102,7 @@ class IncomingMessage:
 
 
 def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingMessage | None:
-    """Parse an event into a person's message; None for others (edits, bots, joins, ourselves)."""
+    """Parse an event into a person's message; None for other events (edits, bots, joins, Nod itself)."""
     event = body.get("event") or {}
     kind, user = event.get("type"), event.get("user")
     if kind not in ("message", "app_mention") or event.get("subtype") not in _MESSAGE_SUBTYPES:
@@ -144,26 +144,26 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessages:
-    """The messages before one."""
+    """The messages of a thread before a message."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)  # author and text
-    files: tuple[Upload, ...] = ()  # those of them that are read, too
-    note: str = ""  # tells people what was not read
+    files: tuple[Upload, ...] = ()  # the files that are read, too
+    note: str = ""  # tells people which files were not read
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
     """An edit or deletion of a person's message."""
 
-    place: SlackPlace  # the thread of the message, or the one that it began
-    reply_place: SlackPlace  # where the person sees a reply: the channel for a message outside threads
+    place: SlackPlace  # the thread of the message, or the thread that the message began
+    reply_place: SlackPlace  # the place for a reply: the channel for a message outside threads
     user: str
     deleted: bool
     as_mention: Mapping[str, Any] | None  # the edited message, if the edit added a mention of Nod
 
 
 def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correction | None:
-    """Parse an event into a correction; None for others (previews of links, ourselves)."""
+    """Parse an event into a correction; None for other events (previews of links, Nod itself)."""
     event = body.get("event") or {}
     edited, original = event.get("message") or {}, event.get("previous_message") or {}
     user, ts = original.get("user"), original.get("ts")
@@ -206,7 +206,7 @@ def _describe_unread(
 ) -> str:
     """Say which messages of a thread were not read; empty if all were.
 
-    ``is_complete``: Slack gave all of them.
+    ``is_complete``: Slack returned the full thread.
     """
     if not messages:
         return "" if is_complete else _THREAD_UNREAD_TEXT
@@ -221,7 +221,7 @@ def _describe_unread(
 
 
 def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return a thread's first message, and as many of its newest as fit."""
+    """Return a thread's first message, and as many of its newest messages as fit."""
     first, later = lines[:1], lines[1:]
     room = _MAX_THREAD_CHARS
     start = len(later)
@@ -234,7 +234,7 @@ def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the author's name; ``names`` are those of users, with "you" for Nod itself."""
+    """Return the author's name; ``names`` has the names of users, with "you" for Nod itself."""
     user_name = names.get(str(message.get("user")))
     if user_name == "you":
         return user_name
@@ -256,7 +256,7 @@ def list_mentioned_users(text: str) -> list[str]:
 def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
     """Replace Slack's marks for people, groups and channels by addresses like ``slack:T1/U2``.
 
-    Admin commands read these. ``accounts``: the accounts of people, by user id; others are of ``team``.
+    Admin commands read addresses. ``accounts``: people's accounts by user id; other people are of ``team``.
     """
 
     def write_account(match: re.Match[str]) -> str:
@@ -280,7 +280,7 @@ def find_names(text: str, team: str) -> dict[str, str]:
 
 
 def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
-    """Return the name of a channel by its address; empty for a private one."""
+    """Return the name of a channel by its address; empty for a private channel."""
     if not channel.startswith("C") or name in _PLACEHOLDER_NAMES or not name:
         return {}
     return {f"{NAME}:{team}/{channel}": f"#{name}"}

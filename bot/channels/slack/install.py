@@ -1,4 +1,4 @@
-"""Several workspaces: Slack's OAuth install flow over our own database, and what ends an installation."""
+"""Several workspaces: Slack's OAuth install flow over our own database, and the end of installations."""
 
 import logging
 import secrets
@@ -23,7 +23,7 @@ REDIRECT_PATH = "/slack/oauth_redirect"
 
 
 class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
-    """The rows of installations, and the states of those under way: any process may finish one, none twice.
+    """The rows of installations and of started OAuth flows: any process may finish a flow, and only once.
 
     Only the methods that the flow calls are here; ``workspaces.py`` reads installations.
     """

@@ -39,7 +39,7 @@ def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _list_ids_in_view(view: Mapping[str, Any]) -> tuple[object, object]:
-    """Return the ids in a modal that Slack gives, and those in the data that Nod wrote into it."""
+    """Return the ids that Slack gives with a modal, and the ids in the data that Nod wrote into it."""
     written = str(view.get("private_metadata") or "")
     try:
         place = ModalSubject.unpack(written).address if written else ""

@@ -1,4 +1,4 @@
-"""The Slack app manifest: what to paste when creating the app; ``manifest.yml`` is `manifest_yaml()`."""
+"""The Slack app manifest, to paste when creating the app; ``manifest.yml`` is `manifest_yaml()`."""
 
 import json
 from typing import Any

@@ -38,7 +38,7 @@ class SlackPlace:
 
     @property
     def private(self) -> bool:
-        """True in a conversation of one person with the bot."""
+        """True in a direct message between a person and the bot."""
         return self.channel.startswith("D")
 
 

@@ -58,15 +58,15 @@ class Click:
 
     team: str
     user: str
-    home: str  # the team of the person's account, by Slack
+    home: str  # the team of the person's account, as Slack names it
     name: str
-    place: SlackPlace | None  # of the card; None in App Home
-    names: Names  # of the channel of that place
+    place: SlackPlace | None  # the place of the card; None in App Home
+    names: Names  # the names of people in the channel of that place
     ref: str | None  # the message with the card, as `post_card` named it
     trigger_id: str
     verb: str
     value: str
-    in_modal: bool = False  # the modal stays open below the next one
+    in_modal: bool = False  # True if the press came from a modal; it stays open below the next modal
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
@@ -155,7 +155,7 @@ class SlackPresses:
                 words = await self._carry_out(click)
         except ValueError:
             words = NOT_HERE
-        except ChannelError as error:  # a window came too late, a file was refused
+        except ChannelError as error:  # such as a modal that came too late, or a refused file
             log.warning("press not answered", why=error.message)
             words = for_presser(error)
         except Exception:
@@ -268,9 +268,9 @@ class SlackPresses:
         return card, address
 
     async def _list_to_read(self, group: Group, actor: Actor, address: Address | None) -> list[Card]:
-        """Return all cards of a group if one of them is not shown in full where it is posted, else none.
+        """Return all cards of a group if any of these cards is cut where it is posted, else no cards.
 
-        Raises ValueError if one of them is not for this person.
+        Raises ValueError if a card is not for this person.
         """
         group_cards = []
         for proposal_id in group.members:
@@ -311,7 +311,7 @@ class SlackPresses:
         return await self._show_modal(click, form)
 
     async def _open_review(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        """Open a modal with the full content of a card, of a batch or of one of its rows."""
+        """Open a modal with the full content of a card, of a batch or of a batch's row."""
         subject = click.subject(card.proposal_id, card.round)
         may_approve = await self.lookup.may_press(card.proposal_id, actor, click.address)
         if card.batch:
@@ -452,7 +452,7 @@ def _review_batch(card: Card, subject: ModalSubject, verb: str, *, may_press: bo
 
 
 def _confirm_rows(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a modal that asks to confirm the choice, or an error where nothing was chosen."""
+    """Return a modal that asks to confirm the choice, or an error if nothing was chosen."""
     ticked: set[int] = set()
     for block in state.values():
         options = (block.get(VALUE) or {}).get("selected_options") or ()

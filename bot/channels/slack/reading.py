@@ -275,12 +275,12 @@ def _format_cell(cell: object) -> str:
         for part in _list_mappings(cell.get("elements")):
             lines += _read_lines(part)
         text = "; ".join(lines)
-    elif isinstance(cell.get("fallback"), Mapping):  # of a button
+    elif isinstance(cell.get("fallback"), Mapping):  # the cell shows a button
         return _format_cell(cell["fallback"])
     else:
         content = cell.get("text")
         if content in (None, ""):
-            content = cell.get("value")  # of a number
+            content = cell.get("value")  # the cell shows a number
         if isinstance(content, str | int | float):
             text = escape(str(content), quote=False)
         else:

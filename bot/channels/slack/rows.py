@@ -65,7 +65,7 @@ def find_team_of_bot(session: Session, bot_id: str) -> str | None:
 
 
 def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
-    """End an installation whose ``token`` no longer works; one that got another since stays."""
+    """End an installation whose ``token`` no longer works, unless it has got a new token since."""
     row = session.get(WorkspaceRow, team)
     if row is None or _open_token(row, session) != token:
         return

@@ -31,11 +31,11 @@ REVIEW_REAL = "nod:review_real"
 EDIT = "nod:edit"
 SIMILAR = "nod:similar"
 CHOOSE = "nod:choose"
-SURE = "nod:sure"  # the second step of choosing, which confirms
+SURE = "nod:sure"  # the action of the second step of choosing, which confirms
 # the action id of the menu that opens one row of a batch by itself
 ROW = "nod:row"
 # block ids of inputs, each followed by the values of its options
-ROWS = "rows"  # with the position of the first row behind it
+ROWS = "rows"  # the name of an input; the position of its first row follows
 OTHERS = "others"
 DECLINE_OTHERS = "decline"
 AFTERWARDS = "afterwards"
@@ -48,11 +48,11 @@ REACH = "reach"
 
 _BLOCK_UNITS = 2900
 _MAX_INPUT_CHARS = 2000
-_OTHER_BLOCKS = 15  # of a modal that are left for buttons, inputs and notes
-_MAX_VIEW_BYTES = 200_000  # of JSON; Slack takes 250,000
+_OTHER_BLOCKS = 15  # the blocks of a modal that are left for buttons, inputs and notes
+_MAX_VIEW_BYTES = 200_000  # the view as JSON; Slack takes 250,000
 _MAX_RUNG_UNITS = 2000  # a permission that cannot be described in full is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
-_ROWS_UNITS = 12_000  # for the rows of one element
+_ROWS_UNITS = 12_000  # room for the rows of one element
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class ModalSubject:
     ``address`` is the key of that place, ``ref`` the card. Both are empty in App Home.
     """
 
-    proposal_id: Annotated[str, Field(alias="proposal")]  # as in modals that are open during an upgrade
+    proposal_id: Annotated[str, Field(alias="proposal")]  # the key in modals that are open during an upgrade
     round: int
     address: str = ""
     ref: str = ""
     picked: str = ""  # the rows of a batch to approve, as `Picked` packs them
-    declines: bool = False  # the other rows are declined
+    declines: bool = False  # True: the rows that are not picked are declined
 
     def pack(self) -> str:
         return _SUBJECT.dump_json(self, by_alias=True, exclude_defaults=True).decode()
@@ -108,7 +108,7 @@ def review_real(card: Card, subject: ModalSubject) -> Review:
 
 
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
-    """Show a plan in full and what its steps would be allowed. Submitting approves both."""
+    """Show a plan in full with the permissions of its steps. Submitting approves both."""
     may = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
     above = [blocks.context(words), *_write_context_button(card)]
     submit = "Approve and allow" if may else ""
@@ -250,7 +250,7 @@ def make_grant_form(
     *,
     read_all: bool,
 ) -> Review:
-    """Make the form of a grant: what it allows, for whom and how long.
+    """Make the form of a grant: its scope, audience and duration.
 
     ``ladder`` has at least one rung, narrowest first, as `list_sayable` returned it. There is at least one of
     the ``audiences``. ``read_all``: the full change is shown above the form.

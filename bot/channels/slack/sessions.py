@@ -1,7 +1,7 @@
 """The state of an agent session as Slack shows it alongside a thread: processing, suspended, active.
 
-A status is best-effort: its failure must never disturb a turn, and a workspace that refuses sessions is not
-asked again.
+A status is best-effort: its failure must never disturb a turn. No further status is sent to a workspace that
+refuses sessions.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_TURN_WAITS_SECONDS = 0.5  # that a turn waits for a call to end
-_CALL_SECONDS = 20.0  # that a call may take in the background
-_RETRY_PAUSES_SECONDS = (1.0, 5.0)  # before the last status of a turn is set again
+_TURN_WAITS_SECONDS = 0.5  # the time that a turn waits for a call to end
+_CALL_SECONDS = 20.0  # the time that a call may take in the background
+_RETRY_PAUSES_SECONDS = (1.0, 5.0)  # the pauses before each new try to set the last status of a turn
 
 
 class Status(StrEnum):
@@ -40,7 +40,7 @@ class Sessions:
         self._workspaces = workspaces
         self._refused_teams: set[str] = set()
         self._calls: dict[SlackPlace, asyncio.Task[None]] = {}  # the call under way in each thread
-        self._processing: set[SlackPlace] = set()  # where Slack shows `Status.PROCESSING`
+        self._processing: set[SlackPlace] = set()  # the threads where Slack shows `Status.PROCESSING`
 
     def begin(self, place: SlackPlace, title: str = "") -> None:
         """Set in the background that a turn runs, unless Slack shows that already."""
@@ -55,14 +55,14 @@ class Sessions:
             task.cancel()
 
     def note_status(self, place: SlackPlace, status: Status) -> None:
-        """Remember what Slack shows now."""
+        """Remember the status that Slack shows now."""
         if status is Status.PROCESSING:
             self._processing.add(place)
         else:
             self._processing.discard(place)
 
     async def set_last(self, place: SlackPlace, status: Status) -> None:
-        """Set the status in which a turn leaves the thread; it is tried again in the background."""
+        """Set the status of the thread after a turn; failures are retried in the background."""
         await self.settle(place)
         task = self._start(place, status, "", _RETRY_PAUSES_SECONDS)
         await asyncio.wait({task}, timeout=_TURN_WAITS_SECONDS)
@@ -90,7 +90,7 @@ class Sessions:
             is_final = await self._set_once(place, status, title)
 
     async def _set_once(self, place: SlackPlace, status: Status, title: str) -> bool:
-        """Set a status. Return False if it failed and may work another time. Failures are only logged."""
+        """Set a status. Return False if a new try may succeed, True if none is needed or useful."""
         if place.thread is None or place.team in self._refused_teams:
             return True
         name = text.cut(text.one_line(title), blocks.SESSION_TITLE)[0] or None
@@ -103,9 +103,10 @@ class Sessions:
         except SlackApiError as error:
             code = code_of(error)
             log.info("Slack rejected a session status", why=code, team=place.team)
-            if not passes(code):
+            is_temporary = passes(code)
+            if not is_temporary:
                 self._refused_teams.add(place.team)
-            return not passes(code)
+            return not is_temporary
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.info("session status not delivered", why=str(error) or type(error).__name__)
             return False

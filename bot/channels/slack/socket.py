@@ -25,7 +25,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_OPEN_SECONDS = 10.0  # for the websocket to open
+_OPEN_SECONDS = 10.0  # the time for the websocket to open
 
 
 class _OneLine(logging.Filter):
@@ -51,7 +51,7 @@ class Socket:
 
     ``contested``: Slack counts other connections of this app, which get some of the messages and presses.
     Only the count at the first connection can set it, as a later one may include the connection before it.
-    Any later count of one clears it.
+    Any later count of one connection clears it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
@@ -62,10 +62,10 @@ class Socket:
         self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
         self._token = token
-        self._opened: float | None = None  # of time.time(), as the SDK counts
+        self._opened: float | None = None  # the time by time.time(), as the SDK counts
 
     async def open(self) -> None:
-        """Connect; raises ChannelError, also for what may work later: see `code_behind`."""
+        """Connect. Raises ChannelError, also for temporary refusals: `code_behind` tells them apart."""
         with translate_errors():
             opened = await self._client.apps_connections_open(app_token=self._token)
         self._handler.client.wss_uri = str(opened["url"])

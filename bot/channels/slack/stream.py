@@ -47,12 +47,12 @@ log = logger(__name__)
 
 STREAM_PACE = timedelta(seconds=0.6)  # appendStream: 100 a minute
 EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
-_MAX_TOOL_LINES = 8  # above the text of an edited message
+_MAX_TOOL_LINES = 8  # the lines of tools above the text of an edited message
 _STOPPED_CODE = "stopped_by_user"
 _STILL_OPEN_CODE = "streaming_state_conflict"
 _CLOSED_CODES = frozenset({_STOPPED_CODE, "message_not_in_streaming_state", "message_not_found"})
-_CALL_SECONDS = 5.0  # of a call that a person waits for
-_CLOSE_PAUSES_SECONDS = (1.0, 2.0, 5.0)  # before each new attempt to close a stream
+_CALL_SECONDS = 5.0  # the time for a call that a person waits for
+_CLOSE_PAUSES_SECONDS = (1.0, 2.0, 5.0)  # the pauses before each new attempt to close a stream
 _LATE_CLOSE_SECONDS = 120.0  # the longest wait that Slack may ask for before a stream is closed
 _ABANDONED_TEXT = "\n\n_I was restarted and start over._"
 _STATUS_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
@@ -65,7 +65,7 @@ Chunk = dict[str, Any]
 
 @dataclass(eq=False)
 class SlackStream:
-    """The stream of one turn in one place.
+    """The stream of a single turn in a place.
 
     ``recipient`` (team, user) sees the live text in a channel. ``post`` posts one message of a long text,
     apart from the stream.
@@ -83,21 +83,21 @@ class SlackStream:
     def __post_init__(self) -> None:
         # Slack streams in threads only, and in a channel it needs a recipient
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
-        self._live = False  # a native stream is open
+        self._live = False  # True while a native stream is open
         self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
-        self._stopped = False  # a person pressed Slack's stop button
-        self._ts: str | None = None  # of the current message
-        self._text = ""  # of the turn so far
-        self._posts = 1  # messages that show it, with the current one
-        self._is_full = False  # all `MOST_POSTS` messages are used
-        self._shown = ""  # text of the current message
-        self._pending = ""  # text not sent yet
+        self._stopped = False  # True once a person pressed Slack's stop button
+        self._ts: str | None = None  # the timestamp, which is the id, of the current message
+        self._text = ""  # the text of the turn so far
+        self._posts = 1  # the number of messages that show the text, with the current message
+        self._is_full = False  # True once all `MOST_POSTS` messages are used
+        self._shown = ""  # the text of the current message
+        self._pending = ""  # the text that is not sent yet
         self._has_sent_text = False
-        self._waits: dict[str, str] = {}  # ids of the tasks for waiting, by their words
-        self._tasks: dict[str, Chunk] = {}  # of the current message, by call or wait
-        self._new_tasks: dict[str, Chunk] = {}  # tasks not sent yet
+        self._waits: dict[str, str] = {}  # the ids of the tasks for waiting, by their words
+        self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by call or wait
+        self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet
         self._sent_at: datetime | None = None
-        self._end_blocks: list[blocks.Block] = []  # buttons under the end
+        self._end_blocks: list[blocks.Block] = []  # the buttons under the last message
         self.sessions.begin(self.place)
 
     async def send(self, event: TurnEvent) -> None:
@@ -188,7 +188,7 @@ class SlackStream:
             if not is_status_set:
                 await self.sessions.set_last(self.place, status)
         if self._is_full:
-            first_post = ""  # it is here already
+            first_post = ""  # the current message has it already
             posts: Sequence[str | FullText] = [first_post, FullText(full, note)]
             await post_each(posts, 1, self.post)
 

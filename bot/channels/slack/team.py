@@ -8,7 +8,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 
 _MAX_TEAMMATES = 20  # the newest
-_ACTIVITY_UNITS = 300  # for what a teammate does or found
+_ACTIVITY_UNITS = 300  # the room for a teammate's activity or result
 _TASK_STATUSES = {
     Standing.WORKING: "in_progress",
     Standing.DONE: "complete",

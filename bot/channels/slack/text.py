@@ -81,7 +81,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> tuple[str, bool]:
-    """Shorten a text to ``limit`` units; a mark at its end counts what is missing. True if it was cut."""
+    """Return a text of at most ``limit`` units, and True if it was cut; a mark says how much is missing."""
     return _shorten(clean(text), limit)
 
 
@@ -117,7 +117,7 @@ def split(markdown: str, limit: int = POST) -> list[str]:
 
 
 def divide(markdown: str, limit: int, before: str = "") -> tuple[str, str]:
-    """Cut off a head of at most ``limit`` units; ``before`` is what the same post already shows."""
+    """Cut off a head of at most ``limit`` units; ``before`` is the text that the same post already has."""
     return commonmark.divide(markdown, limit, width, before)
 
 
@@ -127,7 +127,7 @@ def one_line(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Escape CommonMark's markup in a text of one line."""
+    """Escape CommonMark's markup in a single line."""
     return re.sub(r"([\\`*_\[\]~])", r"\\\1", one_line(text))
 
 

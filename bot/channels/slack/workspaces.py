@@ -1,4 +1,4 @@
-"""The workspaces that Nod is installed in: the token and client of each, and its people and user groups."""
+"""The workspaces with Nod: the token and client of each workspace, and its people and user groups."""
 
 import asyncio
 import logging
@@ -41,12 +41,12 @@ from bot.store.database import Database
 
 _CACHE_FOR = timedelta(hours=1)
 _RETRY_AFTER = timedelta(minutes=1)
-_MAX_GROUP_MEMBERS = 1000  # in a user group that decides
-_MAX_WORKSPACES = 100  # of an organisation that are asked for a user group
+_MAX_GROUP_MEMBERS = 1000  # the members of a user group that decides
+_MAX_WORKSPACES = 100  # the workspaces of an organisation that are asked for a user group
 _PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
 _MAX_CACHED_USERS = 10_000
 _MAX_NAME_CHARS = 80
-_MAX_RATE_LIMIT_WAITS = 2  # of one call
+_MAX_RATE_LIMIT_WAITS = 2  # the waits of one call
 _UNKNOWN_USER_CODES = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 _UNKNOWN_GROUP_CODES = frozenset({"no_such_subteam", "subteam_not_found"})
 _POSTING_METHODS = frozenset(
@@ -68,16 +68,16 @@ _time_budget: ContextVar[float] = ContextVar("within", default=PATIENCE)
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace that installed Nod, or an organisation that did for all of its workspaces.
+    """A workspace that installed Nod, or an organisation that installed Nod for all its workspaces.
 
-    ``team`` is the installation's name in addresses, accounts and rows: ``T…``, or ``E…`` of an organisation.
+    ``team`` is the installation's name in addresses, accounts and rows: ``T…``; ``E…`` for an organisation.
     """
 
     team: str
     token: str
     bot_id: str
     bot_user: str
-    enterprise: str = ""  # the organisation that Nod is installed in as a whole
+    enterprise: str = ""  # the organisation that installed Nod for all its workspaces; empty for a workspace
 
     def is_bot(self, bot: str, user: str) -> bool:
         """Tell if this is Nod's bot here, by the bot's id or, where Slack names none, by its account."""
@@ -88,7 +88,7 @@ class Workspace:
 
 @asynccontextmanager
 async def within(seconds: float) -> AsyncIterator[None]:
-    """Give calls to Slack so many seconds, its own waits included; raises TimeoutError after that."""
+    """Limit calls to Slack to this time, including the waits that Slack imposes. Raises TimeoutError."""
     token = _time_budget.set(seconds)
     try:
         async with asyncio.timeout(seconds):
@@ -122,7 +122,8 @@ class Client(AsyncWebClient):
 
     async def _call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         arguments = kwargs.get("json") or kwargs.get("params") or {}
-        place = f"{self.team} {api_method} {arguments.get('channel', '')}"  # what Slack limits
+        # Slack limits calls by workspace, method and channel
+        place = f"{self.team} {api_method} {arguments.get('channel', '')}"
         waited = 0
         while True:
             left = self.waits.count_seconds_left(place)
@@ -214,15 +215,14 @@ class Workspaces(AsyncAuthorize):
         self._refused_teams: set[str] = set()
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
-        # what Slack said: by team and user, by team and group, or by team; some with the time when it expires
+        # caches of Slack's answers: by team and user, by team and group, or by team; some with their expiry
         self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
         self._silent_since: dict[tuple[str, str], datetime] = {}  # users whose profile Slack did not give
         self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}
         self._organisations: dict[str, tuple[str, datetime]] = {}
-        self._group_workspaces: dict[
-            tuple[str, str], str | None
-        ] = {}  # of an organisation, where a group was last
+        self._group_workspaces: dict[tuple[str, str], str | None] = {}
+        """The workspace in which an organisation's user group was last, by organisation and group."""
 
     async def open(self) -> None:
         """Ask Slack which workspace the bot token is for.
@@ -358,7 +358,7 @@ class Workspaces(AsyncAuthorize):
     async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
         """Return a person as an account of their own team, with their membership in ``team``.
 
-        ``teams`` are those that Slack named in the person's event; ``name`` is used if Slack gives no other.
+        ``teams`` are the teams that Slack named in the person's event; ``name`` is used if Slack gives none.
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
@@ -369,7 +369,7 @@ class Workspaces(AsyncAuthorize):
         return actor_of(account_team, user, _display_name(profile) or name, standing, colleague=colleague)
 
     async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
-        """Tell if a person belongs to the organisation of a workspace. It only affects how they are named."""
+        """Tell if a person belongs to the organisation of a workspace. It only affects their shown name."""
         enterprise = (profile.get("enterprise_user") or {}).get("enterprise_id")
         organisations = [name for name in (enterprise, *teams) if str(name or "").startswith("E")]
         if profile.get("is_stranger") or not organisations:
@@ -398,7 +398,7 @@ class Workspaces(AsyncAuthorize):
     async def find_recipient(self, team: str, account_team: str, user: str) -> tuple[str, str]:
         """Return the workspace and user id for a stream's recipient.
 
-        Slack takes no organisation there, so a person of one is named by their workspace in it.
+        Slack takes no organisation there, so a person of an organisation is named by their workspace in it.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise or account_team != team:
@@ -524,9 +524,9 @@ class Workspaces(AsyncAuthorize):
         return None, None
 
     async def _list_group_workspaces(self, client: Client, team: str, group_id: str) -> Sequence[str | None]:
-        """Return the workspaces to ask for a user group, the one that had it last first.
+        """Return the workspaces to ask for a user group, beginning with the workspace that had it last.
 
-        A workspace's own token needs no name: then the only one is None.
+        A workspace's own token needs no name: then the only item is None.
         """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:

@@ -1,4 +1,4 @@
-"""Access to Nod in Telegram: people and chats from the settings, and those that an admin let in.
+"""Access to Nod in Telegram: people and chats from the settings, and people whom an admin let in.
 
 A stranger gets one polite line with a code; the admins get the same code with two buttons. No one is let in
 by default.
@@ -89,7 +89,7 @@ class Admission:
         await self._transport.send(place, plain(line))
 
     async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
-        """Store a stranger's request, and pass it on to the admins. Return True if one of them got it."""
+        """Store a stranger's request, and pass it on to the admins. Return True if an admin got it."""
         may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
         state = {"stands": "asking" if may_ask else "told", "code": code, "name": user.full_name}
         # stored first, as an admin may decide before all are asked
@@ -138,7 +138,7 @@ class Admission:
             log.warning("telegram welcome not sent", why=error.message)
 
     async def _ask_admins(self, user: User, code: str) -> bool:
-        """Ask the admins. Return False if none of them was reached."""
+        """Ask the admins. Return False if no admin was reached."""
         account = f"@{user.username}, id {user.id}" if user.username else f"id {user.id}"
         text = plain(f"{user.full_name} ({account}) would like to talk to Nod. Their code is {code}.")
         yes = ButtonData(ButtonAction.LET_IN, str(user.id))
@@ -174,7 +174,7 @@ def _make_request_key(user_id: int | str) -> str:
 
 
 def _parse_accounts(setting: str, values: tuple[str, ...]) -> list[int]:
-    """Return the ids of those accounts that are in Telegram."""
+    """Return the Telegram ids among these accounts."""
     actors = map(Actor.parse, values)
     return _parse_ids(setting, tuple(actor.key for actor in actors if actor.channel == NAME))
 

@@ -17,8 +17,10 @@ from bot.domain.chat import LinkButton, make_choice_buttons, make_offer_mark
 from bot.domain.hooks import CommandOffer
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
-_IN_ROW = 4  # buttons of commands
-_NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)  # what a press of a verb may take here
+_IN_ROW = 4  # the number of command buttons in a row
+_NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)
+"""The input that Telegram's screens can ask for."""
+
 # action.proposal.round, then an index, then the picked rows
 _DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
@@ -27,7 +29,7 @@ _DATA_PATTERN = re.compile(
 
 
 def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
-    """Return a button for each choice, one below the other; None without any."""
+    """Return a keyboard with a button for each choice, in rows of one; None without choices."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     if rows:
         return InlineKeyboardMarkup(rows)
@@ -35,14 +37,14 @@ def make_choice_keyboard(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
 
 
 def make_link_keyboard(link: LinkButton | None) -> InlineKeyboardMarkup | None:
-    """Return the button that opens a page; None without one."""
+    """Return the keyboard with the button that opens a page; None without a link."""
     if link is None:
         return None
     return InlineKeyboardMarkup([[InlineKeyboardButton(link.label, url=link.url)]])
 
 
 def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
-    """Return a button for each command, with the number of its line."""
+    """Return a keyboard with a button for each offered command, numbered like the lines of the text."""
     buttons = [
         InlineKeyboardButton(f"{offer.label} {number}", callback_data=make_offer_mark(offer.words))
         for number, offer in enumerate(offers, 1)
@@ -57,7 +59,7 @@ def make_disabled_button(label: str) -> InlineKeyboardButton:
 
 
 def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
-    """Return the keyboard without buttons that an older Bot API server refuses; itself if it has none."""
+    """Return the keyboard without buttons that an older Bot API server refuses; unchanged if it has none."""
     rows = []
     has_new = False
     for row in markup.inline_keyboard:
@@ -71,32 +73,32 @@ def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
 
 
 class ButtonAction(StrEnum):
-    """The codes of buttons: short ones of verbs, and steps that are no verb.
+    """The codes of buttons: short codes of verbs, and steps of dialogues that are not verbs.
 
     A code never changes: cards that were posted long ago carry it.
     """
 
-    CONFIRM_APPROVE = "su"  # approve what can't be undone: the answer to the question that Approve asks
-    CANCEL = "ke"  # the answer no
-    CONFIRM_UNDO = "us"  # undo it: the answer to the question that Undo asks
+    CONFIRM_APPROVE = "su"  # the answer yes to the question that Approve asks if the call can't be undone
+    CANCEL = "ke"  # the answer no to any of these questions
+    CONFIRM_UNDO = "us"  # the answer yes to the question that Undo asks
     UNDO = "un"
-    FOR_REAL = "fr"  # run for real what was only tried
-    CONFIRM_FOR_REAL = "fs"  # the answer to the question that it asks
-    CONFIRM_UNDO_ALL = "uz"  # the answer to the question that Undo all asks
+    FOR_REAL = "fr"  # run the call for real that was only tried
+    CONFIRM_FOR_REAL = "fs"  # the answer yes to the question that the button FOR_REAL asks
+    CONFIRM_UNDO_ALL = "uz"  # the answer yes to the question that Undo all asks
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
-    CONFIRM_RETRY = "rs"  # retry what may have happened: the answer to the question that Retry asks
+    CONFIRM_RETRY = "rs"  # the answer yes to the question that Retry asks if the call may have run
     EXTEND = "et"
-    APPROVE_STEPS = "as"  # a plan, and what its steps name
+    APPROVE_STEPS = "as"  # approve a plan and the calls that its steps name
     APPROVE_ALL = "aa"
     DECLINE_ALL = "da"
     VIEW = "vw"  # show the whole payload, then Approve
     VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
-    CONTEXT = "cx"  # show what led to it, to the person alone
+    CONTEXT = "cx"  # show the messages that led to the proposal, to the person alone
     MORE = "mo"  # show the buttons that are rarely wanted
     REASON = "dr"  # start to decline with a reason
-    REVISE = "rv"  # asks what should change in a plan
+    REVISE = "rv"  # ask what should change in a plan
     EDIT = "ed"  # start to edit
     FIELD = "ef"  # pick the field of that index
     CHOOSE = "ec"  # answer with the option of that index
@@ -104,7 +106,7 @@ class ButtonAction(StrEnum):
     BACK = "eb"  # pick another field
     SAVE = "es"  # propose the edited arguments
     CLOSE = "ex"  # stop asking
-    SIMILAR = "si"  # start to approve it and what is like it
+    SIMILAR = "si"  # start to approve the call and similar calls
     SCOPE = "sr"  # choose the scope of that index
     AUDIENCE = "sw"  # choose the audience of that index
     DURATION = "sl"  # approve, for the duration of that index
@@ -112,8 +114,8 @@ class ButtonAction(StrEnum):
     TOGGLE = "ct"  # approve the row of that index, or not
     LIST_ROWS = "cl"  # the same page, with numbers that open their rows
     VIEW_ROW = "co"  # open one row by itself
-    DECIDE = "cd"  # approve what is picked and decline the others
-    DECIDE_SOME = "ca"  # approve what is picked and leave the others open
+    DECIDE = "cd"  # approve the picked rows and decline the other rows
+    DECIDE_SOME = "ca"  # approve the picked rows and leave the other rows open
     BACK_TO_BATCH = "cb"  # back to the buttons of the batch
     LET_IN = "pi"  # the id is a person who asked to talk to Nod
     KEEP_OUT = "po"
@@ -136,7 +138,7 @@ VERBS = {
     ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
     ButtonAction.REVISE: Verb.REVISE,
 }
-"""The verb that a button presses. Verbs without a code here carry their own name."""
+"""The verb of each action that stands for one. A verb that is not here is its own action, by its name."""
 
 CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
@@ -148,13 +150,15 @@ CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
 """The actions that ask for confirmation, and the action of the answer yes."""
 
 _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
+"""The actions that open a dialogue, by the verb that the dialogue ends with."""
+
 _VERB_ACTIONS: dict[Verb, ButtonAction] = {
     verb: action for action, verb in VERBS.items() if action not in CONFIRMATIONS.values()
 } | _OPENING_ACTIONS
 
 
 def action_of(verb: Verb) -> ButtonAction | Verb | None:
-    """Return the action of a verb's button; None for a verb whose input Telegram's screens do not offer."""
+    """Return the action that a verb's button carries; None if Telegram's screens can't ask for its input."""
     if verb in _VERB_ACTIONS:
         return _VERB_ACTIONS[verb]
     if BUTTONS[verb].needs in _NEEDS_ON_SCREEN:
@@ -199,7 +203,7 @@ class ButtonData:
     """The data that a button carries."""
 
     action: ButtonAction | Verb
-    id: str  # of the proposal
+    id: str  # the proposal's id
     round: int = 0
     index: int | None = None  # the position of a field, an option, a row or a page
     picked: str = ""  # the picked rows of a batch, as `Picked` packs them; they are stored nowhere else

@@ -160,7 +160,7 @@ def make_menu(card: Card) -> InlineKeyboardMarkup:
 
 
 def _list_verbs(card: Card, *, hidden: bool) -> list[Verb]:
-    """Return the verbs that get a button; ``hidden``: without those that approve."""
+    """Return the verbs that get a button; ``hidden``: without the verbs that approve."""
     verbs = [verb for verb in card.verbs if action_of(verb)]
     if hidden:
         return [verb for verb in verbs if verb not in _APPROVING_VERBS]

@@ -76,11 +76,11 @@ _UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLB
 _CLOUD_ORIGIN = "https://api.telegram.org"  # another Bot API server may take http
 _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_MAX_CONNECTIONS = 256  # as many as PTB itself would open
+_MAX_CONNECTIONS = 256  # PTB's own maximum
 _MAX_NAMED_ADMINS = 10
-_MAX_REMEMBERED_ENDS = 1000  # cards whose resolved form is known to be shown
-_LEASE_SECONDS = 2.0  # between attempts to become the process that polls
-_RETRY_SECONDS = 1.0  # between attempts to handle an update while the database is away
+_MAX_REMEMBERED_ENDS = 1000  # the cards that are known to show their resolved form
+_LEASE_SECONDS = 2.0  # between two attempts to become the process that polls
+_RETRY_SECONDS = 1.0  # between two attempts to handle an update while the database is away
 _MAX_DELAYED_PRESSES = 512
 _PRESS_DELAYED_TEXT = "I can't reach my database. Your press counts once I can."
 
@@ -122,7 +122,7 @@ class TelegramChannel(Platform):
         self._requests = BotRequests(elapsed, _MAX_CONNECTIONS)
         self._polls = ReadableUpdates(elapsed)
         self._streams: WeakSet[TelegramStream] = WeakSet()
-        self._received_at: float | None = None  # time of the last update by webhook, by ``elapsed``
+        self._received_at: float | None = None  # the time of the last update by webhook, by ``elapsed``
         self._connection: PlatformLink | None = None
         self._receives = True
         self._others: Peers | None = None
@@ -166,7 +166,7 @@ class TelegramChannel(Platform):
             raise
 
     def _find_wrong_setting(self, fault: TelegramError) -> str:
-        """Return the setting to correct if trying again changes nothing; empty if it may help."""
+        """Return the setting to correct if a new try can't help; empty if it may help."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN_TEXT
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
@@ -242,7 +242,7 @@ class TelegramChannel(Platform):
             try:
                 has_lease = await others.lease("telegram")
                 if has_lease and not updater.running:
-                    await self._moves.load()  # the process before may have learned of moves
+                    await self._moves.load()  # the earlier poller may have stored moves
                     await self._mailbox.put_unhandled(self._bot)
                     await self._poll()
                 elif updater.running and not has_lease:
@@ -256,7 +256,7 @@ class TelegramChannel(Platform):
             await self._app.updater.start_polling(
                 allowed_updates=_UPDATE_TYPES, bootstrap_retries=0, error_callback=_log_polling_failure
             )
-            self._polls.heard_at = self._elapsed()  # it accepted the start
+            self._polls.heard_at = self._elapsed()  # Telegram accepted the start
 
     async def stop(self) -> None:
         """Stop listening, finish the updates in progress, disconnect."""
@@ -395,7 +395,7 @@ class TelegramChannel(Platform):
         await self._shown_cards.remove_outdated(card, message.chat_id)
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Reply to the card; in a group, name those who may decide."""
+        """Reply to the card; in a group, name the people who may decide."""
         card = TelegramPosted.parse(ref)
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
@@ -479,7 +479,7 @@ class TelegramChannel(Platform):
                 return
 
     async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
-        """Handle an update with the others of its album, and return all of them."""
+        """Handle an update, together with the other updates of its album, and return these updates."""
         update = kept.update
         album = await self._mailbox.album(kept, self._bot)
         try:
@@ -535,7 +535,7 @@ class TelegramChannel(Platform):
 
 
 def find_webhook_fault(settings: Settings) -> str:
-    """Return why Telegram would refuse the webhook, and what to do; empty if it would not."""
+    """Return why Telegram would refuse the webhook, and how to fix it; empty if it would not."""
     url = settings.public_url
     if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD_ORIGIN):
         return ""

@@ -39,13 +39,13 @@ class MenuEntry:
     A command for ``admins``, for deciders or not for ``groups`` is answered in private, wherever it was sent.
     """
 
-    typed: str  # its name here
+    typed: str  # the name that people type in Telegram
     description: str
-    name: str  # of the core's command
+    name: str  # the name of the core's command
     text: str  # the beginning of that command's text; the words that a person adds follow
     groups: bool = True
     admins: bool = False
-    decides: bool = False  # for those who may decide; listed for approvers and admins
+    decides: bool = False  # True for a command of deciders; it is listed for approvers and admins
     listed: bool = True
 
 

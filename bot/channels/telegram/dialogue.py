@@ -30,11 +30,11 @@ MOVED_ON = "This was decided or changed in the meantime."
 class DialogueStep(StrEnum):
     """The question that a dialogue asks now."""
 
-    PICK = "pick"  # which field to change
-    ASK = "ask"  # the new value of ``asked``
-    CONFIRM = "confirm"  # old → new is shown; save, change another, or close
-    WORDS = "words"  # those that go with a press of ``verb``
-    GRANT = "rung"  # how far a grant reaches, for whose calls, and how long it holds
+    PICK = "pick"  # ask which field to change
+    ASK = "ask"  # ask for the new value of ``asked``
+    CONFIRM = "confirm"  # show old → new; ask to save, change another field, or close
+    WORDS = "words"  # ask for the words that ``verb`` needs
+    GRANT = "rung"  # ask for the scope, the audience and the duration of a grant
 
 
 _FORMER_STEPS = {
@@ -53,8 +53,8 @@ class Dialogue:
     proposal_id: str
     round: int
     step: DialogueStep
-    at: datetime  # of the last step
-    asked: str | None = None  # the field whose value is asked for
+    at: datetime  # the time of the last step
+    asked: str | None = None  # the field that ``ASK`` is about
     changes: Mapping[str, Any] = field(default_factory=dict)  # the edited arguments so far
     prompt: int | None = None  # the id of the message that asks, once it is known
     rung: GrantScope | None = None  # the chosen scope of a grant
@@ -160,7 +160,7 @@ class Who:
     user: User
     actor: Actor
     place: TelegramPlace
-    title: str = ""  # of the chat, where it has one
+    title: str = ""  # the title of the chat, if it has one
     acknowledge_press: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
     ephemeral: EphemeralTarget | None = None
 
@@ -175,7 +175,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
-    """The stored dialogues: one per person and chat; a new one ends the old."""
+    """The stored dialogues, one per person and chat; a new dialogue replaces the old."""
 
     database: Database
     clock: Clock

@@ -65,7 +65,7 @@ class GrantOffer:
     audiences: Sequence[tuple[GrantAudience, str]]
 
     def includes(self, dialogue: Dialogue) -> bool:
-        """Tell if the scope and the audience that were chosen so far are still offered."""
+        """Tell if the chosen scope and audience are still offered."""
         return dialogue.rung in dict(self.scopes) and dialogue.reach in dict(self.audiences)
 
     def begin(self, card: Card, now: datetime) -> Dialogue:
@@ -117,7 +117,7 @@ class DialogueRunner:
         return None
 
     async def take_reply(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
-        """Take a text if it answers a question. False leaves it to the conversation."""
+        """Take a text if it answers a question; return False if it is for the conversation."""
         if replied is None:
             return False
         dialogue = await self.dialogues.load(who)
@@ -238,7 +238,7 @@ class DialogueRunner:
         return await self._take_step(who, dialogue, callback, form, message)
 
     async def _ask_words(self, who: Who, card: Card, verb: Verb) -> str:
-        """Ask for the words that go with a press."""
+        """Ask for the words that a press needs."""
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
             return "You may not decide this one."
         screen = screens.ask_words(who.user, card.button(verb), card.title)

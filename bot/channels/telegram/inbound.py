@@ -1,6 +1,6 @@
-"""Incoming messages of Telegram: choosing those for Nod, and passing them on to the core.
+"""Incoming messages of Telegram: the messages for Nod are found, and passed on to the core.
 
-Messages between people in a group are kept until the next one that is for Nod.
+Messages between people in a group are kept until the next message for Nod.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,8 @@ _ASK_IN_PRIVATE_TEXT = (
 _ONLY_ANSWERS_TEXT = "Only you and I see this. Reply to my question here, or write to me in the group."
 _FILES_LEFT_TEXT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
 _NO_COMMAND_TEXT = "I don't know this command. /help lists the ones I know."
-_MAX_PLACES = 200  # groups and topics whose last messages are kept
-_MAX_MESSAGES_BY_PLACE = 30  # of each
+_MAX_PLACES = 200  # the groups and topics whose last messages are kept
+_MAX_MESSAGES_BY_PLACE = 30  # the newest messages of each place
 _MAX_MESSAGE_CHARS = 2_000
 _ATTACHMENT_NAMES = {
     "animation": "an animation",  # before document: Telegram fills both
@@ -77,7 +77,7 @@ _ATTACHMENT_NAMES = {
     "poll": "a poll",
     "checklist": "a checklist",  # not among the library's `effective_attachment`
 }
-_DEFAULT_FILE_NAMES = {  # of the kinds of attachments that are files
+_DEFAULT_FILE_NAMES = {  # the default names by kind of attachment, for the kinds that are files
     "animation": "animation.mp4",
     "document": "document",
     "video": "video.mp4",
@@ -95,7 +95,7 @@ def actor_of(user: User) -> Actor:
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
     """Return the place of a message; None if Telegram no longer shows it to bots, so its topic is unknown."""
-    # an inaccessible one may be a Message, too
+    # an inaccessible message may be a Message, too
     if not isinstance(message, Message) or not message.is_accessible:
         return None
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
@@ -104,7 +104,7 @@ def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace |
 def is_meant_for(message: Message, me: User) -> bool:
     """Tell if a message is for Nod.
 
-    In private every message is; in a group a mention, a reply, a command, or what only Nod can see.
+    In private every message is; in a group a mention, a reply, a command, or a message that only Nod sees.
     """
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
@@ -212,11 +212,11 @@ class Overheard:
         return lines
 
     def files(self, place: TelegramPlace) -> tuple[Upload, ...]:
-        """Return those files of the messages that are read with the next one: the newest."""
+        """Return the newest files of the messages; they are read with the next message for Nod."""
         return choose_earlier(self._list_files(place))
 
     def has_unread(self, place: TelegramPlace) -> bool:
-        """Tell if there are more files than are read."""
+        """Tell if some files are not read, since there are too many."""
         return len(self._list_files(place)) > MAX_EARLIER_FILES
 
     def forget(self, place: TelegramPlace) -> None:
@@ -252,7 +252,7 @@ def describe_attachment(message: Message | ExternalReplyInfo) -> str:
 
 
 def files_of(message: Message) -> list[Upload]:
-    """Return the attached files: of a photo its largest size, of an animation only one."""
+    """Return the attached files: of a photo the largest size, of an animation a single file."""
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
@@ -288,7 +288,8 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
         attachment = describe_attachment(elsewhere)
         unseen = f"({attachment} that you can't see)" if attachment else ""
         return _name_original_author(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
-    if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
+    # in a topic, every message replies to the message that began the topic
+    if replied is None or replied.forum_topic_created:
         return "", ""
     text = quote or words_of(replied)
     attachment = describe_attachment(replied)
@@ -324,7 +325,7 @@ class StoppedDraft:
     user_id: int
     name: str
     place: TelegramPlace
-    begun_by: datetime  # its answer had begun by then
+    begun_by: datetime  # the time by which its answer had begun
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":

@@ -29,15 +29,15 @@ CAPTION_UNITS = 1024
 ENTITIES = 100
 TOAST_CHARS = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
-_MAX_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
+_MAX_GROUP_PREVIEWS = 12  # previews among the 20 messages a minute; the rest is for cards and final texts
 _GROUP_PREVIEW_SECONDS = 3.0  # seconds between two previews
 _PERSON_PREVIEW_SECONDS = 0.5
 _MAX_RETRIES = 3
 _MAX_KEPT_CHATS = 1000
-_MAX_WAITING_PRESSES = 40  # of a chat; only a client that presses by itself has more
+_MAX_WAITING_PRESSES = 40  # waiting presses of a chat; only a client that presses by itself has more
 _MAX_WAITING_ENDS = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
 _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
-_SENT_EVENT = "telegram sent"  # what processes tell each other
+_SENT_EVENT = "telegram sent"  # the broadcast between processes after a request was sent
 
 
 class _Window(NamedTuple):
@@ -58,7 +58,7 @@ class Urgency(IntEnum):
 
     PRESSED = 0  # the answer to a button
     TEXT = 1  # a text that someone waits for
-    ENDED = 2  # a card that says how it ended; the one that ended last goes first
+    ENDED = 2  # a card that says how it ended; the card that ended last goes first
     OPEN = 3  # a card that will change again: refused while the chat is busy, and drawn a moment later
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
@@ -69,10 +69,11 @@ _URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
 
 @dataclass(slots=True)
 class _ChatQueue:
-    """The requests of one chat: those that were sent lately, and those that wait."""
+    """The requests of one chat: the requests sent lately, and the waiting requests."""
 
     blocked: Callable[[], float] = lambda: 0.0  # the seconds that a 429 still holds the chat up
-    sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))  # when
+    sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))
+    """The times of the last requests."""
     last_preview: float = float("-inf")
     waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,7 +116,7 @@ class ChatPace(BaseRateLimiter[int]):
         self._others: Peers | None = None
 
     def share(self, others: Peers) -> None:
-        """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
+        """Share the pace with other processes: their requests count here, and their refusals hold here."""
         self._others = others
         self._waits.share(others)
         others.on(_SENT_EVENT, self._count_sent)

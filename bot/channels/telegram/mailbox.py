@@ -21,7 +21,7 @@ from bot.store import events
 from bot.store.database import Database
 
 _MAX_PARALLEL_UPDATES = 512
-_ALBUM_SECONDS = 1.0  # in which the rest of an album comes
+_ALBUM_SECONDS = 1.0  # the time in which the rest of an album arrives
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Mailbox(asyncio.Queue[object]):
         return len(rows)
 
     async def album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
-        """Return this update with the others of its album; empty where it was handled with them."""
+        """Return the updates of this update's album; empty if they were handled with an earlier update."""
         group = kept.update.message.media_group_id if kept.update.message else None
         if group is None:
             return [kept]

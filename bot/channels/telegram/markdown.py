@@ -1,8 +1,8 @@
-"""CommonMark as Telegram shows it: a writer walks over the parser's tokens, and writes text with entities.
+"""CommonMark as Telegram shows it: a writer turns the parser's tokens into text with entities.
 
-Model text is hostile. Pictures and links into the app itself are taken out, because both can carry data away.
-Nothing else that was written is hidden: tags, formulas, spoilers, titles and definitions of references stay
-as text, and so does what is nested more than `DEEPEST_LEVEL` deep.
+Model text is hostile. Pictures and links into the app itself lose their target, because both can carry data
+away; their text stays. Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions
+of references, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
 """
 
 import re
@@ -19,9 +19,9 @@ from bot.channels.tables import bound_links, is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import Rich, drop_halves, is_web_link, keep_harmless, utf16_len
 
-DEEPEST_LEVEL = 16  # of blocks in blocks; a list counts as two
+DEEPEST_LEVEL = 16  # the nesting of blocks; a list counts as two levels: itself and its item
 MAX_ENTITIES = 2000  # enough for twenty full messages
-MAX_LINK_CHARS = 300  # of a link's text; no one would see where a longer one leads
+MAX_LINK_CHARS = 300  # the text of a link; people would not see where a longer link leads
 MAX_GROWTH = 4  # shown characters for each written one; only wide tables of empty cells have more
 _TOO_DEEP = "too_deep"  # the type of a token, by our own rule of the parser
 _PICTURE = "▣"
@@ -65,7 +65,7 @@ def from_markdown(markdown: str) -> Rich:
 
 
 def _keep_too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
-    """Make one token of all that is nested too deep; the parser itself would drop it."""
+    """Make one token of the blocks that are nested too deep; the parser itself would drop them."""
     if state.level < DEEPEST_LEVEL:
         return False
     if silent:
@@ -89,7 +89,7 @@ _PARSER = _make_parser()
 
 
 def _split_blocks(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Sequence[Token]]:
-    """Yield the tokens of each top block. A block with something too deep in it is one token, as written."""
+    """Yield the tokens of each top block. A block with a too deep block in it is one token, as written."""
     begin = 0
     for index, token in enumerate(tokens):
         is_end_of_block = token.level == 0 and token.nesting <= 0
@@ -110,30 +110,30 @@ def _split_blocks(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Seq
 class _List:
     """A list that is being written."""
 
-    number: int | None  # of its next item; None for bullets
+    number: int | None  # the number of its next item; None for a list with bullets
     has_items: bool = False
 
 
 @dataclass
 class _Writer:
-    """A text that is being written from tokens. ``lines`` are those of its source."""
+    """A text that is being written from tokens. ``lines`` are the lines of the source."""
 
     lines: Sequence[str]
     _parts: list[str] = field(default_factory=list)
-    _units: int = 0  # in all parts; offsets of entities are counted in them
+    _units: int = 0  # the UTF-16 units of all parts, in which Telegram counts offsets
     _entities: list[MessageEntity] = field(default_factory=list)
-    _lists: list[_List] = field(default_factory=list)  # open ones, from the outermost
-    _quotes: int = 0  # open ones
-    _quote_offset: int | None = None  # of the first text in the outermost open quote
-    _is_after_marker: bool = False  # an item has its marker, and no text yet
-    _style_offsets: list[int] = field(default_factory=list)  # of the beginnings of open styles
-    _links: list[tuple[Token, int]] = field(
-        default_factory=list
-    )  # open ones, with the number of parts before
+    _lists: list[_List] = field(default_factory=list)  # the open lists, from the outermost
+    _quotes: int = 0  # the number of open quotes
+    _quote_offset: int | None = None  # the offset of the first text in the outermost open quote
+    _is_after_marker: bool = False  # the current item has its marker, and no text yet
+    _open_offsets: list[int] = field(default_factory=list)  # where each open style, link or heading begins
+    _links: list[tuple[Token, int]] = field(default_factory=list)
+    """The open links, each with the number of parts before its text."""
 
     def finish(self) -> Rich:
-        """Return the text with its entities, from the first; of those that begin together the longest."""
+        """Return the text and its entities, by offset; where entities begin together, the longest first."""
         entities = sorted(self._entities, key=lambda entity: (entity.offset, -entity.length))
+        # `keep_harmless` keeps the length, so the offsets still hold
         return Rich(keep_harmless("".join(self._parts)), tuple(entities))
 
     def write_blocks(self, tokens: Sequence[Token]) -> None:
@@ -163,7 +163,7 @@ class _Writer:
                 self._write_inline(token.children or ())
             case "heading_open":
                 self._begin_block(token)
-                self._style_offsets.append(self._units)
+                self._open_offsets.append(self._units)
             case "heading_close":
                 self._end_heading(token)
             case "fence" | "code_block":
@@ -197,7 +197,7 @@ class _Writer:
             self._entities.append(MessageEntity(kind, offset, length, url=url, language=language))
 
     def _begin_block(self, token: Token, *, indented: bool = True) -> None:
-        """Begin a block on a line of its own; the first block of an item is in the line of its marker."""
+        """Begin a block on a new line; the first block of an item continues the line of the item's marker."""
         if self._is_after_marker and indented:
             return
         if self._lists and self._parts:
@@ -207,7 +207,7 @@ class _Writer:
             self._begin_line(token)
 
     def _begin_line(self, token: Token) -> None:
-        """Begin a line, after a blank one if the source has one there; inner lists have none."""
+        """Begin a line, after a blank line if the source has one; inner lists have no blank lines."""
         if not self._parts:
             return
         first_line = token.map[0] if token.map else 0
@@ -238,16 +238,16 @@ class _Writer:
             self._quote_offset = None
 
     def _end_heading(self, token: Token) -> None:
-        offset = self._style_offsets.pop()
+        offset = self._open_offsets.pop()
         self._add_entity(MessageEntity.BOLD, offset)
         if token.tag in _UNDERLINED:
             self._add_entity(MessageEntity.UNDERLINE, offset)
 
     def _write_code(self, token: Token) -> None:
-        """Write a code block; what the line above it says, unless that is just a language, is text."""
+        """Write a code block. The info string of a fence is written as text, unless it is only a language."""
         info = token.info.strip()
-        found = _LANGUAGE.match(info)
-        language = found[0] if found else None
+        match = _LANGUAGE.match(info)
+        language = match[0] if match else None
         self._begin_block(token, indented=False)
         if info and language != info:
             self._write(f"{info}\n")
@@ -265,11 +265,11 @@ class _Writer:
                     self._write(token.content)
                     self._add_entity(MessageEntity.CODE, offset)
                 case "strong_open" | "em_open" | "s_open":
-                    self._style_offsets.append(self._units)
+                    self._open_offsets.append(self._units)
                 case "strong_close" | "em_close" | "s_close":
-                    self._add_entity(_STYLES[token.tag], self._style_offsets.pop())
+                    self._add_entity(_STYLES[token.tag], self._open_offsets.pop())
                 case "link_open":
-                    self._style_offsets.append(self._units)
+                    self._open_offsets.append(self._units)
                     self._links.append((token, len(self._parts)))
                 case "link_close":
                     self._end_link(*self._links.pop())
@@ -281,8 +281,8 @@ class _Writer:
                     self._write(token.content)
 
     def _end_link(self, link: Token, parts_before: int) -> None:
-        """Make a link of its text, unless it leads into the app, or elsewhere than the text says."""
-        offset = self._style_offsets.pop()
+        """Make the text a link, unless it leads into the app, its text is too long, or names another host."""
+        offset = self._open_offsets.pop()
         text = "".join(self._parts[parts_before:])
         address = str(link.attrs.get("href", ""))
         if is_web_link(address) and len(text) <= MAX_LINK_CHARS and not misleads(text, address):
@@ -296,8 +296,9 @@ class _Writer:
 
 
 def _take_checkbox(tokens: Sequence[Token]) -> str:
-    """Take the box of a task off the text that an item begins with; return its sign, or an empty text."""
-    begins_with_text = len(tokens) == 2 and tokens[0].type == "paragraph_open"  # noqa: PLR2004 - and its text
+    """Remove a task's checkbox from the beginning of an item; return its sign, empty without one."""
+    # the parser puts the text of a paragraph into the token behind its beginning
+    begins_with_text = len(tokens) == 2 and tokens[0].type == "paragraph_open"  # noqa: PLR2004
     if not begins_with_text or not tokens[1].children:
         return ""
     text = tokens[1].children[0]

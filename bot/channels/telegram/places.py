@@ -19,7 +19,7 @@ NAME = "telegram"
 class TelegramPlace:
     """A chat, or one topic of it; groups and channels have negative ids, people positive ones."""
 
-    chat_id: int  # by which Telegram knows the chat today
+    chat_id: int  # the id by which Telegram knows the chat today
     thread_id: int | None = None
     home: int | None = None  # the id by which the rest of Nod knows the chat, if that is another
 
@@ -66,7 +66,7 @@ class TelegramPosted:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` wrote; raises CopyGone for what is not of the form ``chat/message``."""
+        """Parse the text of `str`. Raises CopyGone for a text not of the form ``chat/message``."""
         chat, _, message = text.partition("/")
         try:
             return cls(int(chat), int(message))
@@ -136,7 +136,7 @@ class Moves:
         return int(self._keys.home(str(chat_id)))
 
     def place(self, address: Address) -> TelegramPlace:
-        """Return the current place of an address. Raises NotDeliverable for what is no Telegram chat."""
+        """Return the current place of an address. Raises NotDeliverable if it is not a Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
         if now == place.chat_id:

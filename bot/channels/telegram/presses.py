@@ -47,7 +47,7 @@ _STRANGER_TEXT = "We haven't met. Write to me first."
 _VIEW_FIRST_TEXT = "Press View all first: the card does not show everything."
 _PRESS_AGAIN_TEXT = "Telegram didn't take my answer. Press again."
 _ONE_MOMENT_TEXT = "One moment."  # Nod's own rate limit makes this press wait
-_ANSWER_SECONDS = 2.0  # a press waits this long for its result; its query lives little longer
+_ANSWER_SECONDS = 2.0  # a press waits this long for its result: Telegram soon takes no answer to it
 _IN_PRIVATE_TEXT = "It is in your private chat with me."
 _ROWS_CHANGED_TEXT = "One of these has changed. Press Back and look again."
 _BATCH_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
@@ -126,7 +126,8 @@ class TelegramPresses:
             return
         message = posted_of(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
-            await answer.tell(_NOT_HERE_TEXT, alert=True)  # someone else's, as no app of theirs shows it
+            # the message is for someone else, whose app alone shows it
+            await answer.tell(_NOT_HERE_TEXT, alert=True)
         elif callback.action in _ADMISSION_ACTIONS:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
         elif await self._may_press(query, message, callback):
@@ -182,7 +183,8 @@ class TelegramPresses:
         )
         reply = await self.inbox(message)
         refused = refusal(reply)
-        if reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED):  # others may still press
+        # other people may still press the button of an offer
+        if reply.answer is not Answer.REFUSED and not choice.startswith(OFFERED):
             with suppress(ChannelError):
                 await self.transport.edit_keyboard(ref, None)
         if refused:
@@ -233,7 +235,7 @@ class TelegramPresses:
     async def _change_buttons(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
     ) -> None:
-        """Show the buttons behind *More*, to this person alone if possible, or the usual ones again."""
+        """Show the buttons behind *More*, to this person alone if possible, or the usual buttons again."""
         await who.acknowledge_press()
         more = callback.action is ButtonAction.MORE
         if more and who.ephemeral and await self.shown_cards.open_menu(card, who.place, who.ephemeral):
@@ -250,7 +252,7 @@ class TelegramPresses:
         for shown in cards:
             await self.shown_cards.show_payload(shown, who.place, ephemeral)
             await self.lookup.note_opened(shown.proposal_id, who.actor)
-            # it may have ended in the meantime
+            # the proposal may have ended in the meantime
             await self._remove_outdated(shown.proposal_id, who, together=shown.batch is not None)
 
     async def _tell_context(self, proposal_id: str, who: Who) -> _Answer:
@@ -291,7 +293,7 @@ class TelegramPresses:
     async def _pick_rows(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
     ) -> _Answer:
-        """Pick rows of a batch, or decide the picked ones."""
+        """Pick rows of a batch, or decide the picked rows."""
         only_looks = callback.action in (ButtonAction.LIST_ROWS, ButtonAction.BACK_TO_BATCH)
         if card.batch is None or not (card.pending or only_looks):
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
@@ -307,7 +309,7 @@ class TelegramPresses:
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
             page = callback.index or 0
-            if callback.action is ButtonAction.TOGGLE:  # the index is that of a row
+            if callback.action is ButtonAction.TOGGLE:  # the index is the row's
                 picked = picked.toggle(page)
                 page = page // PAGE
             await who.acknowledge_press()
@@ -380,7 +382,7 @@ class TelegramPresses:
         if key is not None:
             return moves.place(Address(NAME, key))
         if place is None or message.receiver:
-            # a form or a payload: it is in the same place as a card of its proposal
+            # the message is a form or a payload, in the same place as a card of its proposal
             for copy in await self.database.read(posted_cards.list_copies, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)

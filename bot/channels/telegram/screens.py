@@ -17,9 +17,9 @@ from bot.domain.text import shorten
 from bot.domain.value_text import speak_value
 from bot.domain.verbs import Button
 
-_MAX_VALUE_CHARS = 1200  # of a value in a question
+_MAX_VALUE_CHARS = 1200  # the current value that a question shows
 _MAX_LABEL_CHARS = 40  # on a button
-_MAX_HINT_CHARS = 60  # in the empty reply field
+_MAX_HINT_CHARS = 60  # the hint in the empty reply field
 _MAX_CHANGES = 8  # shown before "and so many more"
 _REPLY_TEXT = "Reply with it"
 _CANCEL_TEXT = ", or /cancel."
@@ -117,7 +117,7 @@ def ask_grant(
     card: Card,
     person: User,
 ) -> Screen:
-    """Ask what a grant allows, for whom and how long; a press of the duration approves.
+    """Ask for the scope, the audience and the duration of a grant; the press of a duration approves.
 
     Each rung of the ladder is shown in full above the buttons, which shorten it.
     """

@@ -39,11 +39,11 @@ from bot.store.state import keep_state, list_states, load_state
 from bot.telemetry.logs import logger
 
 _MAX_PASSES = 3
-_MAX_TITLE_CHARS = 200  # of a card's title above its menu
-# in place of a round, of a payload that was shown after the end: its buttons stay while any is offered
+_MAX_TITLE_CHARS = 200  # the card's title above its menu
+# stands for the round of a payload shown after the end: its buttons stay while any is offered
 _ENDED_ROUND = -1
-_MENU_ROUND = -2  # instead of a round, of a menu: it shows no payload
-_BATCH_SUFFIX = ".all"  # of the record of a batch, behind the id of its first row
+_MENU_ROUND = -2  # stands for the round of a menu, which shows no payload
+_BATCH_SUFFIX = ".all"  # marks the key of a batch's record, behind the id of its first proposal
 
 log = logger(__name__)
 
@@ -63,7 +63,7 @@ class _Page:
         return TelegramPosted(self.chat_id, self.message_id, self.person if is_ephemeral else None)
 
     def is_outdated(self, card: Card) -> bool:
-        """Tell if its buttons no longer lead anywhere."""
+        """Tell if the buttons of the message have lost their purpose."""
         if self.round == _ENDED_ROUND:
             return not card.verbs
         return not card.pending or self.round not in (_MENU_ROUND, card.round)
@@ -71,7 +71,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The record of one proposal. ``cut`` is the round in which its card was cut, if it was."""
+    """The record of a proposal's card. ``cut`` is the round in which the card was cut, if it was cut."""
 
     cut: int | None = None
     pages: Sequence[_Page] = ()
@@ -83,7 +83,7 @@ class _Record:
         return self.cut is not None and not was_shown
 
     def as_state(self) -> dict[str, Any] | None:
-        """Return the record as JSON to store; None for an empty one."""
+        """Return the record as JSON to store; None for an empty record."""
         if self.cut is None and not self.pages:
             return None
         return {"cut": self.cut, "messages": [[*astuple(page)] for page in self.pages]}
@@ -118,12 +118,12 @@ class ShownCards:
     async def show_buttons(
         self, card: Card, place: TelegramPlace, message: TelegramPosted, *, more: bool = True
     ) -> None:
-        """Show the buttons of a card until it is drawn again: all of them, or those without ``more``."""
+        """Show the buttons of a card until its next redraw; without ``more``, leave out the rare buttons."""
         view = render_card(card, await self._count_unseen(card, place.chat_id), more=more)
         await self._transport.edit_keyboard(message, view.keyboard, urgency=Urgency.PRESSED)
 
     async def open_menu(self, card: Card, place: TelegramPlace, ephemeral: EphemeralTarget) -> bool:
-        """Show one person alone what is behind *More*. Return False where Telegram can't do that."""
+        """Show the buttons behind *More* to one person alone. Return False if Telegram can't do that."""
         person = ephemeral.user_id
 
         def is_their_menu(page: _Page) -> bool:
@@ -151,7 +151,7 @@ class ShownCards:
     async def ask_confirmation(
         self, card: Card, action: ButtonAction | Verb, message: TelegramPosted
     ) -> None:
-        """Replace the buttons of a card by the question if the action is meant, with yes and no."""
+        """Replace the buttons of a card by a question that confirms the action, with yes and no."""
         await self._transport.edit_keyboard(message, make_confirmation(card, action), urgency=Urgency.PRESSED)
 
     async def post_copy(
@@ -162,7 +162,7 @@ class ShownCards:
         actor: Actor,
         message: TelegramPosted | None = None,
     ) -> None:
-        """Post a card, or turn ``message`` into one, as a further copy that is kept up to date.
+        """Post a card, or turn ``message`` into a card, as a further copy that is kept up to date.
 
         If the proposal changed while the card was on its way, it is drawn again.
         """
@@ -182,7 +182,7 @@ class ShownCards:
     async def _draw_copy(
         self, card: Card, place: TelegramPlace, message: TelegramPosted | None
     ) -> tuple[TelegramPosted, bool]:
-        """Post a card or turn a message into one; return it, and if the proposal changed since."""
+        """Post a card or turn a message into a card; return it, and if the proposal changed since."""
         view = await self.lay_out(card, place.chat_id)
         if message is None:
             message = await self._transport.send(place, view.rich, view.keyboard)
@@ -199,7 +199,7 @@ class ShownCards:
         return message, is_behind
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
-        """Post a card as a further copy, unless the place has one."""
+        """Post a card as a further copy, unless the place has a copy."""
         for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
                 return

@@ -107,7 +107,7 @@ def _make_visible(text: str) -> str:
 
 
 def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
-    """Join texts; the entities of each are shifted by the length of those before."""
+    """Join texts; the entities of each text are shifted by the length of the texts before."""
     texts: list[str] = []
     entities: list[MessageEntity] = []
     offset = 0
@@ -175,7 +175,7 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     columns = Rich()  # the names of a cut table's columns, to repeat
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
     current: list[MessageEntity] = []  # entities that reach into the next message
-    done_chars = done_units = 0  # of the messages so far
+    done_chars = done_units = 0  # the sizes of the messages so far
     while done_chars < len(rich.text):
         # look at as much as can fit, and one character more, with its entities
         room = units - columns.units

@@ -49,7 +49,7 @@ _MISSING_MESSAGE_ERRORS = (
     "message to reply not found",
 )
 _NO_RIGHTS = "the bot may not write there; an admin of the group can let it"
-_REFUSAL_WORDS = {  # for people, by a part of Telegram's description
+_REFUSAL_WORDS = {  # the words for people, by a part of Telegram's description
     "topic_closed": "the topic is closed",
     "message thread not found": "the topic was deleted",
     "blocked by the user": "they blocked the bot",
@@ -64,10 +64,10 @@ _REFUSAL_WORDS = {  # for people, by a part of Telegram's description
     "wrong file_id": "the file is no longer there",
     "file is too big": "it is larger than the 20 MB that Telegram gives to bots",
 }
-_MAX_FAULT_CHARS = 100  # of what the network says
+_MAX_FAULT_CHARS = 100  # the network's own error message
 _STAYED_BEHIND_TEXT = "The group became a supergroup, and its old messages can't be changed."
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
-_STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # of a draft, from Bot API 10.3 on
+_STOPPABLE = {"can_stop": True, "keep_on_stop": True}  # the options of a draft, from Bot API 10.3 on
 _LEFT_STATUSES = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
 _FORMATTING_ERRORS = ("entity", "entities", "wrong http url", "button_url_invalid")
 
@@ -102,7 +102,7 @@ class BotRequests(HTTPXRequest):
 
 
 class ChatMigratedError(ChannelError):
-    """The chat has another id now: the library's `ChatMigrated` as an error of Nod's."""
+    """The chat has another id now: Nod's own form of the library's `ChatMigrated`."""
 
     def __init__(self, new_chat_id: int) -> None:
         super().__init__("The group became a supergroup.")
@@ -111,7 +111,7 @@ class ChatMigratedError(ChannelError):
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise Telegram's refusals as Nod's own errors, but for the two that are no failures."""
+    """Raise Telegram's refusals as Nod's own errors; two refusals that are not failures pass silently."""
     try:
         yield
     except Forbidden as error:
@@ -191,7 +191,7 @@ class Transport:
         return await self._post(partial(self._send_text, last), ephemeral)
 
     async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
-        """Send one of the posts of a text."""
+        """Send a text that fits one message."""
         if isinstance(post, FullText):
             await self.send_file(place, post.name, post.text, post.words, markup)
         else:
@@ -238,7 +238,7 @@ class Transport:
         return await self._with_fallbacks(text.rich, text.markup, send)
 
     async def _post(self, send: SendMessage, ephemeral: EphemeralTarget | None) -> TelegramPosted:
-        """Send an ephemeral message if one is asked for and Telegram takes it, else a message to all."""
+        """Send an ephemeral message if that is asked for and Telegram takes it, else a message to all."""
         with translate_errors():
             posted = None
             if ephemeral is not None:
@@ -284,7 +284,7 @@ class Transport:
         )
 
     async def try_edit(self, ref: TelegramPosted, rich: Rich) -> None:
-        """Replace a message by a note. A refusal is only logged: what the note says has happened anyway."""
+        """Replace a message by a note. A refusal is only logged: the reported event has happened."""
         try:
             await self.edit(ref, rich)
         except ChannelError as error:
@@ -328,7 +328,7 @@ class Transport:
     async def _with_fallbacks(
         self, rich: Rich, markup: Markup, call: Callable[[Rich, Markup], Awaitable[T]]
     ) -> T:
-        """Call with a text and a keyboard; call again with less of them if the server refuses a part."""
+        """Call with a text and a keyboard; if the server refuses a part, call again without that part."""
         return await self._with_button_fallback(
             markup, lambda known: self._with_formatting_fallback(rich, known, call)
         )
@@ -409,7 +409,7 @@ class Transport:
 
         with translate_errors():
             member = await self._call_in_chat(place, ask)
-        # a restricted member may have left: only that kind of member says so
+        # a restricted member may have left: ``is_member`` tells
         return member.status not in _LEFT_STATUSES and getattr(member, "is_member", True)
 
     async def show_typing(self, place: TelegramPlace) -> None:
@@ -419,7 +419,7 @@ class Transport:
     async def send_draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute, with Telegram's own stop button.
 
-        Servers older than Bot API 10.3 pass over what they don't know.
+        Servers older than Bot API 10.3 ignore the option for that button.
         """
         with translate_errors():
             await self._bot.send_message_draft(
@@ -442,7 +442,7 @@ class Transport:
         urgency: Urgency = Urgency.TEXT,
         ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
-        """Send a file, with a caption that is cut to what Telegram takes."""
+        """Send a file, with a caption that is cut to Telegram's limit."""
         data = content.encode(errors="replace") if isinstance(content, str) else content
         # a character takes at most two of the UTF-16 units that Telegram counts
         short_caption = caption[: CAPTION_UNITS // 2]

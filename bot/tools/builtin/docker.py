@@ -15,7 +15,7 @@ from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspected, describe_listed
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
-_STOP_SECONDS = 10  # that a container has to stop by itself
+_STOP_SECONDS = 10  # the time that a container has to stop by itself
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 _REFERENTS = {"container": Referent.NAME_OR_ID}

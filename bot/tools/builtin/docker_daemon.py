@@ -15,7 +15,7 @@ from bot.errors import ToolError, ToolTimedOut
 from bot.tools.intake import TooLarge, bound_response
 
 _MAX_LOG_BYTES = 200_000
-_MAX_REFUSAL_CHARS = 500  # of the daemon's own words
+_MAX_REFUSAL_CHARS = 500  # the daemon's own words
 _FRAME_HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
 _UNREACHABLE_ERRORS = (
     httpx2.ConnectError,
@@ -23,7 +23,7 @@ _UNREACHABLE_ERRORS = (
     httpx2.UnsupportedProtocol,
     httpx2.InvalidURL,
 )
-_ID_CHARS = 12  # of an id, as Docker shows it
+_ID_CHARS = 12  # the beginning of an id, as Docker shows it
 
 
 class Daemon:
@@ -137,7 +137,7 @@ async def _make_refusal(answer: httpx2.Response) -> ToolError:
 async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the output of a container without a terminal, without the headers of its frames."""
     buffer = b""
-    bytes_left = 0  # of the present frame
+    bytes_left = 0  # the rest of the current frame
     async for part in parts:
         buffer += part
         while buffer:

@@ -47,7 +47,7 @@ Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """A network backend that connects to the first of fixed addresses that answers, whatever the host."""
+    """A network backend that ignores the host, and connects to the first fixed address that answers."""
 
     def __init__(self, addresses: Sequence[str], connector: httpcore2.AsyncNetworkBackend) -> None:
         self._addresses = addresses

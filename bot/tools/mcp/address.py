@@ -33,7 +33,8 @@ _SESSION_HEADER = "mcp-session-id"
 _MAX_ERROR_BYTES = 64 << 10
 _MAX_WORDS_CHARS = 300
 _NOT_SENT_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-_NOT_TAKEN_STATUSES = frozenset({405, 406, 413, 414, 415, 429, 431})  # by HTTP the request was not processed
+# by the HTTP standard a request with these statuses was not processed
+_NOT_TAKEN_STATUSES = frozenset({405, 406, 413, 414, 415, 429, 431})
 _AWAY_STATUSES = frozenset({502, 503, 504})
 _GONE_STATUSES = frozenset({404, 410})
 _SIGN_IN_STATUSES = frozenset({401, 403})
@@ -174,7 +175,7 @@ def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, a
 def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
     """Tell if the server may have lost the session, so that the next call needs a new one.
 
-    The words are about a session, and the error is not one that the tool itself reports.
+    The error's words are about a session, and it does not come from the tool itself.
     """
     if not _SESSION_PATTERN.search(words):
         return False

@@ -23,7 +23,7 @@ UNREAD = -32045  # our own code: the answer can't be read
 NO_MCP = "it answers in a way that MCP does not allow"
 MALFORMED = "nod/malformed"  # key in a tool's `_meta`: why the tool is malformed
 OUTPUT = "nod/outputSchema"  # key in a tool's `_meta`: its output schema
-_MAX_PART_CHARS = 1000  # of a part that MCP does not know
+_MAX_PART_CHARS = 1000  # a part that MCP does not know
 # the fields that the newest version of the protocol demands of a list
 _MODERN_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
@@ -111,7 +111,7 @@ def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
         return result
     fitted = dict(result)
 
-    old_content = fitted.pop("toolResult", None)  # its name in protocol 2024-10-07
+    old_content = fitted.pop("toolResult", None)  # the name of the content in protocol 2024-10-07
     content = fitted.get("content", old_content)
     if content is None:
         parts = []

@@ -44,7 +44,7 @@ HELLO = {
     },
 }
 HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
-_STEP_SECONDS = 60.0  # for one step with all of its requests
+_STEP_SECONDS = 60.0  # one step with all of its requests
 # statuses that refuse a revocation for good, so that it is not tried again
 _FINAL_STATUSES = frozenset({400, 401, 403, 404, 405, 501})
 _LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
@@ -232,7 +232,7 @@ def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[N
 
 
 def explain_registration(name: str, back: str, words: str) -> str:
-    """Return why a sign-in server registered no client, and what to do; ``words`` are its own."""
+    """Return why a sign-in server registered no client, and a way out; ``words`` are the server's own."""
     said = f" It says: {words}." if words else ""
     if "redirect" in words.lower() or "callback" in words.lower():
         return (

@@ -22,7 +22,7 @@ from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
 UNKNOWN = "There is no such sign-in. Start it again."
-SETTLE_SECONDS = 30.0  # for which a command waits until servers are up
+SETTLE_SECONDS = 30.0  # the time that a command waits until the servers are up
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SignInStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """The present state of one configured server."""
+    """The current state of a configured server."""
 
     name: str
     group: str
@@ -69,7 +69,7 @@ class SignIns:
         return []
 
     def troubles(self) -> Mapping[str, str | None]:
-        """Return why each configured server is unavailable now, by its name; None for one that is up."""
+        """Return why each configured server is unavailable now, by its name; None for a server that is up."""
         return {}
 
     def check(self, name: str) -> object:
@@ -86,11 +86,11 @@ class SignIns:
         raise SignInError(UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
-        """Take what the sign-in server sent the person back with. Raises SignInError."""
+        """Take the query with which the sign-in server sent the person back. Raises SignInError."""
         raise SignInError(OVER)
 
     async def sign_out(self, name: str) -> bool:
-        """Forget the tokens; False where no one was signed in. Raises SignInError."""
+        """Delete the tokens; return False if no one was signed in. Raises SignInError."""
         self.check(name)
         return False
 
@@ -121,7 +121,7 @@ class Servers:
         return SignIns()
 
     async def stop(self) -> None:
-        """End every server; afterwards none is started again."""
+        """End every server; afterwards no server starts."""
 
 
 class Action(StrEnum):
@@ -146,7 +146,7 @@ class Question:
     agent: str = ""
     """The program whose call it is, as `Agent.key`. Its person is asked in private. Empty for other calls."""
     in_private: bool = False
-    """True to ask the person in private, wherever the call was made."""
+    """True to ask the person in private, whatever the place of the call."""
 
     def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the faults of a filled-in form, by field. Blocks: call it in a thread."""

@@ -19,11 +19,11 @@ log = logger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
 
-LONGEST_PAUSE = 10.0  # seconds between two attempts; so a returning server with a slow start is up within 30
+LONGEST_PAUSE = 10.0  # seconds between two attempts; so a server that starts slowly is back within 30
 MOST_PAGES = 100
-_MAX_FRUITLESS_PAGES = 3  # in a row, that bring nothing new
+_MAX_FRUITLESS_PAGES = 3  # the number of pages in a row without a new item
 _MAX_TOOLS = 500
-_MAX_ERROR_CHARS = 500  # of a server's own error message
+_MAX_ERROR_CHARS = 500  # a server's own error message
 _CLOSED_ERROR = (types.CONNECTION_CLOSED, "Connection closed")
 
 
@@ -32,9 +32,9 @@ class Catalogue:
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
         self.known: tuple[types.Tool, ...] = ()
-        """The last list. It is only replaced by a different one, so ``is`` tells if it changed."""
+        """The last list. Only a different list replaces it, so ``is`` tells if it changed."""
         self.fault = ""
-        """The reason why the list is not read to its end; empty if it is."""
+        """The reason why the list was not read to its end; empty if it was."""
         self._config = config
         self._sleep = sleep
         self._stale = asyncio.Event()
@@ -99,7 +99,7 @@ async def read_pages(
 
     ``ask`` requests the page at a cursor, ``field`` is the page's attribute with the items. An item whose
     name or address came before is left out. A list ends with a page without a cursor. It is cut if a cursor
-    comes again, if pages bring nothing new, and after ``most`` items, `MOST_BYTES` or `MOST_PAGES`.
+    comes a second time, if pages bring no new items, and after ``most`` items, `MOST_BYTES` or `MOST_PAGES`.
     """
     items: dict[str, Any] = {}
     cursors: set[str | None] = {None}
@@ -114,6 +114,7 @@ async def read_pages(
             items.setdefault(str(key), item)
         size += len(page.model_dump_json())
         cursor = page.next_cursor or None
+        # after too many items the list is cut below, also if this was its last page
         if cursor is None and len(items) <= most:
             return list(items.values()), ""
         if cursor in cursors and len(items) <= most:
@@ -145,7 +146,7 @@ def is_line_closed(error: BaseException) -> bool:
 
 
 def tell_cause(config: ServerConfig, error: BaseException) -> str:
-    """Describe an error without the server's secrets. Of a group of errors, describe its first cause."""
+    """Describe an error, or the first error of a group, without the server's secrets."""
     error = cause(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"

@@ -35,9 +35,9 @@ from referencing import Registry
 from bot.domain.text import shorten
 from bot.tools.child import serve
 
-_MAX_WANTED_CHARS = 160  # of what a schema asks for, in an error
+_MAX_WANTED_CHARS = 160  # the part of a schema's demand that an error shows
 _MAX_ERRORS = 50
-_MAX_LISTED_FIELDS = 30  # in the error for a field that does not exist
+_MAX_LISTED_FIELDS = 30  # the fields that the error for an unknown field names
 
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _find_refused_null(error: Any) -> str | None:
 
 
 def _fill_in(validator: Any, kept: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with the missing defaults: with all, or with those that the schema allows."""
+    """Return the arguments with all missing defaults, or with the missing defaults that the schema allows."""
     missing = {name: value for name, value in defaults.items() if name not in kept}
     with_all = {**kept, **missing}
     if validator.is_valid(with_all):
@@ -154,7 +154,7 @@ def _is_python(pattern: str) -> bool:
 
 
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
-    """Return pairs of a field that does not fit and a text that says what would."""
+    """Return pairs of a field that does not fit and a text that says which value would."""
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
@@ -169,7 +169,7 @@ def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
 
 
 def _describe_keyword(keyword: str, wanted: Any) -> str:
-    """Describe what a keyword of the schema asks for; ``wanted`` is its value there."""
+    """Describe the demand of a schema's keyword; ``wanted`` is the keyword's value."""
     if keyword == "type":
         types = [wanted] if isinstance(wanted, str) else wanted
         return f"should be {' or '.join(types)}"

@@ -42,12 +42,12 @@ from bot.errors import SettingsError
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
 _VARIABLE_PATTERN = re.compile(r"(\$)?\$\{([^{}]*)\}")
-_IGNORED_KEYS = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
+_IGNORED_KEYS = ("description", "autoApprove", "alwaysAllow")  # other clients' keys; here only people approve
 _KEY_OF_TYPE = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 """The key that an entry needs, by the value of its ``type``."""
 ADDRESS_STARTUP_SECONDS = 60.0
 PROCESS_STARTUP_SECONDS = 300.0  # npx and uvx may fetch it first
-_MIN_SECRET_CHARS = 8  # shorter values are words such as "true", which are no secrets
+_MIN_SECRET_CHARS = 8  # shorter values are words such as "true", not secrets
 _LIST_FIX = 'write a list of texts such as ["one", "two"]'
 _OBJECT_FIX = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
 _FIXES = {
@@ -90,9 +90,9 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """The client that Nod is at a server's sign-in. With an empty ``id`` it registers itself.
+    """Nod's client at a server's sign-in. With an empty ``id`` Nod registers a client itself.
 
-    ``scopes`` are asked for instead of those that the server names.
+    ``scopes`` are asked for instead of the scopes that the server names.
     """
 
     id: str = ""
@@ -135,7 +135,7 @@ class ServerConfig:
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     prefix: str = ""
-    """The beginning of its tools' names for the model."""
+    """The prefix of its tools' names for the model."""
     timeout: float = 60.0
     """Seconds for each call."""
     startup: float | None = None
@@ -169,7 +169,7 @@ class ServerConfig:
             secrets = {launch.url, address.query, address.password or "", launch.client.secret}
             secrets |= launch.learned
         for value in values:
-            secrets |= {value, *value.split()}  # of "Bearer abc" also "abc"
+            secrets |= {value, *value.split()}  # "Bearer abc", and also "abc"
         # a secret may be a part of another, so the longest is replaced first
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) >= _MIN_SECRET_CHARS:

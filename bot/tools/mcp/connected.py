@@ -85,9 +85,9 @@ class ConnectedServers:
         return len(self._sessions)
 
     def list_status(self) -> list[ServerStatus]:
-        """Return each server, with the number of tools of the connection that has most.
+        """Return each server, with the number of tools of its largest connection.
 
-        The tools that are left out are those of any of its connections.
+        The omitted tools are the tools that any of its connections leaves out.
         """
         return [self._describe(name) for name in self.configs]
 
@@ -99,7 +99,7 @@ class ConnectedServers:
         return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
 
     async def stop(self) -> None:
-        """End every session; afterwards none is started again."""
+        """End every session; afterwards no session starts."""
         self.configs = {}
         if self._sweeper is not None:
             self._sweeper.cancel()

@@ -1,8 +1,7 @@
 """Fitting the responses of sign-in servers to what the SDK reads: real ones differ from the standards.
 
-An issuer may differ from the expected one by its last slash (Google does that). Any other difference is kept:
-by it the SDK recognises a server that pretends to be another (RFC 8414, RFC 9207). A token may come
-form-encoded (GitHub).
+An issuer may differ from the expected one by its last slash (Google does that). Any other difference is left
+in, since the SDK detects impostors by it (RFC 8414, RFC 9207). A token may come form-encoded (GitHub).
 """
 
 import json
@@ -18,7 +17,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Response:
-    """Return a sign-in server's response, fitted. ``issuer``: the server that the SDK expects there."""
+    """Return a sign-in server's response as the SDK reads it. ``issuer``: the issuer that the SDK expects."""
     answer = read_answer(response)
     if response.status_code >= httpx2.codes.BAD_REQUEST or not answer:
         return response
@@ -39,7 +38,10 @@ def is_same_issuer(one: str, other: str) -> bool:
 
 
 def read_answer(response: httpx2.Response) -> dict[str, Any]:
-    """Return the object that a body holds, as JSON or as a form; empty for anything else."""
+    """Return the object that a body holds, as JSON or as a form; empty for anything else.
+
+    A lifetime (``expires_in``) that came as a text of digits is a number in it.
+    """
     kind, body = response.headers.get("Content-Type", ""), response.content
     try:
         answer = json.loads(body)

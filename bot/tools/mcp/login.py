@@ -46,18 +46,18 @@ from bot.tools.mcp.signin import Discovered, Keys, Memory, metadata_of, sign_in_
 
 log = logger(__name__)
 
-PATIENCE = 600.0  # seconds that a person has
-_MAX_ACTIVE_LOGINS = 20  # one more ends the oldest
-_MAX_LOGINS = 100  # active ones, and ended ones whose outcome can still be asked for
-_POLL_SECONDS = 0.5  # between looks at the row of a sign-in
+PATIENCE = 600.0  # the seconds that a person has to sign in
+_MAX_ACTIVE_LOGINS = 20  # a further sign-in ends the oldest
+_MAX_LOGINS = 100  # the active sign-ins, and ended sign-ins whose outcome can still be asked for
+_POLL_SECONDS = 0.5  # between two reads of a sign-in's row
 _RETURN_KEYS = ("code", "iss", "error", "error_description")  # parameters of the address of return
 _MAX_PARAMETER_CHARS = 4000
-_MAX_REMOTE_SECONDS = 30.0  # for another process to end its sign-in
+_MAX_REMOTE_SECONDS = 30.0  # the time for another process to end its sign-in
 
 
 @dataclass(eq=False)
 class _Login:
-    """A sign-in in progress, or one whose outcome can still be asked for."""
+    """A sign-in in progress, or an ended sign-in whose outcome can still be asked for."""
 
     server: Server
     keys: Keys
@@ -130,7 +130,7 @@ class Logins(SignIns):
         login.task.add_done_callback(_note_failure)
         await asyncio.wait({login.task, login.page}, return_when=asyncio.FIRST_COMPLETED)
         if not login.page.done():
-            await login.outcome()  # raises what went wrong
+            await login.outcome()  # raises the fault, if it ended with one
         return login_id, login.page.result()
 
     async def ended(self, ident: str) -> str:
@@ -317,6 +317,6 @@ def _set_answer(login: _Login, parameters: Mapping[str, str]) -> None:
 
 
 def _note_failure(task: asyncio.Task[str]) -> None:
-    """Retrieve a task's error, so that asyncio does not log it; people are told elsewhere."""
+    """Retrieve a task's error, so that asyncio does not log it; another function tells people."""
     if not task.cancelled():
         task.exception()

@@ -23,7 +23,7 @@ from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 
 _MAX_LISTED = 500
-_MAX_TEXT_CHARS = 2000  # of an address or a description
+_MAX_TEXT_CHARS = 2000  # an address or a description
 
 Known = Annotated[str, Field(max_length=_MAX_TEXT_CHARS)]
 
@@ -37,7 +37,7 @@ class ReadingTools:
         self._timeout = server.config.timeout + LOOK_SECONDS + patience
         self._listed_addresses: set[str] = set()
         self._listed_prompts: set[str] = set()
-        self._tools = {  # by the server's capability (`READABLE`)
+        self._tools = {  # the tools by the server's capability (`READABLE`)
             "resources": self._adopt_offered(self._make_resource_tools()),
             "prompts": self._adopt_offered(self._make_prompt_tools()),
         }
@@ -165,7 +165,7 @@ def _describe_prompt(prompt: types.Prompt) -> dict[str, Any]:
 def _describe(item: Any, **parts: Any) -> dict[str, Any]:
     """Return what the server says about a resource, a prompt or an argument, with long texts cut.
 
-    ``parts`` are more fields; empty ones are left out.
+    ``parts`` are further fields; empty fields are left out.
     """
     fields: Mapping[str, Any] = {
         "name": item.name,

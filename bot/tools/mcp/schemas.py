@@ -28,8 +28,9 @@ class TooSlow(ValueError):
 class Arguments:
     """A schema that arguments are checked against, in a child that can be killed (``checker.py``).
 
-    Making one raises ValueError if it is no JSON schema, or takes too long to check. It and `check` block for
-    at most `SECONDS`, so use them in a thread.
+    The constructor raises ValueError if the schema is no JSON schema, or takes too long to check (TooSlow).
+    The constructor and `check` block for at most `SECONDS`, so use them in a thread. The keys of the child's
+    answers, ``kept``, ``fields`` and ``bad``, are described in ``checker.py``.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -38,7 +39,7 @@ class Arguments:
         self._schema = schema
         self.defaults = defaults_of(schema)
         self._is_too_slow = False
-        """True once a check took too long; no other is tried then."""
+        """True once a check took too long; no further check is tried then."""
         try:
             answer = _CHILD.ask({"schema": schema, "given": {}})
         except TookTooLong:
@@ -50,8 +51,7 @@ class Arguments:
         """Return a copy of the arguments with the schema's defaults. Raises BadArguments, naming the fields.
 
         An optional argument that is null, but may not be, counts as not given. Defaults are filled in here
-        so that people see and approve them, and no server fills in other ones. A default that the schema
-        itself refuses is left to the server.
+        so that people see and approve them. A default that the schema itself refuses is not filled in.
         """
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
@@ -73,10 +73,10 @@ class Arguments:
 
 
 def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema for the model: an object at the root, and every schema inside it an object too.
+    """Return the schema in a form that every model's API reads. Its root is an object.
 
-    JSON Schema also allows ``true`` and ``false`` as a schema, and a list as ``items`` (in older drafts), but
-    not every model's API reads them.
+    JSON Schema also allows ``true`` and ``false`` as a schema, and a list as ``items`` (in older drafts).
+    Below the usual keywords these become objects.
     """
     simple: dict[str, Any] = _simplify(schema)
     return {**simple, "type": "object", "properties": simple.get("properties", {})}

@@ -1,4 +1,4 @@
-"""One MCP server: started when first needed, called by any task, started again when it dies.
+"""One MCP server: started at its first use, called by any task, restarted when it dies.
 
 A `ServerLine` is one connection to it. An SDK client must be entered and left by the same task, so each line
 has a task that owns its client; calls of other tasks use that client. A call is sent a second time, in a new
@@ -43,22 +43,22 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
-_MAX_PROGRESS_CHARS = 500  # of a server's words about its progress
-_MAX_QUESTION_CHARS = 2000  # of a server's question to a person
+_MAX_PROGRESS_CHARS = 500  # a server's words about its progress
+_MAX_QUESTION_CHARS = 2000  # a server's question to a person
 READABLE = ("resources", "prompts")
-LOOK_SECONDS = 10.0  # to read the list of tools before a write, or for a ping
-_PING_SECONDS = 20.0  # between pings of a server over HTTP
-_RENEWAL_SECONDS = 20.0  # that a call waits for a new session
-_KEPT_STDERR_LINES = 3  # the last ones, for the status
+LOOK_SECONDS = 10.0  # the time to read the list of tools before a write, or for a ping
+_PING_SECONDS = 20.0  # between two pings of a server over HTTP
+_RENEWAL_SECONDS = 20.0  # the time that a call waits for a new session
+_KEPT_STDERR_LINES = 3  # the last lines, for the status
 _MAX_LINE_CHARS = 300
-_MAX_REMARKS_CHARS = 500  # of what is said of the tools that are left out
+_MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
 _STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
 
 # servers use these codes for errors before a call and after it, so it may have been carried out
 _MAYBE_DONE_CODES = frozenset({
-    types.CONNECTION_CLOSED,  # in many SDKs any error of a server
+    types.CONNECTION_CLOSED,  # many SDKs send it for any error of a server
     types.REQUEST_TIMEOUT,
     types.INTERNAL_ERROR,
     types.PARSE_ERROR,
@@ -86,7 +86,7 @@ _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.Context
 
 
 class _SessionLost(Exception):
-    """The server refused the session, and the call with it.
+    """The server refused the session, and with it the call.
 
     A read raises it also if the server only may have done so: a second try does no harm. Then its text has
     the server's words.
@@ -94,7 +94,7 @@ class _SessionLost(Exception):
 
 
 class Server:
-    """A server: up, or down and to be restarted, or not needed so far."""
+    """A server that is up, is down and restarts, or has not been used yet."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Server:
         self.keys = keys
         """The tokens of the sign-in or of a person's connection; None if people do not sign in there."""
         self.tried = asyncio.Event()
-        """Set once the first attempt to start it has succeeded or failed."""
+        """Set once the first attempt to start the server has succeeded or failed."""
         self._ask = ask
         self._patience = patience
         self._clock = clock
@@ -120,11 +120,11 @@ class Server:
         self._why = ""
         """The reason why the last line was lost; empty while the server is up."""
         self._owner: asyncio.Task[None] | None = None
-        self._scope: anyio.CancelScope | None = None  # of the owner; it needs an event loop
+        self._scope: anyio.CancelScope | None = None  # cancels the owner; made in an event loop
         self._stopped = False
         self._retry_now = asyncio.Event()
         self.readable: tuple[str, ...] = ()
-        """Its capabilities among `READABLE`; they stay while the server is down."""
+        """The server's capabilities among `READABLE`; they stay while it is down."""
         self.left_out: dict[str, str] = {}
         """The reason why a tool is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
@@ -134,7 +134,7 @@ class Server:
 
     @property
     def trouble(self) -> str | None:
-        """The reason why it is unavailable now; None while it is up."""
+        """The reason why the server is unavailable now; None while it is up."""
         if self._line is not None and self._line.client is not None:
             return None
         if self._why or self._line is None:
@@ -145,7 +145,7 @@ class Server:
 
     @property
     def signed_out(self) -> bool:
-        """True if it is down because no one is signed in there."""
+        """True if the server is down because no one is signed in at it."""
         return self.trouble is not None and self._signed_out
 
     @property
@@ -155,7 +155,7 @@ class Server:
 
     @property
     def group(self) -> str:
-        """The group of its tools."""
+        """The group of the server's tools."""
         return f"mcp:{self.config.name}"
 
     @property
@@ -183,7 +183,7 @@ class Server:
         )
 
     def describe_left_out(self) -> str:
-        """Return which tools are not offered, and why, in words; empty where all are."""
+        """Return which tools are not offered, and why, in words; empty if all tools are offered."""
         remarks = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
         if self._catalogue.fault:
             remarks.insert(0, self._catalogue.fault)
@@ -193,11 +193,11 @@ class Server:
         """Start the task that owns the server, once; the server comes up later."""
         if self._owner is None and not self._stopped:
             self._scope = anyio.CancelScope()
-            # in a context of its own: it outlives the turn that needed it first
+            # in a separate context: the server outlives the turn that used it first
             self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
 
     def signed_in(self) -> None:
-        """Try to start it with the new sign-in, without waiting for the next attempt."""
+        """Try to start the server with the new sign-in, without waiting for the next attempt."""
         self._retry_now.set()
 
     async def stop(self) -> None:
@@ -290,7 +290,7 @@ class Server:
                 raise self._explain_unreadable(words, writes=before is not None) from None
 
     async def _run_before(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
-        """Run the check before a write. Whatever goes wrong here, nothing was done yet."""
+        """Run the check before a write. After any failure of it, nothing was done yet."""
         try:
             await before(client)
         except ToolError:
@@ -431,7 +431,7 @@ class Server:
                         lines.start_soon(self._run_line, line)
                         await line.lost.wait()
                         self._note_loss(line)
-                        # a lost session is renewed without a pause; but twice only if the first one worked
+                        # a lost session is renewed without a pause, twice in a row only if the first worked
                         renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
                         if line.since is not None and self._clock() - line.since >= _STABLE_AFTER:
                             failures = 0
@@ -450,7 +450,7 @@ class Server:
                 line.follow(None)
 
     def _note_loss(self, line: ServerLine) -> None:
-        """Note why it is down. Each reason is logged once, not at each attempt."""
+        """Note why the server is down. Each reason is logged once, not at each attempt."""
         name = self.config.name
         is_known = line.why == self._why and line.since is None
         self._why = line.why
@@ -462,7 +462,7 @@ class Server:
             log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._stderr_lines))
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before the next attempt to start it; a new sign-in ends the wait."""
+        """Wait before the next attempt to start the server; a new sign-in ends the wait."""
         self._retry_now.clear()
         tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.create_task(self._retry_now.wait())]
         try:

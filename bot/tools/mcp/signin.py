@@ -45,12 +45,12 @@ from bot.tools.mcp.dialects import fit_response
 log = logger(__name__)
 
 _REQUEST_SECONDS = 30.0  # for one request to a sign-in server
-_EXPIRY_MARGIN = timedelta(seconds=30)  # before its end a token is no longer sent
+_EXPIRY_MARGIN = timedelta(seconds=30)  # a token is refreshed this long before it expires
 _MAX_CHALLENGE_CHARS = 4000
-_MAX_SCOPES_CHARS = 1000  # of the scopes asked for last
-_REFRESH_LEASE = timedelta(seconds=60)  # for which no other process refreshes the same sign-in
-_REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that no two run at a time
-_POLL_SECONDS = 0.5  # between looks at another process's refresh
+_MAX_SCOPES_CHARS = 1000  # the scopes that the server asked for last
+_REFRESH_LEASE = timedelta(seconds=60)  # the time in which no other process refreshes the same sign-in
+_REFRESH_SECONDS = 45.0  # for a refresh; less than the lease, so that two never run at the same time
+_POLL_SECONDS = 0.5  # between two reads of the row while another process refreshes its tokens
 
 
 class Discovered(BaseModel):
@@ -63,19 +63,20 @@ class Discovered(BaseModel):
 class SignInRows(Protocol):
     """A module that stores sign-ins as rows. Each function is one short transaction.
 
-    All but `find` return False if the row has changed since ``held`` was read.
+    ``held`` is a sign-in as the caller read it. All functions but `find` return False if its row has changed
+    since then.
     """
 
     def find(self, session: Session, key: str, url: str) -> SignIn | None: ...
 
     def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-        """Claim the refresh of its tokens until a time."""
+        """Claim the refresh of the sign-in's tokens until a time."""
 
     def renew(self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
         """Store new tokens, and release the claim."""
 
     def spoil(self, session: Session, held: SignIn) -> bool:
-        """Remove its tokens, which are refused for good."""
+        """Remove the sign-in's tokens, which are refused for good."""
 
     def release(self, session: Session, held: SignIn) -> bool:
         """Release the claim without new tokens."""
@@ -84,7 +85,8 @@ class SignInRows(Protocol):
 class Keys:
     """The tokens of one sign-in at a server, read from its row each time: any process may change it.
 
-    ``rows``: the module that stores it, under ``key``. ``again``: tells people how to sign in again.
+    ``launch``: the server's configured address. ``rows``: the module that stores the sign-in, under ``key``.
+    ``again``: a sentence that tells people how to sign in again.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Keys:
         again: str = "",
     ) -> None:
         self.launch = launch
-        self.wanted = ""  # scopes that the server has asked for since the sign-in
+        self.wanted = ""  # the scopes that the server has asked for since the sign-in
         self.challenge = ""  # the server's last WWW-Authenticate, which says how to sign in
         self._name = name
         self._database = database
@@ -115,7 +117,7 @@ class Keys:
 
     @property
     def why(self) -> str:
-        """The reason why a request was refused, and what to do."""
+        """The reason why a request was refused, and the way out."""
         if self._trouble:
             return self._trouble
         sign_in = self._sign_in
@@ -135,7 +137,7 @@ class Keys:
         self.wanted = f"{self.wanted} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
     async def scopes(self) -> str:
-        """Return the scopes allowed before, and those that the server has asked for since."""
+        """Return the scopes of the sign-in, and the scopes that the server has asked for since."""
         sign_in = await self.look()
         granted = None
         if sign_in and sign_in.tokens:
@@ -148,15 +150,20 @@ class Keys:
             return None  # a read would create the database
         try:
             sign_in = await self._database.read(self._rows.find, self._key, self.launch.url)
-        except DBAPIError:  # of an older release, which knows no sign-ins
+        except DBAPIError:  # the database of an older release has no table of sign-ins
             return None
         if sign_in is not None and sign_in.tokens:
             tokens = OAuthToken.model_validate_json(sign_in.tokens)
+            # learned secrets are removed from everything that the server says
             self.launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return sign_in
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send; None without one, or with only the one that was ``refused``."""
+        """Return a token to send, refreshed if necessary; None if there is no token that may be accepted.
+
+        ``refused``: the token that the server has just refused, empty if the refused request had no token.
+        None before a first request.
+        """
         async with self._lock:
             self._sign_in = sign_in = await self.look()
             if sign_in is None or not sign_in.tokens:
@@ -167,9 +174,12 @@ class Keys:
                 self._trouble = ""
                 return tokens.access_token
             if not tokens.refresh_token:
-                return None if refused else tokens.access_token  # the server may still take it
+                if refused:
+                    return None
+                return tokens.access_token  # it has expired by our clock, but the server may still take it
             self._sign_in = renewed = await self._refresh(sign_in)
-            if renewed is None or not renewed.tokens or renewed.version == sign_in.version:
+            is_unchanged = renewed is not None and renewed.version == sign_in.version  # no new tokens came
+            if renewed is None or not renewed.tokens or is_unchanged:
                 return None
             return OAuthToken.model_validate_json(renewed.tokens).access_token
 
@@ -179,7 +189,8 @@ class Keys:
     async def _refresh(self, sign_in: SignIn) -> SignIn | None:
         """Refresh the tokens, or wait until another process did, and return the stored sign-in.
 
-        After a failure it is as before; after a final refusal it has no tokens.
+        After a temporary failure the sign-in is as before. If its server refuses the refresh for good, the
+        sign-in has no tokens.
         """
         while not await self._claim_refresh(sign_in):
             current = await self.look()
@@ -200,7 +211,7 @@ class Keys:
         return await self._database.write(self._rows.claim, sign_in, now, now + _REFRESH_LEASE)
 
     async def _ask_for_tokens(self, sign_in: SignIn) -> tuple[OAuthToken | None, bool]:
-        """Request new tokens. Return them, or None and True if the refusal is final."""
+        """Request new tokens. Return them, else None and whether the server refuses the refresh for good."""
         self._trouble = ""
         try:
             async with asyncio.timeout(_REFRESH_SECONDS), sign_in_client(self.launch.url) as client:
@@ -208,7 +219,7 @@ class Keys:
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
                     return _read_new_tokens(response, sign_in), False
-                is_final = response.status_code in (400, 401, 403)
+                is_final = response.status_code in (400, 401, 403)  # 400 and 401 by RFC 6749, section 5.2
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
             is_final, why = False, type(error).__name__
@@ -219,7 +230,7 @@ class Keys:
 
 
 def _read_new_tokens(response: httpx2.Response, sign_in: SignIn) -> OAuthToken:
-    """Return the tokens of a response. A refresh token or a scope that it lacks stays as it was."""
+    """Return the tokens of a response. If it has no refresh token or no scope, the previous one stays."""
     previous = OAuthToken.model_validate_json(sign_in.tokens)
     former = {"refresh_token": previous.refresh_token, "scope": previous.scope}
     received = OAuthToken.model_validate_json(response.content).model_dump(exclude_none=True)
@@ -246,6 +257,7 @@ def _make_refresh_request(sign_in: SignIn) -> httpx2.Request:
 
 def make_context(url: str, client: OAuthClientInformationFull, found: Discovered) -> OAuthContext:
     """Return the SDK's view of a sign-in, for requests that need no person."""
+    # the return address and the storage are placeholders: only a person's sign-in uses them
     return OAuthContext(
         url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
         client_info=client, protected_resource_metadata=found.resource,
@@ -273,7 +285,7 @@ class Memory:
 
 
 class Bearer(httpx2.Auth):
-    """Puts the token on each request. A final refusal becomes a JSON-RPC error with its reason."""
+    """Puts the token on each request. If no token is accepted, the response becomes a JSON-RPC error."""
 
     def __init__(self, keys: TokenSource | None, url: str) -> None:
         """``keys`` is None if the configuration has its own header: then there is nothing to refresh.
@@ -304,7 +316,7 @@ class Bearer(httpx2.Auth):
             _replace_by_error(response, refusal)
 
     def _explain_refusal(self, response: httpx2.Response) -> str:
-        """Return why a request was refused, empty if it was not. After a 401 or 403 nothing was done."""
+        """Return why a request was refused (401 or 403), empty if it was not."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             if self._keys:
                 return self._keys.why
@@ -323,7 +335,7 @@ def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _replace_by_error(response: httpx2.Response, why: str) -> None:
-    """Replace a response by a JSON-RPC error with our code, whose meaning the SDK keeps."""
+    """Replace a response by a JSON-RPC error with the code `REFUSED`, which the SDK passes on unchanged."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": why}}
     response.headers["Content-Type"] = "application/json"
     response.stream = _ReplacedBody(json.dumps(error).encode(), response.stream)
@@ -344,8 +356,8 @@ class _ReplacedBody(httpx2.AsyncByteStream):
 def sign_in_client(url: str, **options: Any) -> httpx2.AsyncClient:
     """Return a client for the sign-in of an MCP server at ``url``; its responses are bounded.
 
-    It raises UnsafeAddress for an address without TLS, unless that is the server's own, or both are on this
-    machine.
+    A request to an address without TLS raises UnsafeAddress, unless that is the MCP server itself, or both
+    are on this machine.
     """
     server_url = httpx2.URL(url)
 

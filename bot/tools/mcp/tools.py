@@ -33,12 +33,12 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 _MAX_NAME_CHARS = 64  # the limit of language models
 _MAX_DESCRIPTION_CHARS = 4000
 _MAX_ERROR_CHARS = 2000
-_MAX_FILES = 10  # of one answer
-_MAX_FILE_BYTES = 10 * MEGABYTE  # of all files of one answer
+_MAX_FILES = 10  # the files of one answer
+_MAX_FILE_BYTES = 10 * MEGABYTE  # all files of one answer together
 _PLACE_FOR_PEOPLE = "people get it as a file"
 _PLACE_FOR_AGENT = "it comes as a file"
 _MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
-_MAX_TITLE_CHARS = 60  # of a title, a name or one argument in a summary
+_MAX_TITLE_CHARS = 60  # a title, a name or one argument in a summary
 
 
 def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -> Tool:

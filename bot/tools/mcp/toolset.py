@@ -28,9 +28,9 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_FIRST_WAIT_SECONDS = 5.0  # that a turn waits for a server and its list; later tools come with a later turn
-_RUN_WAIT_SECONDS = 20.0  # that an approved call waits for a session
-_MAX_SLOW_SCHEMAS = 3  # of one server; after so many its other schemas are not checked
+_FIRST_WAIT_SECONDS = 5.0  # a turn's wait for a server and its list; later tools come with a later turn
+_RUN_WAIT_SECONDS = 20.0  # the time that an approved call waits for a session
+_MAX_SLOW_SCHEMAS = 3  # after so many slow schemas the other schemas of a server are not checked
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class _AdoptedTools:
 
     known: tuple[types.Tool, ...]
     tools: dict[str, Tool]
-    wait_until: float  # in the loop's time, for a turn that needs the tools
+    wait_until: float  # the end of a turn's wait for the tools, in the loop's time
     task: asyncio.Task[None] | None = None
     wanted: bool = True  # False once there is a newer list, or Nod stops
 
@@ -83,7 +83,7 @@ class McpToolset(Servers):
         self._patience = patience
         self._taken = taken
         self._first_wait = first_wait
-        self._waits_until: float | None = None  # in the loop's time
+        self._waits_until: float | None = None  # the end of the wait, in the loop's time
         self._adopted: dict[Server, _AdoptedTools] = {}
         self._reading: dict[Server, ReadingTools] = {}
         personal = [config for config in configs if config.identity is not Identity.NOD]
@@ -96,7 +96,7 @@ class McpToolset(Servers):
         self._logged_duplicates: set[tuple[str, str]] = set()
 
     def start(self) -> None:
-        """Begin to start every server; they come up later."""
+        """Begin to start every server; the servers come up later."""
         if self._waits_until is None:
             self._waits_until = asyncio.get_running_loop().time() + self._first_wait
         for server in self.servers:
@@ -161,7 +161,7 @@ class McpToolset(Servers):
         return Logins(self.servers, database, clock, back)
 
     async def stop(self) -> None:
-        """End every server; afterwards none is started again."""
+        """End every server; afterwards no server starts."""
         for adopted in self._adopted.values():
             adopted.wanted = False
         await asyncio.gather(*(server.stop() for server in self.servers))
@@ -182,7 +182,7 @@ class McpToolset(Servers):
             log.warning("mcp servers are slow to start", servers=names)
 
     def _leave_out_duplicate(self, tool_name: str, server: Server) -> None:
-        """Leave out a tool whose name another one has. It is logged once, not in every turn."""
+        """Leave out a tool whose name another tool has. This is logged once, not in every turn."""
         if (tool_name, server.config.name) not in self._logged_duplicates:
             self._logged_duplicates.add((tool_name, server.config.name))
             log.warning(
@@ -191,7 +191,7 @@ class McpToolset(Servers):
         server.left_out[tool_name] = "another tool has this name; change the prefix"
 
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
-        """Return the tools of a server that are adopted by now, and those that read its resources.
+        """Return the adopted tools of a server, and the tools that read its resources.
 
         Schemas are checked in a thread, and a turn waits only a short time for that.
         """
@@ -211,7 +211,7 @@ class McpToolset(Servers):
         if adopted.task is not None and not adopted.task.done():
             seconds = adopted.wait_until - asyncio.get_running_loop().time()
             await asyncio.wait({adopted.task}, timeout=max(0.0, seconds))
-        by_name = dict(adopted.tools)  # a copy: the thread may add to it
+        by_name = dict(adopted.tools)  # a copy, since the thread may add tools to the original
         tools = [by_name[theirs.name] for theirs in known if theirs.name in by_name]
         names = {tool.name for tool in tools}
         tools += [tool for tool in self._list_reading_tools(server) if tool.name not in names]
@@ -231,7 +231,7 @@ def _bind(tool: Tool, connected: ConnectedServer) -> Tool:
 
 
 def _adopt(server: Server, adopted: _AdoptedTools, patience: float) -> None:
-    """Adopt all tools that can be offered, small schemas first. The others are left out and logged."""
+    """Adopt all tools that can be offered, small schemas first. Other tools are left out and logged."""
     slow_schemas = 0
     offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
     names = names_of(server.config, offered)

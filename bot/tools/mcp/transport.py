@@ -42,8 +42,8 @@ from bot.tools.mcp.signin import Bearer
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
 _MAX_STDERR_CHARS = 2000
-_EXIT_SECONDS = 2.0  # for a process to exit by itself
-_FLUSH_SECONDS = 0.5  # for messages on their way to it
+_EXIT_SECONDS = 2.0  # the time for a process to exit by itself
+_FLUSH_SECONDS = 0.5  # the time for messages on their way to the process
 _ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
 _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
@@ -171,7 +171,7 @@ async def _start_server(launch: Stdio, on_stderr: OnStderrLine) -> AsyncIterator
 
 
 async def _read_stdout(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
-    """Pass on each message. After one that is too large nothing more is passed on: the line ends.
+    """Pass on each message. After a message that is too large nothing more is passed on: the connection ends.
 
     The output is read to its end even then, since a full pipe would keep the process from exiting.
     """

@@ -25,7 +25,7 @@ def read_book(package: Package, report: Report) -> str:
     book = parse_xml(package.read(roots[0]))
     folder = roots[0].rpartition("/")[0]
     hrefs = {item.get("id"): item.get("href", "") for item in find_all(book, "item")}
-    chapters = []  # in the order of the "spine"
+    chapters = []  # the chapters in the order of the "spine"
     for itemref in find_all(book, "itemref"):
         href = hrefs.get(itemref.get("idref"), "")
         chapters.append(normpath(join(folder, unquote(href))))

@@ -107,7 +107,7 @@ def _walk_inside(element: Any, roles: Roles) -> Iterator[str]:
 
 
 def _is_cell_of(element: Any, row: Any, roles: Roles) -> bool:
-    """Tell if an element is a cell of this row, not of a table inside one of its cells."""
+    """Tell if an element is a cell of this row, not of a table inside the row."""
     if local_name(element) not in roles.cells:
         return False
     ancestor = element.getparent()

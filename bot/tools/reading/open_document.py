@@ -16,13 +16,13 @@ from bot.tools.reading.markup import (
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.report import Report, UnreadableError
 
-_MAX_SPACES = 1_000  # of one element that stands for several
+_MAX_SPACES = 1_000  # the spaces that one element may stand for
 _NO_STYLES = b"<none/>"
-_MIN_POINTS = 3.0  # of a font that people can read
+_MIN_POINTS = 3.0  # the smallest font that people can read
 _POINTS = re.compile(r"(\d+(?:\.\d+)?)pt")
 _WHITE = re.compile(r"#f[a-f]f[a-f]f[a-f]", re.IGNORECASE)
 _HEADERS = ("header", "footer", "header-left", "footer-left", "header-first", "footer-first")
-_COUNTED = {  # what is left out, by the name of its element
+_COUNTED = {  # the content that is left out and counted, by its element's name
     "image": "picture",
     "object": "embedded object",
     "object-ole": "embedded object",
@@ -105,7 +105,7 @@ def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
             element.tail = tail
         elif style_name in faint_styles:
             report.reveal("piece of white or tiny text")
-    hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # which `_ROLES` skips
+    hidden_elements = find_all(root, "hidden-text", "hidden-paragraph")  # `_ROLES` leaves out their text
     report.leave_out("piece of hidden text", len(hidden_elements))
     return hiding_styles
 

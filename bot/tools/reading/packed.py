@@ -16,7 +16,7 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_UNPACKED_BYTES = 100_000_000
 _MAX_ENTRIES = 2_000
 _MAX_LISTED = 200  # names of files in an archive
-_MAX_MIME_BYTES = 200  # of an OpenDocument's or EPUB's part with its media type
+_MAX_MIME_BYTES = 200  # the part of an OpenDocument or EPUB that names its media type
 DAMAGED_TEXT = "it is damaged, or not what it says it is"
 PROTECTED_TEXT = "it is protected by a password"
 _TOO_LARGE_TEXT = "it unpacks to more than I read"
@@ -56,7 +56,7 @@ class Package:
         """Return a part's bytes; empty if there is no such part."""
         try:
             return self._archive.read(name) if name in self.names else b""
-        except RuntimeError:  # what zipfile raises for an entry with a password
+        except RuntimeError:  # zipfile raises it for an entry with a password
             raise UnreadableError(PROTECTED_TEXT) from None
         except (zipfile.BadZipFile, NotImplementedError, EOFError):
             raise UnreadableError(DAMAGED_TEXT) from None
@@ -69,7 +69,7 @@ class Package:
     def relations(self, part: str) -> dict[str, tuple[str, str]]:
         """Return a part's relations by id: each is a kind, such as "header", and the name of a part.
 
-        The relations of the part "" are those of the document itself.
+        The part "" is the document itself.
         """
         folder, _, name = part.rpartition("/")
         data = self.read(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")

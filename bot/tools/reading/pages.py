@@ -27,7 +27,7 @@ _BLOCKS = frozenset({
 _ENDS_LINE = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # needs no line break after it
 _SILENT_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
-_COUNTED = {  # what is left out, by its element
+_COUNTED = {  # the content that is left out and counted, by its element
     "img": "picture",
     "svg": "picture",
     "canvas": "picture",
@@ -59,7 +59,7 @@ class Page:
 
 
 def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = None) -> Page:
-    """Return what people see of a page; ``sheets`` are its style sheets in other files, by their address."""
+    """Return the visible text of a page; ``sheets`` are its style sheets in other files, by address."""
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     root = etree.fromstring(markup.replace("\0", "\ufffd").encode(errors="replace"), parser)
     if root is None:
@@ -75,7 +75,7 @@ def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = No
 
 
 def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None) -> str:
-    """Return a page's title and what people see of it. ``sheets`` as in `read_page`."""
+    """Return the title and the visible text of a page. ``sheets`` as in `read_page`."""
     page = read_page(text, report, sheets)
     return f"# {page.title}\n{page.text}" if page.title else page.text
 
@@ -109,7 +109,7 @@ class _Reading:
     hiders: set[Any] = field(default_factory=set)
     """The elements that hide text."""
     _parts: list[str] = field(default_factory=list)
-    _links: dict[str, None] = field(default_factory=dict)  # in their order, each once
+    _links: dict[str, None] = field(default_factory=dict)  # the links in their order, without repetitions
     _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
     """The appearances of the elements that are open, the innermost last."""
     _silent_depth: int = 0
@@ -127,7 +127,7 @@ class _Reading:
                 self._close(element)
 
     def as_page(self, root: Any) -> Page:
-        """Return what was collected, and count what was hidden."""
+        """Return the collected text, and count the hidden elements."""
         self.report.leave_out("piece of hidden text", len(self.hiders))
         self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_readers))
         return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))

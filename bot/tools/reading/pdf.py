@@ -19,7 +19,7 @@ _BUTTON_STATES = {"/Off": "not ticked", "/Yes": "ticked", "/On": "ticked"}
 
 
 def read_pdf(data: bytes, report: Report) -> str:
-    """Return the text of each page, then what was filled in, noted and linked.
+    """Return the text of each page, then the form fields, the notes and the links.
 
     If the pages alone are too long, they come last, since the end is cut.
     """
@@ -94,7 +94,7 @@ def _count_pictures(page: Any) -> int:
 
 
 def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
-    """Yield the form, the notes and the links of a document; what can't be read is counted."""
+    """Yield the form, the notes and the links of a document; unreadable parts are counted."""
     from pypdf import PdfReader
 
     reader = PdfReader(BytesIO(data))
@@ -122,7 +122,7 @@ def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
 
 
 def _list_fields(reader: Any) -> Iterator[str]:
-    """Yield each field that is filled in: its label and its value. The keys are those of the PDF standard."""
+    """Yield each field that is filled in: its label and its value. The keys are from the PDF standard."""
     for name, field in (reader.get_fields() or {}).items():
         kind, value = field.get("/FT"), field.get("/V")
         if kind is None or value is None or value == "":

@@ -8,15 +8,15 @@ from bot.tools.reading.packed import DAMAGED_TEXT
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_PIXELS = 40_000_000
-_SIDE = 1600  # pixels of the longer side of a picture that is kept
-_MAX_PARTS = 6  # that a long picture is cut into
-_LONG = 2.5  # times as long as it is wide: a long picture
-_MIN_SCALE_WHOLE = 0.5  # at which a long picture need not be cut
-_MIN_SCALE = 0.3  # at which small print can still be read
+_SIDE = 1600  # the longer side of a kept picture, in pixels
+_MAX_PARTS = 6  # the number of parts that a long picture is cut into
+_LONG = 2.5  # the ratio of the sides from which a picture counts as long
+_MIN_SCALE_WHOLE = 0.5  # a long picture is cut into parts if it would be scaled down below this
+_MIN_SCALE = 0.3  # small print is illegible if a picture is scaled down below this
 _QUALITY = 85
-_MAX_CHUNK_BYTES = 64_000_000  # of a PNG's text and colour profile
-_BYTE = 255
-_TWO_BYTES = 65_535
+_MAX_CHUNK_BYTES = 64_000_000  # a PNG's text, or its colour profile
+_BYTE = 255  # the highest level of grey in 8 bits
+_TWO_BYTES = 65_535  # the highest level of grey in 16 bits
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "PSD", "ICO", "JPEG2000")
 
 
@@ -30,7 +30,8 @@ class DrawnPicture(NamedTuple):
 def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
     """Return the picture without anything that is not seen. Raises UnreadableError.
 
-    A long one is cut into parts, which are put next to each other: scaled down as one, it could not be read.
+    A long picture is cut into parts, which are put next to each other: scaled down in one piece, its text
+    could not be read.
     """
     from PIL import Image, ImageOps, PngImagePlugin
 
@@ -41,7 +42,7 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
         pi_heif.register_heif_opener()
         formats = (*_FORMATS, "HEIF")
     Image.init()
-    Image.MAX_IMAGE_PIXELS = None  # what is too large is refused in words
+    Image.MAX_IMAGE_PIXELS = None  # a picture that is too large is refused below, in our own words
     PngImagePlugin.MAX_TEXT_CHUNK = _MAX_CHUNK_BYTES
     PngImagePlugin.MAX_TEXT_MEMORY = _MAX_CHUNK_BYTES
     try:
@@ -84,20 +85,23 @@ def _reduce_levels(picture: Any) -> Any:
     if picture.mode in ("I", "F"):
         low, high = picture.getextrema()
         if low >= 0 and high > _TWO_BYTES:
-            return _multiply(picture, _BYTE / (high - low) if high > low else 0)
+            if high == low:  # one level of grey everywhere: nothing to see
+                return _multiply(picture, 0)
+            return _multiply(picture, _BYTE / (high - low))  # scaled by its range, not moved to begin at 0
         if low >= 0 and high > _BYTE:
             return _multiply(picture, scale_of_16_bits)
     return picture
 
 
 def _multiply(picture: Any, factor: float) -> Any:
+    # Pillow documents only functions of the form "level * factor + offset" for these pictures
     return picture.point(lambda level: level * factor + 0).convert("L")
 
 
 def _arrange(picture: Any, original_side: int, report: Report) -> Any:
-    """Cut a long picture into parts and put them next to each other; those of a wide one below each other.
+    """Cut a tall picture into parts and put them next to each other, or a wide picture's below each other.
 
-    ``original_side``: the pixels of its longer side in the file.
+    ``original_side``: the longer side of the picture in the file, in pixels.
     """
     from PIL import Image
 
@@ -127,11 +131,11 @@ def _arrange(picture: Any, original_side: int, report: Report) -> Any:
     else:
         order = "next to each other, from left to right"
     report.remark(f"It has {width:,} by {height:,} pixels, so it is shown in {parts} parts {order}.")
-    return _scale_down(sheet, 0, report)
+    return _scale_down(sheet, max(sheet.size), report)
 
 
 def _scale_down(picture: Any, original_side: int, report: Report) -> Any:
-    """Scale a picture to `_SIDE`, and say so if small print is lost."""
+    """Scale a picture down to `_SIDE`, and report it if small print may be lost."""
     scale = _SIDE / max(original_side, *picture.size)
     if scale < _MIN_SCALE:
         report.remark(f"It is shown at {scale:.0%} of its size, so small print may be lost.")

@@ -1,4 +1,4 @@
-"""The account of a reading: what was left out of a file, by kind, in words for people and for the model."""
+"""The report on a reading: the content left out of a file, by kind, in words for people and the model."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Report:
     revealed: Counter[str] = field(default_factory=Counter)
     """What is in the text although people who open the file do not see it."""
     remarks: list[str] = field(default_factory=list)
-    """Sentences on what no count can say."""
+    """Sentences that no count can express."""
 
     def leave_out(self, kind: str, count: int = 1) -> None:
         if count:

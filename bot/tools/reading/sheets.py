@@ -25,7 +25,7 @@ _MAX_SHEETS = 100
 _MAX_INSPECTED_ROWS = 400_000  # more than the text of a document can hold
 _MAX_STYLES_IN_QUERY = 200
 _MAX_COLUMNS = 16_384
-_MAX_AREA_CELLS = 10_000_000  # of the rectangle that holds a sheet's cells: calamine keeps all of it
+_MAX_AREA_CELLS = 10_000_000  # the rectangle that holds a sheet's cells: calamine keeps it in full
 _MAX_DISPLAYED_CELLS = 200_000  # cells whose text on the screen differs from their value
 _HEADINGS_CHARS = 2_000
 _MAX_WHOLE_FLOAT = 10**15  # from there on a float does not hold every whole number
@@ -173,7 +173,7 @@ def _format_value(value: object) -> str:
 
 
 def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
-    """Return the texts of the sheets, the longest cut so that all of them fit a document's text."""
+    """Return the texts of the sheets. The longest texts are cut, so that all texts fit the limit together."""
     max_chars = MAX_TEXT_CHARS - _HEADINGS_CHARS
     sizes = [sum(len(line) + 1 for line in lines) for _, lines in texts]
     max_sheet_chars = _find_fair_share(sizes, max_chars)
@@ -192,7 +192,7 @@ def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
 
 
 def _find_fair_share(sizes: list[int], total: int) -> int:
-    """Return the largest size that each may have so that all fit in ``total``.
+    """Return the largest size that each sheet may have so that all sheets fit in ``total``.
 
     The smallest come first: each takes what it needs, and the rest is shared by those that are left.
     """
@@ -294,9 +294,9 @@ def _find_sign(format_id: str, codes: dict[str, str]) -> str:
 class _RowQueries:
     """Compiled XPath queries of a row: libxml2 runs them much faster than a loop over the cells."""
 
-    displayed_cells: etree.XPath  # those that show something else than their value
+    displayed_cells: etree.XPath  # the cells that display something else than their value
     invisible_count: etree.XPath  # the number of cells whose style hides their value
-    last_cell: etree.XPath  # of those that hold something
+    last_cell: etree.XPath  # the last cell that is not empty
 
     @classmethod
     def compile(cls, signs: list[str], invisible_styles: set[int]) -> "_RowQueries":
@@ -337,7 +337,7 @@ def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styl
         number = element.get("r", "")
         row = int(number) - 1 if number.isdecimal() else row + 1
         _inspect_row(element, row, facts, queries, signs)
-        # frees what was read: lxml keeps each element until its parent is gone
+        # frees the elements that were read: lxml keeps each until its parent is gone
         element.clear()
         while element.getprevious() is not None:
             del element.getparent()[0]
@@ -367,7 +367,7 @@ def _inspect_column(element: Any, facts: _SheetFacts) -> None:
 
 
 def _find_column(cell: Any) -> int:
-    """Return the column of a cell, from 0. A cell without a name follows the one before it."""
+    """Return the column of a cell, from 0. A cell without a name follows the cell before it."""
     name = _CELL_NAME.fullmatch(cell.get("r", ""))
     if name:
         return _column_index(name[1])

@@ -11,8 +11,8 @@ from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.slide_shapes import reveal_unseen
 
 _MAX_SLIDES = 1_000
-_MAX_DEPTH = 20  # of groups in groups
-_MAX_VALUES = 2_000  # of one chart
+_MAX_DEPTH = 20  # the nesting of groups
+_MAX_VALUES = 2_000  # the values of one chart
 _FILE_NAME = re.compile(r"\.\w{3,4}$")
 # the namespaces of the two forms of Open XML (ISO/IEC 29500)
 _TRANSITIONAL = b"http://schemas.openxmlformats.org/"

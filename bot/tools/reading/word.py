@@ -27,7 +27,7 @@ from bot.tools.reading.packed import Package, main_part
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
 
-_COUNTED = {  # what is left out, by the name of its element
+_COUNTED = {  # the content that is left out and counted, by its element's name
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
     "subDoc": "embedded document",
     "control": "form control", "pic": "picture", "imagedata": "picture",
@@ -175,7 +175,7 @@ def _write_readings(tree: Any, space: str) -> None:
 
 
 def _refer_to_comments(body: Any, space: str, package: Package, main: str) -> None:
-    """Add a reference to each comment that has none: mammoth writes only those that are referred to."""
+    """Add a reference to each comment without a reference: mammoth writes only referenced comments."""
     referred = {attribute(reference, "id") for reference in find_all(body, "commentReference")}
     for kind, part in package.relations(main).values():
         if kind != "comments" or part not in package.names:

@@ -35,7 +35,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks about the tool calls of one run. An answer is given out once; the same use again asks again."""
+    """Asks about the tool calls of one run. An answer counts for one use; a later use asks again."""
 
     nod: AsyncNod
     key: str | None = None

@@ -1,6 +1,6 @@
 """The two clients, `Nod` and `AsyncNod`, and `ask`: one question, one answer.
 
-Both run the same exchanges, those of ``exchange.py``. They differ in how they wait.
+Both run the exchanges of ``exchange.py``. They differ in how they wait.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ H = TypeVar("H", httpx.Client, httpx.AsyncClient)
 
 
 class Question(TypedDict, total=False):
-    """What may be said with a question.
+    """The options of a question.
 
-    ``details``: more of it. ``fields``: single facts, shown line by line. ``ttl``: seconds after which it
+    ``details``: a longer text. ``fields``: single facts, shown line by line. ``ttl``: seconds after which it
     expires, if the rules do not say sooner. ``key``: the same key is the same question, also after your
-    script was started again. ``callback_url``: is told the end, signed.
+    script was started again. ``callback_url``: gets the end, signed.
     """
 
     details: str
@@ -42,7 +42,7 @@ class Question(TypedDict, total=False):
 
 
 class Permission(TypedDict, total=False):
-    """What may be said with a tool's use. ``summary`` heads the card; the rest is as in `Question`."""
+    """The options of a tool's use. ``summary`` heads the card; ``ttl`` and ``key`` are as in `Question`."""
 
     summary: str
     ttl: int

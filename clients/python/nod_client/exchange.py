@@ -23,7 +23,7 @@ LONGEST_WAIT = 60.0  # seconds that one call may wait for people; the API allows
 FIRST_PATIENCE = 30.0  # seconds for the first contact, when a wrong address is likelier than a restart
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 _MARGIN = 15.0  # seconds that an answer may take beyond its wait
-_CALL_SECONDS = 120.0  # that a tool which only reads may take
+_CALL_SECONDS = 120.0  # the time that a tool which only reads may take
 _PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})  # after which the same call may succeed
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Reply:
 
 
 class Reading:
-    """The body of one answer while it comes in, limited in size and time.
+    """The body of a response while it arrives, limited in size and time.
 
     ``timeout``: seconds for all of it, so that a server which sends a byte now and then is given up on.
     """
@@ -89,7 +89,7 @@ class Exchange:
     clock: Callable[[], float] = time.monotonic
 
     def open_request(self, path: str, body: Mapping[str, Any], key: str | None) -> Steps[Request]:
-        """Ask, and return the open request. Sent again under one key, it stays one. Raises Unsendable."""
+        """Ask, and return the open request; the same key means the same request. Raises Unsendable."""
         fields = {name: value for name, value in body.items() if value is not None}
         headers = {"Content-Type": "application/json", "Idempotency-Key": _header_key(key or str(uuid4()))}
         call = Call("POST", path, _MARGIN, _encode(fields), headers=headers)
@@ -183,7 +183,7 @@ class Exchange:
             ) from None
 
     def _check_contents(self, request: Request, body: Mapping[str, Any]) -> None:
-        """Raise Refused unless an approval that no one edited is of what was asked."""
+        """Raise Refused if the request has other contents than were sent; for approvals without an edit."""
         for name in ("tool_name", "input"):
             if name in body and request.arguments.get(name) != json.loads(_encode(body[name])):
                 raise Refused(f"Nod at {self.url} answered about other contents.", httpx.codes.OK)

@@ -37,7 +37,9 @@ class Approvals(Asker):
         return result
 
     async def answers(self, interrupts: Sequence[Interrupt], passed: int | None = None) -> Json:
-        """What to resume with, by interrupt. ``passed``: how many of this checkpoint were answered before.
+        """Return the values to resume with, by interrupt.
+
+        ``passed``: the number of interrupts of this checkpoint that were answered before.
 
         A node's second interrupt has the id of its first, so the count is what tells them apart. Raises
         ValueError where there is a ``key`` and no count.

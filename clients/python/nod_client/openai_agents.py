@@ -39,7 +39,7 @@ class Approvals(Asker):
         return result
 
     async def decide(self, state: RunState[Any, Any]) -> None:
-        """Approve or reject what the state waits for. To outlive your process, store it before this."""
+        """Approve or reject the calls that the state waits for. Store it first to outlive your process."""
         asked = list(self._not_yet_approved(state))
         moment = _digest_state(state)
         uses = [
@@ -58,7 +58,7 @@ class Approvals(Asker):
                 state.reject(item, rejection_message=words)
 
     def _not_yet_approved(self, state: RunState[Any, Any]) -> Iterator[ToolApprovalItem]:
-        """Those to ask about; what people have already approved, as they edited it, is approved here."""
+        """Yield the calls to ask about, and approve here the calls that people have approved as edited."""
         for item in state.get_interruptions():
             use = (item.name or "", _input(item))
             if use in self._edited:
@@ -77,7 +77,7 @@ def _input(item: ToolApprovalItem) -> dict[str, Any]:
 
 
 def _digest_state(state: RunState[Any, Any]) -> str:
-    """Return what tells this turn of the run from its others, the same for a state that was stored."""
+    """Return a key that tells this turn of the run from its other turns; a stored state has the same key."""
     stored = state.to_json()
     parts = [stored["original_input"], stored["current_turn"]]
     return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -34,7 +34,7 @@ _NO_ONE = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question and its answer.
+    """A question and its answer.
 
     ``arguments`` are what was asked, or, once approved, what people approved. ``edited_by`` says that they
     changed it. ``expires_at`` is when it stops waiting.

@@ -20,7 +20,7 @@ class CallFile:
 
     @classmethod
     def read(cls, shown: Json) -> "CallFile":
-        """Read one of a call's ``files``. Raises KeyError, TypeError or ValueError for others."""
+        """Parse an entry of a call's ``files``. Raises KeyError, TypeError or ValueError."""
         coded, text = shown["data"], shown["text"]
         data = str(text).encode() if coded is None else b64decode(coded, validate=True)
         return cls(str(shown["name"]), str(shown["media_type"]), data)

@@ -8,7 +8,7 @@ from bot.telemetry.logs import logger
 from bot.tools.builtin.files.workspace import ConfinedFolder, decode_text
 
 _NAME = "AGENTS.md"
-_MAX_CHARS = 8_000  # that are read
+_MAX_CHARS = 8_000  # the beginning that is read
 
 log = logger(__name__)
 

@@ -24,7 +24,7 @@ class FolderEntry:
 
     name: str
     kind: str  # file, folder, link or other
-    size: int  # in bytes
+    size: int  # the size in bytes
     links: int  # the number of its names (hard links)
     identity: str  # changes when the file is replaced or written to
 

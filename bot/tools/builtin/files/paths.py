@@ -8,20 +8,20 @@ Names = tuple[str, ...]
 """The names of a path below the workspace, which itself is ``()``."""
 
 _MAX_PATH_CHARS = 2000
-_MAX_NAMES = 40  # in one path
+_MAX_NAMES = 40  # the names in one path
 _MAX_NAME_BYTES = 255  # Linux NAME_MAX
-_QUOTED_CHARS = 80  # of a path in a message
+_QUOTED_CHARS = 80  # the part of a path that a message shows
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Control, formatting (zero width, right to left), lone surrogates, line and paragraph separators.
 
-A name with one of these is not what it looks like on a card.
+A name with such a character looks on a card like another name.
 """
 
 
 def parse_path(path: str) -> Names:
     """Split a path into names: ``a/./b`` → ``("a", "b")``. Raises ToolError.
 
-    ``..`` is refused, not resolved: what it leads to depends on links, and no honest path needs it.
+    ``..`` is refused, not resolved: its target depends on links, and no honest path needs it.
     """
     if len(path) > _MAX_PATH_CHARS:
         raise ToolError(f"The path is longer than {_MAX_PATH_CHARS} characters.")
@@ -69,7 +69,7 @@ def may_be_in_path(name: str) -> bool:
 
 
 def _check_name(name: str, path: str) -> None:
-    """Raise ToolError for a name that leads elsewhere, or that is not what it looks like."""
+    """Raise ToolError for a name that leads elsewhere, or that looks like another name."""
     if any(unicodedata.category(char) in _INVISIBLE_CATEGORIES for char in name):
         raise ToolError(f"{_quote(path)}: there is an invisible character in the path.")
     if name == "..":

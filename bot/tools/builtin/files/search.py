@@ -12,19 +12,19 @@ from bot.tools.builtin.files.workspace import ConfinedFolder
 
 _MAX_MATCHES = 100
 _MAX_FILES = 5_000
-_MAX_BYTES = 50_000_000  # of all files that are read
+_MAX_BYTES = 50_000_000  # the size of all files that are read
 _MAX_LINE_CHARS = 300
-_MAX_DEPTH = 30  # of folders
+_MAX_DEPTH = 30  # the nesting of folders
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
 
 
 @dataclass(slots=True)
 class Search:
-    """A search, and what it has found so far."""
+    """A search, with its results so far."""
 
     confined: ConfinedFolder
-    text: str  # in any case of letters
-    pattern: str  # of file names, such as "*.py"
+    text: str  # the text to find, whatever the case of its letters
+    pattern: str  # a pattern of file names, such as "*.py"
     matches: list[dict[str, Any]] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
@@ -55,7 +55,7 @@ class Search:
                     yield file_names, number, line
 
     def _list_texts(self, names: Names) -> Iterator[tuple[Names, str]]:
-        """Yield every text file in a folder, then those in the folders inside, in the order of names."""
+        """Yield every text file in a folder, then the files in its folders, in the order of names."""
         with self.confined.folder(names) as fd:
             with os.scandir(fd) as entries:
                 kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)

@@ -42,8 +42,8 @@ from bot.tools.tool import (
     tool,
 )
 
-_MAX_LISTED_ENTRIES = 500  # in one answer
-_DEFAULT_LINES = 400  # in one answer
+_MAX_LISTED_ENTRIES = 500  # the entries in one answer
+_DEFAULT_LINES = 400  # the lines in one answer, unless the call says otherwise
 _SEARCH_SECONDS = 60.0
 
 
@@ -60,7 +60,7 @@ _WORKSPACE = "workspace"  # the resource of every change: two paths may be one f
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
-    """Return all file tools over ``workspace``; limits are bytes of one file.
+    """Return all file tools over ``workspace``; the limits are in bytes per file.
 
     Raises SettingsError if it is not a folder.
     """
@@ -85,7 +85,7 @@ def folder_of(confined: ConfinedFolder) -> Key:
 
 
 def below_of(confined: ConfinedFolder) -> Begins:
-    """Return the prefix for “approve similar”: the folder of a file; of a move, the one above both ends."""
+    """Return the prefix for “approve similar”: a file's folder; for a move, the folder above both ends."""
 
     async def begins(arguments: Arguments) -> Beginning:
         paths = [arguments[name] for name in ("path", "to") if name in arguments]
@@ -308,7 +308,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
         elif content is None:
             await asyncio.to_thread(confined.delete_entry, names)
         else:
-            before = Before(context.preview[0].old_value)  # of the only field, see `_preview_restore`
+            before = Before(context.preview[0].old_value)  # the preview has one field, see `_preview_restore`
             new = _decode_content(content, encoding)
             await asyncio.to_thread(confined.write, names, new, before, mode=mode)
         return ToolOutput({"restored": format_path(names)}, kept=kept)
@@ -334,7 +334,7 @@ def _describe_kept(confined: ConfinedFolder, names: Names) -> dict[str, Any] | s
 
 
 def _undo_of(confined: ConfinedFolder) -> Undo:
-    """Return the undo of a change of one file, which restores it."""
+    """Return the undo of a file's change: a call that restores the file."""
 
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
@@ -390,7 +390,7 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
 
 
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """Return all of a file's text after an edit. Raises ToolError if it is not clear what to replace."""
+    """Return the full text of a file after an edit. Raises ToolError if the text to replace is not clear."""
     names = parse_changeable_path(arguments["path"])
     old = str(arguments["old"])
     file = format_path(names)

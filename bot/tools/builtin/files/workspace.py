@@ -35,7 +35,7 @@ from bot.tools.builtin.files.paths import Names, format_path
 
 _CHUNK_BYTES = 1 << 16
 _NEW_FILE_MODE = 0o644
-_MAX_KEPT_BYTES = 1_000_000  # of a file that can be put back
+_MAX_KEPT_BYTES = 1_000_000  # the largest file that can be put back
 _REFUSALS = {
     errno.ENOENT: "is not there",
     errno.ELOOP: "is a link, or goes through one; links are not followed",
@@ -85,7 +85,7 @@ def _as_tool_error(names: Names) -> Iterator[None]:
 
 
 class ConfinedFolder:
-    """A workspace. ``max_read`` and ``max_write`` are bytes of one file."""
+    """A workspace. ``max_read`` and ``max_write`` are the limits of a file's size in bytes."""
 
     def __init__(self, workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> None:
         """Raises SettingsError for a workspace that is not a folder."""
@@ -190,7 +190,7 @@ class ConfinedFolder:
     def write(
         self, names: Names, content: bytes, before: Before | None = None, *, mode: int | None = None
     ) -> None:
-        """Put a file in place atomically: other processes see the old one or the new one.
+        """Put a file in place atomically: other processes see the old file or the new file.
 
         ``before``: the content that must be there; else ToolError is raised and nothing is written. If
         nothing may be there, the system itself refuses to replace a file. If something must be, it is read
@@ -229,7 +229,7 @@ class ConfinedFolder:
 
     @staticmethod
     def _find_mode(names: Names, fd: int) -> int:
-        """Return the mode of the file that is replaced, or of a new one. Raises ToolError for no file."""
+        """Return the mode of the replaced file, or of a new file. Raises ToolError if it is not a file."""
         try:
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:

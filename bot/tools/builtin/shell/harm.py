@@ -42,7 +42,7 @@ _VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
 _DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")
-_GIT_SUBCOMMANDS = frozenset({  # those that lose nothing without a harmful flag
+_GIT_SUBCOMMANDS = frozenset({  # the subcommands that lose nothing without a harmful flag
     "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
     "revert", "cherry-pick", "rebase", "init", "clone", "mv", "remote", "apply", "am", "notes", "status",
     "log", "diff", "show", "rev-parse", "ls-files", "blame", "describe", "reflog", "shortlog", "grep",
@@ -76,7 +76,7 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
     """Return why a command may lose something or can't be judged; None if it only writes.
 
     ``reads_pipe``: it reads the output of another command. The checks that need only the program's name come
-    first, then those of its arguments.
+    first, then the checks of its arguments.
     """
     program, arguments = program_name(words[0]), words[1:]
     file_name = words[0].rpartition("/")[2].lower()

@@ -38,7 +38,7 @@ _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-_TARGET_TEXTS = {  # for the table in the documents
+_TARGET_TEXTS = {  # the words of the table in the documents
     _TARGET: " and targets",
     _SCRIPT: " and a script",
     FOLDER: " and a folder",
@@ -223,7 +223,7 @@ COMMANDS = (
         fixed_options="--dry-run",
     ),
 )  # fmt: skip
-"""All known commands. If several match, the one with the most words counts."""
+"""All known commands. If several commands match, the command with the most words counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +231,11 @@ class Option:
     """One spelling of an option."""
 
     word: re.Pattern[str]
-    value: re.Pattern[str] | None  # of the next word, if that is the option's value
+    value: re.Pattern[str] | None  # the form of a value in the next word; None if the value is not there
 
 
 def read_options(text: str) -> tuple[Option, ...]:
-    """Return the options of a command; those with a value in the next word come first."""
+    """Return the options of a command; options with a value in the next word come first."""
     options = [_read_option(spelling) for spelling in text.split(_SEPARATOR)]
     return tuple(sorted(options, key=lambda option: option.value is None))
 

@@ -85,7 +85,7 @@ _DEEP_VERBS = frozenset({
 """Programs whose verb may come late, after the names of services and the values of options."""
 _MAX_VERB_WORDS = 3  # the first operands, among which a verb is looked for
 _MAX_DEEP_VERB_WORDS = 8  # the same for a program of `_DEEP_VERBS`
-_MIN_OPTION_CHARS = 5  # of an abbreviated long option
+_MIN_OPTION_CHARS = 5  # the shortest abbreviation of a long option that is recognised
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
     r"|uninstall|unmerge|unregistervm|kill|terminate|revoke|reset|clean|cleanup|exec|flush(all|db)?|rollback|revert"
@@ -221,7 +221,7 @@ def find_loss(program: str, arguments: Sequence[str]) -> str | None:
 
     The lists are asked in this order, and the first match gives the reason:
 
-    1. flags and words: those that lose something in any program, then those of this program
+    1. flags and words that lose something in any program, then the flags and words of this program
     2. the program itself: a web client that sends, a name such as ``db-reset``, ``apt`` and ``package-``
     3. verbs among the first operands
     """
@@ -284,7 +284,7 @@ def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] 
 
 
 def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
-    """Return the first verb that may not be undone: one of any program, or one of a cloud's programs."""
+    """Return the first verb that may not be undone, in any program or in a cloud's programs."""
     has_deep_verbs = program in _DEEP_VERBS
     max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
     for word in _list_verb_candidates(program, operands[:max_words]):

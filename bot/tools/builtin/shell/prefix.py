@@ -1,4 +1,4 @@
-"""Prefixes for *Approve similar*: the first words by which commands are alike, and what may follow them.
+"""Prefixes for *Approve similar*: the first words by which commands are alike, and the words after them.
 
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
 knows. Paths stay in the workspace, at or below what was approved, and go through no link. In case of doubt
@@ -34,7 +34,7 @@ FORM = "command"
 
 _END = "…"  # ends the words of the command
 _BELOW = "below"  # begins the path that a grant is limited to
-_NO_PATH = "no path"  # of a command that may have paths, but has none
+_NO_PATH = "no path"  # stands for the place of a command that may have paths, but has none
 _MAX_PATHS = 50
 _PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
 _SKIPPED_FOLDERS = frozenset({
@@ -50,7 +50,7 @@ _NAMES = re.compile(VALUES["NAMES"], re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """The arguments of a known command: its plain words, and those options that a grant fixes."""
+    """The arguments of a known command: its plain words, and the options that a grant fixes."""
 
     plain: tuple[str, ...]
     fixed_options: tuple[str, ...]
@@ -114,7 +114,7 @@ def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
 
 
 def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | None:
-    """Return the arguments of a command; None if one of them is not known to follow it."""
+    """Return the arguments of a command; None if an argument is not known to follow the command."""
     if known.targets == FOLDER and words and words[0].startswith("-"):
         return None  # cmake would take it for the folder
     plain: list[str] = []
@@ -183,7 +183,7 @@ def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] =
 def _fix_scope(known: KnownCommand, arguments: _Arguments, folder: Path) -> Beginning:
     """Return the prefix of a command with paths. A grant fixes it up to the folder that holds all paths.
 
-    If none of the named folders holds the others, a grant can fix nothing.
+    If no named folder holds all other paths, a grant can fix nothing.
     """
     if len(arguments.plain) > _MAX_PATHS:
         return NO_BEGINNING

@@ -18,9 +18,9 @@ from typing import Any
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WARDEN = Path(__file__).with_name("warden.py")
 _CHUNK_BYTES = 1 << 14
-_WARDEN_SECONDS = 5.0  # for the warden to end the command
+_WARDEN_SECONDS = 5.0  # the time for the warden to end the command
 _REPORT_SECONDS = 1.0  # between reports of the output
-_REPORT_BYTES = 2000  # of the newest output in a report
+_REPORT_BYTES = 2000  # the newest output in a report
 _FLOOD_FACTOR = 64  # times the kept output; a command that prints more is ended
 
 
@@ -42,7 +42,7 @@ class CommandLimits:
 
     memory: int  # bytes
     file: int  # bytes of a file that it writes
-    processes: int  # that the command may start
+    processes: int  # the number of processes that the command may start
     files: int = 0  # open at a time; 0 for as many as Nod may have
     account: int = 0  # the id of the user and group that it runs as; 0 for Nod's own
 
@@ -77,7 +77,7 @@ class _Output:
             self._tail_bytes -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """Return the text, with a note in the middle on what was left out; invalid UTF-8 is escaped."""
+        """Return the text, with a note where bytes were left out in the middle; invalid UTF-8 is escaped."""
         end = b"".join(self._tail)[-self._half :] if self._half else b""
         left_out = self.total_bytes - len(self._head) - len(end)
         note = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""

@@ -38,7 +38,7 @@ _GIT_LOG_FLAGS = re.compile(
     r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
     re.DOTALL,
 )
-_GIT_SUBCOMMANDS = {  # by name: their flags, and the maximum of their operands
+_GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
     "log": (_GIT_LOG_FLAGS, 20),
     "show": (_GIT_LOG_FLAGS, 20),
     "diff": (_GIT_LOG_FLAGS, 20),
@@ -63,7 +63,7 @@ class Reader:
     valued: str = ""  # one-letter flags with a value
     long: tuple[str, ...] = ()  # long flags without a value
     long_valued: tuple[str, ...] = ()  # long flags with "=value"
-    texts: int = 0  # how many of the first operands are texts, not paths; -1: all of them
+    texts: int = 0  # the number of first operands that are texts, not paths; -1: all operands
     max_operands: int = 1000
     numeric: bool = False  # also takes flags such as -5
     pattern_flag: str = ""  # the letter of the flag that replaces the first text

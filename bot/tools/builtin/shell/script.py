@@ -49,7 +49,7 @@ class Simple:
 
     words: tuple[ShellWord, ...]
     redirects: tuple[Redirect, ...] = ()
-    reads_pipe: bool = False  # its input is another command's output
+    reads_pipe: bool = False  # True if its input is another command's output
     background: bool = False
 
 

@@ -25,10 +25,10 @@ from bot.tools.builtin.shell.risk import make_classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
-_PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # of Nod's own environment
+_PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them from Nod's own environment
 _MAX_SECONDS = 600
 _MAX_PATH_CHARS = 4096  # Linux PATH_MAX
-_MARGIN_SECONDS = 15.0  # that the core waits longer than this tool, so that this tool ends the command
+_MARGIN_SECONDS = 15.0  # the core waits this much longer than this tool, so that this tool ends the command
 # For commands that may run without a person: no settings from a home, and git finds no repository above the
 # workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
 # own configuration could start stays: the file tools never touch .git, so only people changed it.
@@ -66,7 +66,7 @@ def shell_tools(
     """Return the tool `shell_run` over ``workspace``, which the composition root leaves out by default.
 
     ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
-    ``seconds``: the time limit of a command that asks for no other one. ``max_output``: the bytes kept of
+    ``seconds``: the time limit of a command that asks for none. ``max_output``: the bytes kept of
     each of its two streams. ``trials``: a command that asks is tried first, in a closed copy. Raises
     SettingsError if the workspace is not a folder.
     """
@@ -97,7 +97,7 @@ def shell_tools(
         classify=lambda arguments: judge(arguments["argv"]),
         preview=preview,
         begins=begins,
-        touches="",  # its preview shows nothing of the world that could change
+        touches="",  # its preview shows no state of the workspace that could change
         timeout=_MAX_SECONDS + _MARGIN_SECONDS,
     )
     async def shell_run(argv: Argv, context: CallContext, seconds: Seconds | None = None) -> ToolOutput:

@@ -63,7 +63,8 @@ def _become_command(argv: list[str], limits: list[int], blocked: set[signal.Sign
     try:
         os.setpgid(0, 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the command would inherit that
+        # Python ignores these signals, and the command would inherit that
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
         _set_limits(*limits)
         os.execvp(argv[0], argv)  # noqa: S606 - the point of it; no shell

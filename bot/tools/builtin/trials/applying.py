@@ -42,12 +42,12 @@ from bot.tools.builtin.trials.changes import (
 )
 from bot.tools.builtin.trials.copies import STAGING_PREFIX, Stamp, remove_folder
 
-_READY_FILE = "ready"  # in a complete staging folder: the list of changes
-_DONE_SUFFIX = ".done"  # of the staging folder's name, once all changes are made
+_READY_FILE = "ready"  # the list of changes in a complete staging folder
+_DONE_SUFFIX = ".done"  # ends the staging folder's name once all changes are made
 _UNDONE_SUFFIX = ".undone"  # and if none is
 _ALTERED_TEXT = "it is not what was tried"
 _NOTHING_DONE_TEXT = "Nod stopped before anything was changed."
-_MAX_COMPARED_BYTES = 16 << 20  # of a file whose content is compared
+_MAX_COMPARED_BYTES = 16 << 20  # the largest file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
@@ -67,7 +67,8 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             raise ToolError(f"{why} Nothing was changed.")
         for suffix in ("", _DONE_SUFFIX, _UNDONE_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
-                remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")  # of an earlier failed apply
+                # left by an earlier apply that failed
+                remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
         try:
             _stage(root, changes, f"{STAGING_PREFIX}{key}")
         except OSError as error:
@@ -234,7 +235,7 @@ def _strip_change_time(mark: str) -> list[str]:
 
 def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
     """Return the first path that is not as it was tried, in words; empty if all are."""
-    removed: set[str] = set()  # by earlier changes of the list
+    removed: set[str] = set()  # the paths that earlier changes of the list removed
     for change in changes:
         is_same = False
         if change.old is not None:

@@ -43,12 +43,12 @@ _MEMORY_LINES = ("RssAnon:", "RssShmem:")
 
 @dataclass(frozen=True, slots=True)
 class CageLimits:
-    """The limits of a cage. All but those of ``process`` hold for all of its processes together."""
+    """The limits of a cage, for all its processes together; ``process`` has the limits of each process."""
 
     seconds: float = 60.0
     memory: int = 1 << 30  # bytes
-    files: int = 20_000  # in its folders in memory
-    entries: int = 20_000  # that are new in the copy
+    files: int = 20_000  # the number of files in its folders in memory
+    entries: int = 20_000  # the number of new files and folders in the copy
     size: int = 512 << 20  # bytes that are new in the copy
     process: CommandLimits = field(
         default_factory=lambda: CommandLimits(memory=1 << 30, file=256 << 20, processes=128, files=1024)
@@ -63,17 +63,17 @@ def choose_account() -> int | None:
 
 @dataclass(eq=False)
 class Cage:
-    """The cage for the commands of one workspace; each command gets a new one."""
+    """The cages for the commands of one workspace; each command gets a new cage."""
 
     workspace: Path
     output: int = 64_000  # bytes kept of each stream
     limits: CageLimits = field(default_factory=CageLimits)
-    name: str = ""  # of bubblewrap with its version, once it was found
+    name: str = ""  # the name of bubblewrap with its version, once it was found
     _trouble: str = "it was not tried yet"
-    _tried_at: float = float("-inf")  # by time.monotonic()
+    _tried_at: float = float("-inf")  # the time of the last attempt, by time.monotonic()
 
     async def find_trouble(self) -> str:
-        """Return why no cage can be made here, in words; empty if one can."""
+        """Return why no cage can be made here, in words; empty if cages work."""
         if self._trouble and time.monotonic() - self._tried_at > _RETRY_SECONDS:
             self._trouble = await self._try_out()
             self._tried_at = time.monotonic()

@@ -23,12 +23,12 @@ from bot.tools.builtin.files.paths import may_be_in_path
 from bot.tools.builtin.files.workspace import decode_text
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
-_MAX_PATHS = 1000  # that change
+_MAX_PATHS = 1000  # the paths that change
 _MAX_CONTENT_BYTES = 16 << 20  # read of all old files, and the same of all new ones
-_MAX_UNDO_BYTES = 1_000_000  # of old content that is stored for an undo
-_MAX_DEPTH = 60  # of folders
-_MAX_TEXT_CHARS = 200_000  # of one text on the card
-_MAX_SHOWN_CHARS = 600_000  # of all texts on the card
+_MAX_UNDO_BYTES = 1_000_000  # the old content that is stored for an undo
+_MAX_DEPTH = 60  # the nesting of folders
+_MAX_TEXT_CHARS = 200_000  # one text on the card
+_MAX_SHOWN_CHARS = 600_000  # all texts on the card
 _MAX_FIELDS = 100  # files whose text is on the card
 
 
@@ -83,7 +83,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The change of one path: its state before and after; None for no file."""
+    """The change of one path: its state before and after; None if there is no file."""
 
     path: str
     old: FileState | None
@@ -131,7 +131,7 @@ class _Reader:
         self.bytes_left = _MAX_CONTENT_BYTES
 
     def read(self, fd: int, mode: int, size: int) -> FileState | None:
-        """Return the state of an open file; None if it is too large for what is left."""
+        """Return the state of an open file; None if it is larger than the rest of the limit."""
         if size > self.bytes_left:
             return None
         self.bytes_left -= size
@@ -235,7 +235,7 @@ def _list_removed(root: int, nodes: Nodes) -> list[str]:
     """Return the copied paths that the command removed, deepest first."""
     removed: list[str] = []
     removed_folders: set[str] = set()
-    for path, node in nodes.items():  # a folder comes before what is in it
+    for path, node in nodes.items():  # a folder comes before its entries
         kind = None
         if path.rpartition("/")[0] not in removed_folders:
             with contextlib.suppress(FileNotFoundError):
@@ -263,8 +263,8 @@ def _read_old_state(workspace: Path, path: str, node: Node, reader: _Reader) -> 
 def _order_changes(changes: Sequence[FileChange]) -> list[FileChange]:
     """Return the changes in the order in which they can be applied.
 
-    Removals come first, the deepest before the others, then folders, then the rest. A path that becomes a
-    folder, or was one, is removed and added.
+    Removals come first, beginning with the deepest path, then new folders, then all other changes. A path
+    that becomes a folder, or was a folder, is removed and added.
     """
     removals: list[FileChange] = []
     folders: list[FileChange] = []

@@ -48,8 +48,8 @@ from bot.tools.tool import (
     tool,
 )
 
-_MAX_OUTPUT_CHARS = 2000  # of the command's output, for people
-_MAX_NAMED_PATHS = 3  # in a title
+_MAX_OUTPUT_CHARS = 2000  # the part of the command's output that people see
+_MAX_NAMED_PATHS = 3  # the paths that a title names
 _NOTE_TEXT = "It ran in a closed copy before it was approved; its changes of files were then applied."
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class CommandToken:
 
 @dataclass(eq=False)
 class CommandTrials:
-    """The trials of one workspace's commands. ``seconds``: the time limit of a command that names none."""
+    """The trials of one workspace's commands. ``seconds``: the limit of a command that names none."""
 
     workspace: Path
     cage: Cage

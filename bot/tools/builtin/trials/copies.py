@@ -35,7 +35,7 @@ class CopyLimits:
 
     entries: int = 50_000  # files and folders
     size: int = 1 << 30  # bytes that are copied; shared blocks are not counted
-    depth: int = 60  # of folders
+    depth: int = 60  # the nesting of folders
     seconds: float = 30.0
 
 
@@ -64,9 +64,9 @@ class Node:
     kind: str  # file, folder or link
     mode: int
     size: int
-    source: Stamp  # of the path in the workspace
-    copy: Stamp  # of the path in the copy; empty for a folder
-    target: str = ""  # of a link
+    source: Stamp  # the stamp of the path in the workspace
+    copy: Stamp  # the stamp of the path in the copy; empty for a folder
+    target: str = ""  # the target of a link; empty for anything else
 
 
 Nodes = dict[str, Node]
@@ -89,7 +89,7 @@ def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int
 
 @dataclass(eq=False)
 class _Copier:
-    """A copy in progress: its limits, and what it has copied so far.
+    """A copy in progress: its limits, and the entries copied so far.
 
     ``source`` and ``target`` are open folders of the workspace and of the copy, ``path`` is relative to both.
     """
@@ -101,7 +101,7 @@ class _Copier:
     unshared_bytes: int = 0
 
     def copy_entries(self, source: int, target: int, path: str, depth: int) -> None:
-        """Copy all entries of a folder, and those of the folders in it."""
+        """Copy all entries of a folder, and the entries of its folders."""
         if depth > self.limits.depth:
             raise ToolError(f"The workspace has folders more than {self.limits.depth} deep.")
         with os.scandir(source) as entries:
@@ -159,7 +159,7 @@ class _Copier:
         self.nodes[path] = Node("link", 0, 0, source=Stamp.of(info), copy=copy, target=leads_to)
 
     def _copy_content(self, old: int, new: int, size: int) -> None:
-        """Share the blocks of an open file with a new one; copy them where the file system can't."""
+        """Share the blocks of an open file with a new file; copy them if the file system can't share."""
         with contextlib.suppress(OSError):
             fcntl.ioctl(new, _FICLONE, old)
             return
@@ -210,7 +210,7 @@ def _create_locked_folder(base: Path) -> tuple[Path, int]:
 
 
 def remove_abandoned_copies(workspace: Path) -> None:
-    """Remove the copies of processes that are gone: those whose folders are not locked."""
+    """Remove the copies of processes that are gone: copies whose folders are not locked."""
     for base in {Path(tempfile.gettempdir()), workspace.parent}:
         for folder in base.glob(f"{_COPY_PREFIX}*"):
             with contextlib.suppress(OSError), open_descriptor(str(folder), FOLDER) as lock:
@@ -219,7 +219,7 @@ def remove_abandoned_copies(workspace: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, however deep, and whatever its modes are.
+    """Remove a folder with its contents, at any depth and with any modes.
 
     Folders inside a folder move to the top first, so that no path gets long and few descriptors are open.
     """
@@ -236,7 +236,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _unlink_files(folder: int) -> list[str]:
-    """Remove all but folders from an open folder; make those accessible, and return their names."""
+    """Remove everything but folders from an open folder; make the folders accessible, return their names."""
     folders = []
     for name in os.listdir(folder):
         if kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) == "folder":

@@ -17,7 +17,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16: their marks begin alike
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _UNSAFE_CODECS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
-_SUPERSET_OF = {  # which programs write although they name the smaller one
+_SUPERSET_OF = {  # the encoding that programs write although they name the smaller one
     "shift_jis": "cp932",
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -50,7 +50,7 @@ def decode(data: bytes, report: Report) -> str:
         return _decode_as_detected(data, report)
     if len(plain) < len(data):
         report.leave_out("control character", len(data) - len(plain))
-    is_iso_2022_jp = b"\x1b$" in plain  # whose bytes are also valid UTF-8
+    is_iso_2022_jp = b"\x1b$" in plain  # its bytes are also valid UTF-8
     if not is_iso_2022_jp and _is_decodable(plain, "utf-8"):
         return plain.decode()
     if _is_mostly_utf8(plain):

@@ -24,7 +24,7 @@ _HEADERS = re.compile(
 
 
 def is_mail(begin: str) -> bool:
-    """Tell if a text begins as an e-mail does: two headers, one of which says who sent it."""
+    """Tell if a text begins like an e-mail: with two headers, among them the sender's."""
     is_from = re.search(r"^(?:from|received):", begin, re.IGNORECASE | re.MULTILINE)
     return bool(_HEADERS.match(begin) and is_from)
 
@@ -50,7 +50,7 @@ def read_mail(data: bytes, report: Report) -> str:
 def _read_body(message: EmailMessage, report: Report) -> str | None:
     """Return the text as people see it.
 
-    Mail programs show the HTML version. The plain one is taken where it has the same words, and else left
+    Mail programs show the HTML version. The plain version is taken where it has the same words, and else left
     out: no one has seen what it says.
     """
     plain, page = message.get_body(("plain",)), message.get_body(("html",))

@@ -10,7 +10,7 @@ from bot.tools.reading.text.mail import is_mail, read_mail
 from bot.tools.reading.text.notebooks import read_notebook
 from bot.tools.reading.text.rtf import read_rtf
 
-_BEGIN_CHARS = 5_000  # by which the kind of a file is told
+_BEGIN_CHARS = 5_000  # the beginning by which the kind of a file is recognised
 _BASE64_PROPERTY = re.compile(
     r"^(?:PHOTO|LOGO|SOUND|KEY|ATTACH)[;:][^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
 )

@@ -20,7 +20,7 @@ _DROPPED_GROUPS = (
     (re.compile(rb"\{\\(?:shptxt|dptxbxtext)(?![a-z]) ?"), rb"{\\par "),
 )
 _BRIGHT_COMPONENT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")
-_COMPONENTS = 3  # of a colour: red, green and blue
+_COMPONENTS = 3  # the components of a colour: red, green and blue
 _BACKGROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
 
 

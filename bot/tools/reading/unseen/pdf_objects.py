@@ -11,13 +11,13 @@ from typing import Any
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
-_MAX_OBJECTS = 60_000  # of all pages together
-_MAX_BACKGROUNDS = 500  # of one page
-_MAX_DEPTH = 3  # of objects in objects
+_MAX_OBJECTS = 60_000  # on all pages together
+_MAX_BACKGROUNDS = 500  # on one page
+_MAX_DEPTH = 3  # the nesting of objects in objects
 _MIN_HEIGHT_POINTS = 1.0
 _MIN_ALPHA = 26  # a tenth
 _FULL_ALPHA = 255
-_MIN_COVERED_SHARE = 0.95  # of a text that counts as covered
+_MIN_COVERED_SHARE = 0.95  # a text counts as covered if this share of its box is
 _LATER_TEXT = "Hidden text was looked for on its first {} pages alone."
 
 _Box = tuple[float, float, float, float]
@@ -32,14 +32,14 @@ class UnseenText:
     _objects: int = 0
 
     def inspect(self, page: Any) -> None:
-        """Look at the objects of one page, in the order in which they are drawn."""
+        """Count the page under each kind of hidden text that it has."""
         if self._objects > _MAX_OBJECTS:
             self.report.remark(_LATER_TEXT.format(self._pages))
             return
         self._pages += 1
-        kinds: set[str] = set()  # the kinds of page that this one is
-        backgrounds: list[tuple[_Box, Colour | None]] = []  # what was drawn so far, the uppermost last
-        texts: list[_Box] = []  # the visible ones
+        kinds: set[str] = set()  # the kinds under which the report counts this page
+        backgrounds: list[tuple[_Box, Colour | None]] = []  # the backgrounds drawn so far, the uppermost last
+        texts: list[_Box] = []  # the boxes of visible texts
         page_box = page.get_cropbox()
         for element in page.get_objects(max_depth=_MAX_DEPTH):
             self._objects += 1
@@ -65,7 +65,7 @@ def _is_text(element: Any) -> bool:
 
 
 def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> str:
-    """Return the kind of page that a hidden text makes of its page; empty if the text is seen."""
+    """Return the kind under which a page with this hidden text is counted; empty if people see the text."""
     from pypdfium2 import raw
 
     left, bottom, right, top = box
@@ -87,7 +87,7 @@ def _find_kind(text: Any, box: _Box, page_box: _Box, backgrounds: list[tuple[_Bo
 
 
 def _find_background(box: _Box, backgrounds: list[tuple[_Box, Colour | None]]) -> Colour | None:
-    """Return the colour under a box; None if it is a picture."""
+    """Return the colour under a box; None if a picture is there."""
     for place, colour in reversed(backgrounds):
         if _is_inside(box, place):
             return colour
@@ -128,7 +128,7 @@ def _read_fill(element: Any) -> tuple[Colour, int]:
 
 
 def _is_inside(text: _Box, background: _Box) -> bool:
-    """Tell if a text is inside another box, or nearly so."""
+    """Tell if a text's box is inside another box, or nearly so (`_MIN_COVERED_SHARE`)."""
     left, bottom, right, top = text
     common_width = min(right, background[2]) - max(left, background[0])
     common_height = min(top, background[3]) - max(bottom, background[1])

@@ -9,10 +9,10 @@ from typing import Any
 from bot.tools.reading.markup import find_child, local_name, parse_xml
 from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
-_MIN_POINTS = 3.0  # of a font that people can read
-_EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")  # for positive, negative and zero nothing is displayed
+_MIN_POINTS = 3.0  # the smallest font that people can read
+_EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")  # displays nothing for positive, negative and zero
 _LIGHT_THEME = "0"  # the first colour of a theme, which is white
-_WHITE_INDEXES = ("1", "9")  # in the palette of old versions
+_WHITE_INDEXES = ("1", "9")  # white in the palette of old versions
 
 
 def find_unseen_styles(data: bytes) -> set[int]:
@@ -68,7 +68,7 @@ def _read_fill(fill: Any) -> Colour | None:
 
 
 def _read_colour(element: Any) -> Colour | None:
-    """Return a stated colour, or white of the theme or the palette; None for any other of those."""
+    """Return a stated colour, or white of the theme or the palette; None for their other colours."""
     stated = element.get("rgb", "")[-6:]
     if re.fullmatch("[0-9a-fA-F]{6}", stated):
         return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)

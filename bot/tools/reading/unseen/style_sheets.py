@@ -50,7 +50,7 @@ _SIMPLE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")
-_STATES = frozenset({  # which no element has in a page that no one has touched
+_STATES = frozenset({  # states that no element has before someone touches the page
     "hover", "focus", "focus-within", "focus-visible", "active", "visited", "target",
     "target-within", "indeterminate", "fullscreen", "modal", "popover-open",
     "invalid", "user-invalid", "playing",
@@ -101,7 +101,7 @@ class _Condition:
     name: str
     value: str = ""
     operator: str = ""
-    selectors: tuple["_Selector", ...] = ()  # those inside ``:not()`` or ``:is()``
+    selectors: tuple["_Selector", ...] = ()  # the selectors inside ``:not()`` or ``:is()``
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +149,11 @@ class StyleSheets:
     _count: int = 0
 
     def add(self, sheet: str) -> None:
-        """Add the rules of one sheet, after those that were added before."""
+        """Add the rules of one sheet, after the rules of earlier sheets."""
         _Reader(self, _COMMENT.sub(" ", sheet)).read("", 0)
 
     def find(self, element: Any) -> dict[str, str]:
-        """Return the values that hold for an element by property, with those of its ``style`` attribute."""
+        """Return the values that hold for an element by property, including its ``style`` attribute."""
         declarations = list(self._list_matching(element))
         inline = element.get("style")
         if inline:
@@ -218,7 +218,7 @@ def _find_key(selector: _Selector) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """A reader of one sheet's rules, with the rules that are inside others."""
+    """A reader of one sheet's rules, including rules inside other rules."""
 
     sheets: StyleSheets
     text: str
@@ -290,7 +290,7 @@ def _nest(inner: str, outer: str) -> str:
 
 
 def _is_met(condition: str) -> bool:
-    """Tell if the condition of an at-rule holds in a wide window; one that is not known does."""
+    """Tell if the condition of an at-rule holds in a wide window; an unknown condition counts as true."""
     if not condition.lower().startswith("@media"):
         return not condition.lower().startswith("@starting-style")
     return any(_is_query_met(query) for query in condition[len("@media") :].split(","))
@@ -311,7 +311,7 @@ def _is_query_met(query: str) -> bool:
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts of a text between separators, except for those in quotes or brackets."""
+    """Yield the parts of a text between separators; separators in quotes or brackets don't count."""
     part: list[str] = []
     depth = 0
     for match in _PIECE.finditer(text):
@@ -329,7 +329,7 @@ def _split(text: str, separator: str) -> Iterator[str]:
 
 
 def _parse_selectors(text: str) -> list[_Selector]:
-    """Return the selectors of a list; those that can match no text are left out."""
+    """Return the selectors of a list without the selectors that can match no text."""
     selectors = []
     for selector in _split(text, ","):
         try:
@@ -403,7 +403,7 @@ def _parse_pseudo(text: str, match: re.Match[str]) -> tuple[_Condition, int]:
 
 
 def _find_closing(text: str, position: int) -> int:
-    """Return the position after the bracket that closes the one before ``position``; else the end."""
+    """Return the position after the closing bracket of the bracket before ``position``; else the end."""
     depth = 1
     while depth and position < len(text):
         if text[position] == "(":
@@ -514,7 +514,7 @@ def _meets_pseudo(element: Any, condition: _Condition) -> bool:
 
 
 def _is_nth(number: int, formula: str) -> bool:
-    """Tell if a number, from 1, is one of those that a formula such as ``2n+1`` gives for n from 0."""
+    """Tell if a formula such as ``2n+1`` gives this number, from 1, for any n from 0."""
     formula = {"odd": "2n+1", "even": "2n"}.get(formula, formula)
     match = _NTH.fullmatch(formula)
     if not match:

@@ -24,13 +24,13 @@ WANTED = frozenset({
 """The properties that can hide text."""
 _MIN_FONT_PX = 4.0
 _MIN_OPACITY = 0.1
-_FAR_PX = 300.0  # before the left or upper edge of the window, where nothing can be scrolled to
-_FAR_AHEAD_PX = 5_000.0  # to the right of it or below
-_MAX_CLIPPED_PX = 2.0  # of a box so small that nothing in it can be read
+_FAR_PX = 300.0  # the distance before the left or upper edge of the window at which content counts as hidden
+_FAR_AHEAD_PX = 5_000.0  # content this far to the right of the page, or below it, counts as hidden
+_MAX_CLIPPED_PX = 2.0  # a box of at most this size shows nothing that can be read
 _ROOT_FONT_PX = 16.0
 _WINDOW_PX = 1_280.0
-_HALF_PERCENT = 50.0  # an inset of so much on both sides leaves nothing
-_COLOURS = 3  # numbers of a colour; a fourth one is its opacity
+_HALF_PERCENT = 50.0  # an inset of this share on both sides leaves nothing
+_COLOURS = 3  # the numbers of a colour; a fourth number is its opacity
 _BYTE = 255
 _PX_PER_UNIT = {
     "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0,
@@ -195,7 +195,7 @@ def _read_font_size(size: str, parent_px: float) -> float:
 
 
 def _read_length(text: str, em: float, hundred_percent: float) -> float | None:
-    """Return a length in pixels; None without one. Of several in a ``calc()``, the one furthest from zero.
+    """Return a length in pixels; None without one. A ``calc()`` counts as its length furthest from zero.
 
     ``em``: the size of the font in pixels.
     """
@@ -208,7 +208,7 @@ def _read_length(text: str, em: float, hundred_percent: float) -> float | None:
 
 
 def _is_far(place: str) -> bool:
-    """Tell if a place is so far before the window, or behind it, that no one sees it."""
+    """Tell if a length moves content so far off the window that no one sees it."""
     length = _read_length(place, _ROOT_FONT_PX, _WINDOW_PX)
     return length is not None and (length <= -_FAR_PX or length >= _FAR_AHEAD_PX)
 
@@ -236,7 +236,7 @@ def _is_off_screen(values: Mapping[str, str]) -> bool:
 
 
 def _is_clipped(values: Mapping[str, str]) -> bool:
-    """Tell if nothing of an element is left by ``clip``, by ``clip-path``, or by a tiny box."""
+    """Tell if ``clip``, ``clip-path`` or a tiny box hides all of an element."""
     clip = re.match(r"rect\(([^()]*)\)", values.get("clip", ""))
     if clip and all(abs(float(number)) <= _MAX_CLIPPED_PX for number, _ in _LENGTH.findall(clip[1])):
         return "auto" not in clip[1]
@@ -272,7 +272,7 @@ def _is_clipped_by_path(path: str) -> bool:
 
 
 def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) -> Appearance:
-    """Return the look with the element's own background and colour of text."""
+    """Return the appearance with the element's own background and text colour."""
     look = replace(look, background=_read_background(element, values, look.background))
     stated = values.get("-webkit-text-fill-color") or values.get("color") or ""
     if not stated:
@@ -287,7 +287,7 @@ def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) ->
 
 
 def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
-    """Return the colour behind the text; `_UNKNOWN` if it is a picture. ``parent``: the one behind that."""
+    """Return the colour behind the text; `_UNKNOWN` for a picture. ``parent``: the colour behind that."""
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
         return _UNKNOWN
@@ -342,7 +342,7 @@ def _read_colour(text: str) -> tuple[int, int, int, float] | None:
 
 
 def _blend(colour: tuple[int, int, int, float], under: Colour) -> Colour:
-    """Return the colour that is seen where one lies over another."""
+    """Return the colour that people see where a colour lies over another colour."""
     *levels, opacity = colour
     if under == _UNKNOWN:
         return colour[:3]

@@ -23,11 +23,11 @@ from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MAX_BASES = 20  # styles that a style builds on
-_MIN_HALF_POINTS = 6  # of the letters' size; Word states it in half points
-_MIN_WIDTH_PERCENT = 10  # of the letters' usual width
-_MIN_LINE_TWIPS = 60  # of a line's height; a twip is a twentieth of a point
+_MIN_HALF_POINTS = 6  # the smallest readable size of letters; Word states it in half points
+_MIN_WIDTH_PERCENT = 10  # the smallest readable width of letters, of their usual width
+_MIN_LINE_TWIPS = 60  # the smallest readable height of a line; a twip is a twentieth of a point
 _FAR_TWIPS = 5_000  # from the place where a paragraph would be without an indent
-_FAR_EMU = 3_000_000  # of a box; 914,400 are an inch
+_FAR_EMU = 3_000_000  # a box this far away is off the page; 914,400 are an inch
 _OFF = ("0", "false", "off")
 _LIGHT_THEMES = frozenset({"background1", "light1", "bg1", "lt1"})
 _HEX = re.compile("[0-9a-fA-F]{6}")
@@ -70,7 +70,7 @@ class TextStyles:
 
     def __init__(self, package: Package, main: str) -> None:
         self._styles: dict[str, Any] = {}
-        self._formats: dict[str, dict[str, Any]] = {}  # those that were asked for, by the style's id
+        self._formats: dict[str, dict[str, Any]] = {}  # a cache of the formats, by the style's id
         for kind, part in package.relations(main).values():
             data = package.read(part) if kind == "styles" else b""
             if data:
@@ -88,7 +88,7 @@ class TextStyles:
         return _Format(properties | _list_properties(run))
 
     def _find_properties(self, style_id: str) -> dict[str, Any]:
-        """Return the properties that a style gives to runs, with those of the styles that it builds on."""
+        """Return the properties that a style gives to runs, including the styles that it builds on."""
         if style_id not in self._formats:
             properties: dict[str, Any] = {}
             for style in reversed(list(self._list_bases(style_id))):
@@ -97,7 +97,7 @@ class TextStyles:
         return self._formats[style_id]
 
     def _list_bases(self, style_id: str) -> Iterator[Any]:
-        """Yield a style, then the one that it builds on, and so on."""
+        """Yield a style, then the style that it builds on, and so on."""
         for _ in range(_MAX_BASES):
             style = self._styles.get(style_id)
             if style is None:
