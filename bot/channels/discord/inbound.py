@@ -117,7 +117,7 @@ class Interaction:
     place: DiscordPlace
     data: Mapping[str, Any]
     ref: str | None
-    names: Mapping[str, str]  # the names of people in the channel, by id
+    names: Mapping[str, str]  # the name of the channel, by its address
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:

@@ -61,7 +61,7 @@ class Click:
     home: str  # the team of the person's account, as Slack names it
     name: str
     place: SlackPlace | None  # the place of the card; None in App Home
-    names: Names  # the names of people in the channel of that place
+    names: Names  # the name of the channel of that place, by its address
     ref: str | None  # the message with the card, as `post_card` named it
     trigger_id: str
     verb: str

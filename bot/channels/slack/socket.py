@@ -62,7 +62,7 @@ class Socket:
         self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
         self._token = token
-        self._opened: float | None = None  # the time by time.time(), as the SDK counts
+        self._opened: float | None = None  # the time of the connection by time.time(), as in the SDK
 
     async def open(self) -> None:
         """Connect. Raises ChannelError, also for temporary refusals: `code_behind` tells them apart."""

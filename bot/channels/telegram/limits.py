@@ -37,7 +37,7 @@ _MAX_KEPT_CHATS = 1000
 _MAX_WAITING_PRESSES = 40  # waiting presses of a chat; only a client that presses by itself has more
 _MAX_WAITING_ENDS = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
 _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
-_SENT_EVENT = "telegram sent"  # the broadcast between processes after a request was sent
+_SENT_EVENT = "telegram sent"  # the broadcast to other processes about each request
 
 
 class _Window(NamedTuple):
