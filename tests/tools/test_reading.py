@@ -49,6 +49,15 @@ async def test_sixteen_bits_of_grey_keep_their_levels() -> None:
         assert all(abs(level - at) <= 4 for level, at in zip(levels, (0, 64, 128, 192, 255), strict=True))
 
 
+async def test_levels_beyond_sixteen_bits_are_scaled_by_their_range() -> None:
+    measured = Image.new("F", (256, 40))
+    measured.putdata([60_000 + 40.0 * column for _ in range(40) for column in range(256)])
+    drawn = seen(await Documents().read(pictures.saved(measured, "TIFF"))).convert("L")
+    assert drawn.getpixel((0, 20)) < 8
+    assert 120 < drawn.getpixel((128, 20)) < 136
+    assert drawn.getpixel((255, 20)) > 247
+
+
 def test_the_page_on_files_names_each_kind_that_is_left_out() -> None:
     root = Path(__file__).parent.parent.parent
     rows = [

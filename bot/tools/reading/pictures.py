@@ -81,21 +81,20 @@ def _reduce_levels(picture: Any) -> Any:
     """
     scale_of_16_bits = _BYTE / _TWO_BYTES
     if picture.mode.startswith("I;16"):
-        return _multiply(picture.convert("I"), scale_of_16_bits)
+        return _move_levels(picture.convert("I"), scale_of_16_bits)
     if picture.mode in ("I", "F"):
         low, high = picture.getextrema()
         if low >= 0 and high > _TWO_BYTES:
-            if high == low:  # one level of grey everywhere: nothing to see
-                return _multiply(picture, 0)
-            return _multiply(picture, _BYTE / (high - low))  # scaled by its range, not moved to begin at 0
+            factor = _BYTE / (high - low) if high > low else 0.0  # one level everywhere: nothing to see
+            return _move_levels(picture, factor, -low * factor)
         if low >= 0 and high > _BYTE:
-            return _multiply(picture, scale_of_16_bits)
+            return _move_levels(picture, scale_of_16_bits)
     return picture
 
 
-def _multiply(picture: Any, factor: float) -> Any:
-    # Pillow documents only functions of the form "level * factor + offset" for these pictures
-    return picture.point(lambda level: level * factor + 0).convert("L")
+def _move_levels(picture: Any, factor: float, offset: float = 0.0) -> Any:
+    # Pillow documents only functions of this form for pictures of these modes
+    return picture.point(lambda level: level * factor + offset).convert("L")
 
 
 def _arrange(picture: Any, original_side: int, report: Report) -> Any:
