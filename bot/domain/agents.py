@@ -16,7 +16,7 @@ from bot.domain.text import one_line
 AGENT_BEGINNING = "noda_"
 """The beginning of an agent's token. The hash is over all of it, so another beginning makes another token."""
 REPEATED_FOR = timedelta(hours=1)
-"""The time for which an end is repeated to an agent that makes the same call again."""
+"""The time for which an agent that repeats a call is given the outcome of the earlier call."""
 MAX_DEPTH = 4
 """The most calls that may lead to one another: an agent that Nod called calls Nod again."""
 DEPTH_META = "nod/depth"
@@ -30,10 +30,10 @@ class Agent:
     """An agent that may call tools now."""
 
     name: str
-    label: str  # of its token
-    person: Actor  # for whom it calls
-    tools: tuple[str, ...]  # patterns of names
-    servers: tuple[str, ...]  # at which it may act as its person
+    label: str  # the label of its token
+    person: Actor  # the person for whom it calls tools
+    tools: tuple[str, ...]  # patterns of the names of tools that it may call
+    servers: tuple[str, ...]  # the servers at which it may act as its person
     known: frozenset[str]  # names of tools that its person was shown
     last_used_at: datetime | None = None
     until: datetime | None = None

@@ -1,4 +1,4 @@
-"""Files that people attach to what they say: as they come, and as a line has them. Pure.
+"""Files that people attach to messages: as uploads, and as they are stored with a message. Pure.
 
 The type of a file is found by its bytes. Its name, and the type that a platform gives, may be made up.
 """
@@ -31,9 +31,11 @@ PICTURES = (
 )  # fmt: skip
 UNKNOWN = "application/octet-stream"
 MEGABYTE = 1_000_000
-MAX_EARLIER_FILES = 5  # of the messages before one, the newest
+MAX_EARLIER_FILES = 5  # at most so many files from earlier messages are read with a message, the newest
 
-_SIGNS = (  # of files: an offset, the bytes there, and the media type
+_ARCHIVE = "application/gzip"  # stands for every archive except ZIP: none is opened
+
+_SIGNS = (  # the marks of file formats: an offset, the bytes there, and the media type
     (0, b"%PDF-", PDF),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -47,13 +49,13 @@ _SIGNS = (  # of files: an offset, the bytes there, and the media type
     (0, b"PK\x03\x04", ZIP),
     (0, b"PK\x05\x06", ZIP),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
-    (0, b"\x1f\x8b", "application/gzip"),
-    (0, b"7z\xbc\xaf\x27\x1c", "application/gzip"),
-    (0, b"Rar!\x1a\x07", "application/gzip"),
-    (0, b"BZh", "application/gzip"),
-    (0, b"\xfd7zXZ\0", "application/gzip"),
-    (0, b"\x28\xb5\x2f\xfd", "application/gzip"),
-    (257, b"ustar", "application/gzip"),
+    (0, b"\x1f\x8b", _ARCHIVE),
+    (0, b"7z\xbc\xaf\x27\x1c", _ARCHIVE),
+    (0, b"Rar!\x1a\x07", _ARCHIVE),
+    (0, b"BZh", _ARCHIVE),
+    (0, b"\xfd7zXZ\0", _ARCHIVE),
+    (0, b"\x28\xb5\x2f\xfd", _ARCHIVE),
+    (257, b"ustar", _ARCHIVE),
     (0, b"OggS", "audio/ogg"),
     (0, b"ID3", "audio/mpeg"),
     (0, b"fLaC", "audio/flac"),
@@ -64,7 +66,7 @@ _SIGNS = (  # of files: an offset, the bytes there, and the media type
     (0, b"\x7fELF", "application/x-executable"),
     (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
-_BRANDS = {  # of files in the ISO base media format: the four bytes after "ftyp"
+_BRANDS = {  # the brands of the ISO base media format, the four bytes after "ftyp", with the media type
     b"heic": "image/heic", b"heix": "image/heic", b"hevc": "image/heic", b"heim": "image/heic",
     b"heis": "image/heic", b"mif1": "image/heic", b"msf1": "image/heic", b"avif": "image/avif",
     b"avis": "image/avif", b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"F4A ": "audio/mp4",
@@ -74,7 +76,7 @@ _OLE_STREAMS = (  # the name of the stream with the document, and the media type
     ("__properties_version1.0", MSG), ("Workbook", XLS), ("Book", XLS),
 )  # fmt: skip
 _MP3_FRAMES = frozenset({0xFA, 0xFB, 0xF2, 0xF3})
-_PDF_WITHIN_BYTES = 1_024  # from the beginning, as readers of PDF look for it
+_PDF_WITHIN_BYTES = 1_024  # readers of PDF accept the mark anywhere in the first bytes
 _BITMAP_HEAD_BYTES = 26
 _KIND_NAMES = {
     TEXT: "text",
@@ -90,7 +92,7 @@ _KIND_NAMES = {
     ODT: "an OpenDocument text",
     EPUB: "a book",
     ZIP: "an archive",
-    "application/gzip": "an archive",
+    _ARCHIVE: "an archive",
     "application/vnd.sqlite3": "a database",
     DOC: "a Word document of the old format; save it as .docx",
     PPT: "a presentation of the old format; save it as .pptx",
@@ -105,10 +107,11 @@ HTML_PAGE = re.compile(
 )
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\v\f\r\x1b") + b"\x7f"
 _CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
-_MIN_BYTES_PER_RUN, _MIN_BYTES_PER_CONTROL = 12, 20  # of a text; binary data has one in eight
+_MIN_BYTES_PER_RUN = 12  # a text has at least so many other bytes for each run of control characters
+_MIN_BYTES_PER_CONTROL = 20  # and for each control character; of random bytes, one in eight is one
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _MAX_NAME_CHARS = 100
-_MAX_TRANSCRIPT_CHARS = 600  # of a recording, as an answer quotes it
+_MAX_TRANSCRIPT_CHARS = 600  # the most characters of a transcript that an answer quotes
 HEARD = "Heard:"
 """The beginning of an answer to a recording."""
 
@@ -118,16 +121,16 @@ class Origin(StrEnum):
 
     ATTACHED = ""  # the writer added it
     SPOKEN = "spoken"  # the writer recorded it for this message: their own words
-    EARLIER = "earlier"  # it came with a message before, which may be someone else's
+    EARLIER = "earlier"  # it came with an earlier message, which may be someone else's
 
 
 class Upload(NamedTuple):
-    """A file that comes with a message: its bytes, or what they are fetched by."""
+    """A file that comes with a message: its bytes, or the reference by which they are fetched."""
 
     name: str
     data: bytes | None = None
-    ref: str = ""  # by which its channel fetches it
-    size: int = 0  # bytes; 0 if its platform does not say
+    ref: str = ""  # the reference by which the channel fetches the file
+    size: int = 0  # bytes; 0 if the platform does not say
     earlier: bool = False  # it came with an earlier message
     spoken: bool = False  # a recording that the writer made for this message
 
@@ -146,26 +149,26 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file as a line of a conversation has it."""
+    """A file as it is stored with a message of a conversation."""
 
     handle: str
     name: str
     size: int  # bytes
     kind: str  # its media type
     text: str  # the beginning of its text
-    length: int  # of all its text, in characters
+    length: int  # the characters of its complete text
     fault: str  # why it can't be read; empty if it can
-    ready: bool  # it was read, or can't be
+    ready: bool  # reading has ended: with a text, or with a fault
     origin: Origin = Origin.ATTACHED
 
     @property
     def is_recording(self) -> bool:
-        """True if it was transcribed: its text is what is said in it."""
+        """True for a recording that was transcribed: its text is the transcript."""
         return self.ready and not self.fault and self.kind.startswith("audio/")
 
     @property
     def is_spoken(self) -> bool:
-        """True if its text are the words of the person who wrote."""
+        """True if its text is the transcript of a recording that the writer made for this message."""
         return self.is_recording and self.origin is Origin.SPOKEN
 
     @property
@@ -184,7 +187,7 @@ class FileContent(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The text as the model reads it: the note stands before it."""
+        """The text for the model, after the note if there is one."""
         if self.note:
             return f"[{self.note}]\n{self.text}"
         return self.text
@@ -192,18 +195,20 @@ class FileContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
-    """The limits on attached files, in bytes and in number; those of a day are for one person."""
+    """The limits on attached files."""
 
-    file: int = 10 * MEGABYTE
-    files: int = 10  # of a message
-    files_a_day: int = 200
+    file: int = 10 * MEGABYTE  # the most bytes of one file; 0: no files are taken
+    files: int = 10  # the most files of one message
+    files_a_day: int = 200  # the most files of one person in a day
 
     @property
     def message(self) -> int:
+        """The most bytes of all files of one message."""
         return 2 * self.file
 
     @property
     def a_day(self) -> int:
+        """The most bytes of one person's files in a day."""
         return 20 * self.file
 
     def refusal(self, files: "tuple[Upload, ...]") -> str:
@@ -230,10 +235,10 @@ class FileBounds:
 
 
 def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> tuple[Upload, ...]:
-    """Return the newest of the files that came before a message, oldest first: they are read with it.
+    """Return the newest files of earlier messages, oldest first: they are read with the new message.
 
-    ``opening``: those that came with the first message of a thread. They are chosen before all others, since
-    the thread is about them.
+    ``opening``: the files of a thread's first message. They are chosen before all others, since the thread
+    is about them.
     """
     chosen = {file.ref: file for file in opening[:MAX_EARLIER_FILES]}
     others = {file.ref: file for file in files if file.ref not in chosen}
@@ -245,7 +250,7 @@ def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> t
 def describe_files(files: Iterable[Upload], unread: Collection[str] = ()) -> str:
     """Name the files of an earlier message for the model.
 
-    ``unread``: the ``ref`` of each that it is not given.
+    ``unread``: the ``ref`` of each file whose content the model is not given.
     """
     names: dict[str, list[str]] = {"attached": [], "attached, not read": []}
     for file in files:
@@ -266,7 +271,7 @@ def describe_kind(kind: str) -> str:
 
 
 def quote_heard(files: Iterable[Attachment]) -> str:
-    """Return the beginning of an answer to recordings, which quotes their words; empty without any."""
+    """Return the beginning of an answer to recordings, which quotes their transcripts; empty without any."""
     words = " ".join(one_line(file.text) for file in files if file.is_recording)
     if not words:
         return ""
@@ -282,7 +287,7 @@ def format_size(size: int) -> str:
 
 
 def type_of(data: bytes) -> str:
-    """Return the media type by the bytes; of text that is a web page, `HTML`."""
+    """Return the media type by the bytes: of a known format, `HTML`, `TEXT`, or `UNKNOWN`."""
     kind = type_by_sign(data)
     if kind:
         return kind
@@ -295,7 +300,7 @@ def type_of(data: bytes) -> str:
 
 
 def type_by_sign(data: bytes) -> str:
-    """Return the media type by the bytes that mark a kind; empty where the file may be text."""
+    """Return the media type by the bytes that mark a format; empty where none is found, as in a text."""
     for at, sign, kind in _SIGNS:
         if data[at : at + len(sign)] == sign:
             if kind == OLE:
@@ -324,7 +329,7 @@ def _type_of_ole(data: bytes) -> str:
 
 
 def strip_controls(data: bytes) -> bytes | None:
-    """Return the bytes without control characters that no text has; None where there are too many."""
+    """Return the bytes without control characters; None for binary data, which has too many of them."""
     plain = data.translate(None, _CONTROLS)
     if len(plain) == len(data):
         return data
@@ -335,14 +340,14 @@ def strip_controls(data: bytes) -> bytes | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """Return the text in the bytes where it is UTF-8, or as Windows writes it; None where they are no text.
+    """Return the text in the bytes, decoded as UTF-8 or else as Windows-1252; None where they are no text.
 
-    What is read for people goes through ``bot/tools/documents.py``, which detects other encodings.
+    Files that people attach are read by ``bot/tools/documents.py``, which detects other encodings.
     """
     for mark, coding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data.decode(coding, errors="replace")
-    if strip_controls(data) != data:
+    if strip_controls(data) != data:  # not a single one, since other encodings are not detected here
         return None
     try:
         return data.decode()

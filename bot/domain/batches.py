@@ -19,14 +19,14 @@ from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
 from bot.domain.value_text import label_of
 from bot.domain.verbs import Verb
 
-_MIN_SUBJECT_CHARS = 3  # by which people can tell a row from the others
-_MIN_CALLS = 3  # of one tool in one answer that people see as one table
+_MIN_SUBJECT_CHARS = 3  # shorter subjects do not tell a row from the others
+_MIN_CALLS = 3  # fewer calls of one tool in one answer make no table
 PAGE = 10
-"""Rows that people pick from at a time, where a message has buttons for them."""
+"""The number of rows on one page, where a message has a button for each row to pick."""
 
 
 def assign_batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the batch ids of those calls of an answer that form batches, by call id.
+    """Return the ids of the batches that calls of one answer form, by call id.
 
     ``calls``: the id of each call and the name of its tool; an empty name is in no batch.
     """
@@ -106,7 +106,7 @@ def _is_shared(value: object, collections: Iterable[Collection[object]]) -> bool
 
 
 def _find_shared_text(texts: Iterable[str]) -> str:
-    """Return the text that all of these are; empty where they differ."""
+    """Return the text if all texts are equal; empty where they differ."""
     different = set(texts)
     if len(different) == 1:
         return different.pop()
@@ -118,7 +118,7 @@ def _list_own_notes(
 ) -> tuple[str, ...]:
     """Return the notes and annotations of a row that not all rows have.
 
-    ``named``: the rows run in several names, so each says in whose.
+    ``named``: the rows run under several accounts, so each row says which.
     """
     notes = [row.card.acts_as] if named and row.card.acts_as else []
     notes += [note for note in row.notes if note not in shared_notes]
@@ -141,7 +141,7 @@ def _list_verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
 
 
 def _list_warnings(open_cards: Sequence[Card], *, irreversible: int) -> list[str]:
-    """Return notes on how the rows are decided. ``irreversible``: rows that are decided by themselves."""
+    """Return notes on how the rows are decided. ``irreversible``: the number of rows to decide one by one."""
     warnings = []
     if irreversible:
         asks = "it asks" if irreversible == 1 else "each asks"
@@ -215,7 +215,7 @@ def _subject_says(subject: str, field: PreviewField) -> bool:
 
 
 def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
-    """Return the tone of a batch and the state that stands for those of its rows."""
+    """Return the tone of a batch, and the one state that stands for the states of its rows."""
     states = {card.state for card in cards}
     tones = {card.tone for card in cards}
     if State.PROPOSED in states:
@@ -223,7 +223,7 @@ def _summarize_state(cards: Sequence[Card]) -> tuple[Tone, State]:
     if states & {State.APPROVED, State.EXECUTING}:
         return Tone.WAITING, State.EXECUTING
     if not states & {State.SUCCEEDED, State.FAILED}:
-        # nothing ran; of several ends declined stands for all
+        # nothing ran; where the outcomes differ, declined stands for all
         return Tone.QUIET, states.pop() if len(states) == 1 else State.DECLINED
     if Tone.GOOD not in tones:
         return Tone.BAD, State.SUCCEEDED

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bot.domain.prices import money
 
-WARNED_AT = 0.8  # of a budget
+WARNED_AT = 0.8  # the share of a budget at which people are warned
 _MAX_AMOUNT = 1_000_000_000
 _MAX_AMOUNT_CHARS = 15
 _DAY_FORMAT = "%Y-%m-%d"
@@ -23,7 +23,7 @@ class Per(StrEnum):
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
-    TURN = "turn"  # what a person asked, and all that it starts
+    TURN = "turn"  # a request of a person, with all turns that it starts
 
     def begin(self, now: datetime) -> datetime:
         """Return the beginning of the period that contains ``now``, in its time zone.
@@ -55,7 +55,7 @@ class Budget(NamedTuple):
     amount: float
     currency: str
     per: Per
-    more: float = 0.0  # that an admin added for one period
+    more: float = 0.0  # the amount that an admin added for one period
     since: str = ""  # the date on which that period began
 
     @classmethod

@@ -8,7 +8,7 @@ from bot.domain.proposals import Level, ProposalKind
 from bot.domain.times import format_span
 from bot.domain.verbs import BUTTONS, CHOICES, PERHAPS_TEXT, RETRY_CHECK, Button, Look, Needs, Sure, Verb
 
-_TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
+_TOLD_FROM = timedelta(minutes=1)  # the shortest time that a button names
 _DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
 
 
@@ -29,10 +29,13 @@ def make_button(
 ) -> Button:
     """Return the button of a verb on a card.
 
-    ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
-    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
-    ``undoable``: that it can be undone although it is destructive, in words. ``choices``: of a question.
-    ``unsure``: it failed, and may have happened all the same.
+    - ``fillable``: the proposal is a question with fields to fill in
+    - ``wait``: the time that the proposal waits when it is extended
+    - ``count``: the number of open proposals in the group; ``left_out``: how many of these can't be undone
+    - ``undoing``: the effect of Undo, in words
+    - ``undoable``: a sentence that a destructive call can be undone
+    - ``choices``: the answers that a question offers
+    - ``unsure``: the call failed, and may have happened all the same
     """
     found = _with_harm(kind.buttons.get(verb, BUTTONS[verb]), level)
     match verb:
@@ -65,7 +68,7 @@ def make_button(
 
 
 def _with_harm(found: Button, level: Level) -> Button:
-    """Return the button, with a warning if it runs for real what can't be undone."""
+    """Return the button; with a warning if it runs, for real, a call that can't be undone."""
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
     sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))

@@ -42,12 +42,12 @@ from bot.domain.value_text import label_of, outline_value
 from bot.domain.verbs import Button, Verb
 
 _CAN = "Can be undone"
-_MAX_EDIT_NOTES = 5  # the newest, told on a card
-_MAX_CHECKED_FIELDS = 3  # fields that were read again, told on a card
-_MIN_TOGETHER = 2  # from which a button decides them together
+_MAX_EDIT_NOTES = 5  # a card names the newest edits
+_MAX_CHECKED_FIELDS = 3  # a card names so many of the fields that were read again after the run
+_MIN_TOGETHER = 2  # the number of proposals from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
-_MIN_UNIQUE_CHARS = 40  # so long a text is hardly the value of two fields
+_MIN_UNIQUE_CHARS = 40  # a text of this length is hardly the value of two fields
 _WITH_LEAD: Mapping[str | None, str] = {
     "lead": "A person or the lead agent approves it",
     "both": "A person and the lead agent must each approve it",
@@ -65,10 +65,10 @@ class Group:
 
     size: int
     open: int
-    round: int  # the sum of all their rounds
-    # ids of those to approve together, in the order they were asked for; for a batch empty: its card has rows
+    round: int  # the sum of the rounds of all members
+    # ids of the proposals to approve together, in the order of the calls; empty for a batch
     members: tuple[str, ...] = ()
-    alone: int = 0  # how many of the open ones can't be undone; each of them is approved by itself
+    alone: int = 0  # the number of open proposals that can't be undone; each is approved by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,40 +88,40 @@ class Card:
     arguments: Mapping[str, Any]  # redacted
     schema: Mapping[str, Any]  # JSON schema of the arguments, for the edit form; may be empty
     asked_by: str
-    circle: Circle  # who may decide
+    circle: Circle  # the people who may decide
     votes: tuple[str, ...]  # one line each
     quorum: int
     expires_at: datetime
     state: State
     tone: Tone
-    outcome: str  # how it stands or ended, one sentence, and by whom; no times
+    outcome: str  # one sentence on the state or the end, and on who decided; without times
     decided_at: datetime | None
-    result: str  # what the tool answered, or the error in words; may be empty
+    result: str  # the answer of the tool, or the error in words; may be empty
     result_url: str | None
-    notes: tuple[str, ...]  # edited by, changed since shown
+    notes: tuple[str, ...]  # sentences such as who edited it, or that values changed since it was shown
     verbs: tuple[Verb, ...]
     group: Group | None
     result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
     told: str = ""  # the result in one sentence; the first line of a card that is done
     data: str = ""  # the result as the tool gave it, where ``told`` says it on the card
-    asker_decides: bool = False  # who asked may decide alone: no need to say who may
-    wait: timedelta | None = None  # how long it waits when it is extended
+    asker_decides: bool = False  # the requester may decide alone, so the card names no deciders
+    wait: timedelta | None = None  # the time that it waits when it is extended
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
     asked_at: datetime | None = None
     running_since: datetime | None = None
-    asked_in: str = ""  # on a copy elsewhere: where it was asked, in words
-    origin: str | None = None  # on a copy elsewhere: the address of where it was asked, unless it is private
-    undo: str = ""  # before it is decided: whether it can be undone, and for how long
-    undoing: str = ""  # what Undo would do, where it is offered
-    batch: "Batch | None" = None  # of a card that stands for several proposals
-    again: str = ""  # that it was read again and is as approved, one sentence
+    asked_in: str = ""  # on a copy in another chat: the original chat, in words
+    origin: str | None = None  # on a copy in another chat: the address of the original chat; None: private
+    undo: str = ""  # before the decision: a sentence on whether the call can be undone, and for how long
+    undoing: str = ""  # the effect of Undo in words, where the card offers it
+    batch: "Batch | None" = None  # the rows, if the card stands for several proposals
+    again: str = ""  # a sentence that fields, read again after the run, are as approved
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
-    choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
-    unsure: bool = False  # it failed, and may have happened all the same
+    choices: tuple[str, ...] | None = None  # the answers that a question of the agent offers; else None
+    unsure: bool = False  # the call failed, and may have happened all the same
     annotations: tuple[Annotation, ...] = ()  # lines of features
-    acts_as: str = ""  # in whose name it runs, such as ``As Ana at github (octocat)``; empty: in Nod's
-    zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
-    program: str = ""  # the agent with a token that asks; its reason is quoted
+    acts_as: str = ""  # the account it runs under, such as ``As Ana at github (octocat)``; empty: Nod's
+    zone: tzinfo = UTC  # the team's time zone, for channels whose app does not show local times itself
+    program: str = ""  # the agent that called with a token, whose reason is quoted; empty: none
 
     def button(self, verb: Verb) -> Button:
         """Return the text and the input of a verb's button on this card, the same in every channel."""
@@ -142,7 +142,7 @@ class Card:
 
     @property
     def led(self) -> bool:
-        """True if the agent's turn that led to it can still be read and asked about."""
+        """True if people can still read the agent's turn that led to the proposal, and ask about it."""
         cards = (self, *(row.card for row in self.rows))
         return any(Verb.ASK in card.verbs for card in cards)
 
@@ -153,7 +153,7 @@ class Card:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """The unusual facts about it, from earlier calls."""
+        """The unusual facts about the call, compared with earlier calls."""
         return find_record(self.annotations)
 
     @property
@@ -163,10 +163,10 @@ class Card:
 
     @property
     def warning(self) -> str:
-        """The warning to read before approving; empty for an ordinary change, and for what only reads."""
+        """The warning to read before approving; empty for an ordinary change and for a read."""
         if self.kind.is_answer or self.level is Level.READ:
             return ""
-        if self.risk_reason == "it cannot be undone":  # the sentence on undoing says so
+        if self.risk_reason == "it cannot be undone":  # `undo` says the same
             reason = ""
         else:
             reason = sentence(self.risk_reason)
@@ -186,7 +186,7 @@ class Card:
     def why(self) -> str:
         """The agent's reason, unless it only repeats the person's words; *View all* has it in any case.
 
-        What a program says is quoted as its words.
+        The reason of a program is quoted.
         """
         if not self.reason or is_echo(self.reason):
             return ""
@@ -249,7 +249,7 @@ class Card:
         if self.state is State.EXECUTING:
             at = self.running_since
         elif self.state is State.EXPIRED and (at is None or at > self.expires_at):
-            at = self.expires_at  # before that an admin may have ended the wait
+            at = self.expires_at  # an admin may have ended the wait earlier
         return at.astimezone(self.zone) if at else None
 
     @property
@@ -304,16 +304,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """The row of one proposal in a batch's table."""
+    """One proposal's row in the table of a batch."""
 
-    card: Card  # its own
-    about: str  # its title without the common beginning of all titles
-    fields: tuple[PreviewField, ...]  # those in which rows differ
+    card: Card  # the proposal's own card
+    about: str  # the title without the beginning that all titles share
+    fields: tuple[PreviewField, ...]  # the fields in which rows differ
     notes: tuple[str, ...] = ()
 
     @property
     def harms(self) -> bool:
-        """True if it waits and can't be undone: it must be approved by itself."""
+        """True if the row waits for a decision and can't be undone: it is approved by itself."""
         return self.card.pending and self.card.level is Level.DESTRUCTIVE
 
     @property
@@ -322,7 +322,7 @@ class BatchRow:
 
     @property
     def offers(self) -> bool:
-        """True if its own card has a button, such as Retry or Undo."""
+        """True if the row's own card has a button, such as Retry or Undo."""
         return bool(self.card.verbs)
 
     @property
@@ -335,7 +335,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a batch, in the order they were asked for; what all have in common is on its card."""
+    """The rows of a batch, in the order they were asked for; its card has the fields that all rows share."""
 
     rows: tuple[BatchRow, ...]
     first: int = 1  # the number of the first row, where this is a part of the batch
@@ -367,7 +367,7 @@ def _show_value(value: str | None) -> str:
 
 
 def _describe_end(p: Proposal) -> tuple[Tone, str]:
-    """Return the tone and the words of how a proposal stands or ended."""
+    """Return the tone and the words for the state or the end of a proposal."""
     outcome_of_kind = p.kind.find_outcome(p)
     if outcome_of_kind:
         return outcome_of_kind
@@ -435,7 +435,7 @@ def _describe_failure(p: Proposal, who: str) -> str:
 def _list_verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
-    """Return the verbs of a card's buttons: those of the proposal, then those of its group."""
+    """Return the verbs of a card's buttons: verbs for the proposal, then verbs for its group."""
     own: tuple[Verb, ...] = ()
     if p.state is State.PROPOSED:
         own = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
@@ -452,7 +452,7 @@ def _list_verbs(
 
 
 def _describe_undo(p: Proposal) -> str:
-    """Return the sentence on undoing a call for people who decide it; empty where that is unknown."""
+    """Return a sentence for deciders on whether the call can be undone; empty where that is unknown."""
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
     if p.undo_seconds:
@@ -464,9 +464,9 @@ def _describe_undo(p: Proposal) -> str:
 
 
 def _describe_checks(p: Proposal) -> str:
-    """Return the values that were read again after the run, if they are as approved.
+    """Return a sentence that the fields, read again after the run, are as approved.
 
-    Empty where they differ, or could not be read.
+    Empty where a field differs, or none could be read.
     """
     if p.misread or not p.read_again or p.undone:
         return ""
@@ -478,7 +478,7 @@ def _describe_checks(p: Proposal) -> str:
 
 
 def _list_undo_notes(p: Proposal) -> Iterator[str]:
-    """Yield notes on an undo: what it undoes and, once it has run, the fields now and the new Undo."""
+    """Yield notes on an undo: the call that it undoes and, after the run, the fields and the new Undo."""
     if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
@@ -545,12 +545,12 @@ def card_of(
 ) -> Card:
     """Render a proposal as it is now.
 
-    - ``siblings``: all proposals of the same answer, itself included, if this is the first of them, whose
-      card carries the buttons for the group; otherwise empty
-    - ``grantable``: the rules let calls like it be allowed from its card
-    - ``paused``: while nothing runs: who paused Nod and since when, in words
-    - ``declined``: the same call, if it was declined before
-    - ``names``: of the accounts and places that it mentions
+    - ``siblings``: all proposals of the same answer, with this one, if this one is the first, whose card
+      carries the buttons for the group; otherwise empty
+    - ``grantable``: the rules let people allow calls like this one from the card
+    - ``paused``: the words on who paused Nod and since when; empty while Nod runs
+    - ``declined``: an earlier proposal of the same call that was declined
+    - ``names``: the names of the accounts and places that the card mentions
     - ``stand_ins``: the people who decide for others, in words
     """
     group = _make_group(siblings) if len(siblings) > 1 else None
@@ -662,7 +662,7 @@ def _list_notes(
 
 
 def _waits_for_owner(p: Proposal) -> bool:
-    """Tell if the person as whom it runs has not agreed yet, and others decide it as well."""
+    """Tell if others decide the call too, and the person under whose account it runs has not agreed yet."""
     if p.state is not State.PROPOSED or p.own or _may_asker_decide_alone(p) or p.connection is None:
         return False
     owner = p.connection.owner
@@ -699,7 +699,7 @@ def _with_people(
 
 
 def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
-    """Return notes on a trial for people who decide, or on which of the two they decided."""
+    """Return notes on a trial, also on whether people chose its result or to run the call for real."""
     if p.for_real:
         begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
         return [f"{begun} for real, instead of applying its trial."]
@@ -715,7 +715,7 @@ def _list_trial_notes(p: Proposal, trial: Trial) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The chat where a card was asked for, on its copy in another chat."""
+    """The chat in which a call was proposed, as a copy of the card in another chat names it."""
 
     words: str  # for people
     address: str | None  # None for a private chat
@@ -734,10 +734,10 @@ def place_card(
 ) -> Card:
     """Return the copy of a pending card for one place, with the deciders and the buttons of that place.
 
-    - ``elsewhere``: where it was asked for, if that is another chat
-    - ``may_approve``: someone who reads it there may approve it
-    - ``sent_on``: those who may approve it have a copy of their own
-    - ``escalated``: it came there for a decision, because no one decided in time
+    - ``elsewhere``: the chat in which the call was proposed, if that is another chat
+    - ``may_approve``: someone who reads the copy in this place may approve the call
+    - ``sent_on``: the people who may approve the call have copies of their own
+    - ``escalated``: the card was posted there for a decision, because no one decided in time
     """
     if not card.pending:
         return card

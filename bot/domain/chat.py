@@ -1,10 +1,11 @@
-"""Incoming values from people and the replies to them, exchanged between channels and the core.
+"""The messages, presses and commands that channels hand to the core, and the replies of the core.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Choice`, `Command` or `Request` and hands
 it to the `Inbox`; the core answers with a `Reply` for that one person. The interface of a channel is in
 ``bot/channels/base.py``.
 
-A text of Nod's may have choice buttons below it. Who presses one says its words, as if they had written them.
+A message of Nod may have choice buttons below it. Pressing a choice button sends its words, as if the person
+had written them.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -23,7 +24,7 @@ Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
 
 OFFERED = "/nod "
-"""The beginning of the words of a button that sends a command and stays, so that it can be pressed again."""
+"""The beginning of a choice button's words if it sends a command: such a button stays after a press."""
 _MAX_CHOICES = 5
 _MARK = "nod:say:"  # begins the data of a choice button
 _MAX_MARK_BYTES = 64  # Telegram's limit for the data of a button, the smallest of all platforms
@@ -72,39 +73,39 @@ class Message:
     text: str
     event_id: str  # unique within the channel: a second delivery of it is dropped
     private: bool = True
-    begin: str | None = None  # the id of the conversation that starts with it; None: the store makes one
+    begin: str | None = None  # the id of the conversation that the message starts; None: a new id
     names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
     files: tuple[Upload, ...] = ()
-    continues: bool = False  # an open conversation; it starts none
+    continues: bool = False  # the message belongs to an open conversation and starts none
 
 
 @dataclass(frozen=True, slots=True)
 class Press:
     """A decision about one proposal.
 
-    ``round``, ``seen`` and ``digest`` say which content was looked at. If it has changed since, the press is
-    refused as stale.
+    ``round``, ``seen`` and ``digest`` identify the content that the person saw. If the content has changed
+    since, the press is refused as stale.
     """
 
     actor: Actor
     verb: Verb
     proposal_id: str
-    round: int | None = None  # that of the card; for the verbs ``*_all`` the sum over the group; None: any
+    round: int | None = None  # the card's round; for the verbs ``*_all`` the sum over the group; None: any
     reason: str | None = None
     arguments: Mapping[str, Any] | None = None
     digest: str | None = None  # `Proposal.digest`; None: any
-    address: Address | None = None  # where the pressed card stands
+    address: Address | None = None  # the address of the pressed card
     rung: GrantScope | None = None  # with SIMILAR: how far the grant reaches
     lasting: GrantDuration | None = None  # with SIMILAR: how long it holds
     reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls it lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None  # `Proposal.seen`; None: any
-    by_api: bool = False  # by a program, which must say the content that it decides on if it was edited
+    by_api: bool = False  # a program pressed; after an edit it must name the content that it decides on
     names: Names = field(default_factory=dict, compare=False)  # the platform's, of places and people
 
 
 class PickedRow(NamedTuple):
-    """A row of a batch as it was looked at; ``seen`` or ``round``, as in `Press`."""
+    """A row of a batch, with ``seen`` or ``round`` of the content that the person saw, as in `Press`."""
 
     id: str
     seen: str | None = None
@@ -116,7 +117,7 @@ class Choice:
     """A decision about some rows of a batch: which to approve and which to decline; the others stay open."""
 
     actor: Actor
-    batch: str  # its id
+    batch: str  # the id of the batch
     approve: tuple[PickedRow, ...] = ()
     decline: tuple[PickedRow, ...] = ()
     reason: str | None = None
@@ -158,36 +159,36 @@ class Request:
     tool_name: str
     arguments: Mapping[str, Any]
     address: Address
-    text: str  # that people read above its card
+    text: str  # the text that people read above the card
     private: bool = False
     into: str | None = None  # the id of a conversation
     begin: str | None = None  # the id of the conversation that begins unless one continues at ``address``
-    event_id: str | None = None  # unique within the channel: a second request with it is the first
+    event_id: str | None = None  # unique within the channel: a request with the same id is a repetition
     reason: str = ""
     ttl: timedelta | None = None  # shortens the time that it waits
     callback_url: str | None = None  # the webhook for its end
-    agent: str | None = None  # the program that asks for the actor, as `Agent.key`
-    servers: tuple[str, ...] = ()  # at which that program may act as the actor
-    depth: int = 0  # how many agents' calls led to this one
+    agent: str | None = None  # the program that asks on the actor's behalf, as `Agent.key`
+    servers: tuple[str, ...] = ()  # the servers at which that program may act as the actor
+    depth: int = 0  # the number of agents' calls that led to this one
 
 
 class Answer(StrEnum):
     """The outcome of an incoming message, press or command."""
 
-    ACCEPTED = "accepted"  # it counts, and what it asked for is done or under way
+    ACCEPTED = "accepted"  # the input counts, and its effect is done or under way
     ALREADY = "already"  # someone has already decided; nothing happened
     REFUSED = "refused"  # this person may not; the proposal stays open for others
     UNKNOWN = "unknown"  # no such proposal
-    STALE = "stale"  # what was shown is no longer so, or cannot be done any longer
+    STALE = "stale"  # the shown content has changed, or the act is no longer possible
     INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
-    LATER = "later"  # too much came from this person; it may be sent again later
+    LATER = "later"  # this person sent too much; the input may be sent again later
     DUPLICATE = "duplicate"  # this event was received before
     ANSWERED = "answered"  # a part of Nod had asked for these words; no model reads them
 
 
 @dataclass(frozen=True, slots=True)
 class LinkButton:
-    """A page that a person opens by a button; by a link in the text where a platform has none for it."""
+    """A page that a person opens by a button, or by a link in the text where the platform takes no button."""
 
     label: str
     url: str
@@ -198,7 +199,7 @@ class LinkButton:
 
     @property
     def is_button(self) -> bool:
-        """True if platforms take it on a button: they refuse some addresses without TLS."""
+        """True if platforms take the address on a button: some platforms refuse addresses without TLS."""
         return self.url.startswith("https://")
 
 
@@ -208,23 +209,23 @@ class Reply:
 
     answer: Answer
     text: str
-    proposals: tuple[Proposal, ...] = ()  # those it is about
+    proposals: tuple[Proposal, ...] = ()  # the proposals that the reply is about
     fields: Mapping[str, str] = field(default_factory=dict)  # faults, by the argument's name
     conversation_id: str | None = None
     message_id: int | None = None
     rule: int | None = None  # the id of a rule that was set
-    is_private: bool = False  # no one else may read it: it may tell of other chats
-    link: LinkButton | None = None  # it is the first line of ``text``, too
+    is_private: bool = False  # no one else may read the reply, since it may be about other chats
+    link: LinkButton | None = None  # a page to open, which is the first line of ``text``, too
 
     def split_link(self) -> tuple[str, LinkButton | None]:
-        """Return the text without its link, and the button for that; the full text and None without one."""
+        """Return the text without the line of the link, and the link; without one the full text and None."""
         if self.link is None or not self.link.is_button:
             return self.text, None
         return self.text.removeprefix(self.link.markdown).lstrip(), self.link
 
     @property
     def on_cards(self) -> bool:
-        """True if the cards show all that this says: it was accepted, and nothing stayed open."""
+        """True if the cards already say all of the reply: the input was accepted, and nothing stayed open."""
         is_any_open = any(proposal.state is State.PROPOSED for proposal in self.proposals)
         return self.answer is Answer.ACCEPTED and not is_any_open
 
@@ -258,30 +259,30 @@ class Parts(StrEnum):
 
     DAY = "day"  # in UTC
     CONVERSATION = "conversation"
-    ACCOUNT = "account"  # of the person whose conversation it is
-    PERSON = "person"  # who asked
-    PLACE = "place"  # of private chats their channel
+    ACCOUNT = "account"  # the account that began the conversation
+    PERSON = "person"  # the person who asked
+    PLACE = "place"  # the chat; for private chats the channel
     MODEL = "model"
-    ORDER = "order"  # one thing that a person asked for: its turns, and those of teammates
+    ORDER = "order"  # one request of a person, with all its turns, also turns of teammates
 
 
 class Used(NamedTuple):
-    """The usage of one part, or of all."""
+    """The usage of one group, or the total."""
 
     key: str
     name: str
     turns: int
     model_calls: int
-    prompt_tokens: int  # both as the model's server counts them; 0 where it does not say
+    prompt_tokens: int  # tokens are counted by the model's server; 0 where the server does not say
     completion_tokens: int
-    cost: float | None = None  # None where no model of it has a price
+    cost: float | None = None  # None if none of the models has a price
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
     def plus(self, other: "Used") -> "Used":
-        """Return the sum of both, under this one's name."""
+        """Return the sum of two usages, under the name of the first."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return self._replace(
             turns=self.turns + other.turns,

@@ -26,8 +26,8 @@ class Identity(StrEnum):
     """The account under which the calls of a server are made."""
 
     NOD = "nod"  # Nod's own, the same for everyone
-    PERSON = "person"  # that of the person for whom the call is made
-    PLACE = "place"  # one that an admin connected for the chat
+    PERSON = "person"  # the account of the person for whom the call is made
+    PLACE = "place"  # the account that an admin connected for the chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,20 @@ class Connection:
     """
 
     id: str
-    server: str  # its name in the settings
+    server: str  # the name of the server in the settings
     identity: Identity
     owner: str  # an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``)
     owner_name: str
-    name: str  # what the server calls the account; empty if it does not say
+    name: str  # the server's name for the account; empty if the server gives none
     issuer: str
-    subject: str  # the server's id of the account; empty if it does not say
+    subject: str  # the server's id of the account; empty if the server gives none
     connected_at: datetime
     is_expired: bool = False  # nothing runs until it is connected again
     is_resting: bool = False  # nothing runs under the account of a chat now; not stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `as_json` gives."""
+        """Read the output of `as_json`."""
         identity, connected_at = Identity(stored["identity"]), datetime.fromisoformat(stored["connected_at"])
         return cls(**{**stored, "identity": identity, "connected_at": connected_at})
 
@@ -124,10 +124,10 @@ class TokenSource(Protocol):
         """A sentence on how to sign in again."""
 
     async def token(self, refused: str | None = None) -> str | None:
-        """Return a token to send; another one than ``refused``. None where no way leads to one."""
+        """Return a token to send, other than the token ``refused``; None where no token can be had."""
 
     def note_challenge(self, challenge: str) -> None:
-        """Keep the server's last word on how to sign in there (``WWW-Authenticate``)."""
+        """Keep the server's newest ``WWW-Authenticate`` header, which says how to sign in there."""
 
     def note_scope(self, scope: str) -> None:
         """Keep scopes that the server asked for."""

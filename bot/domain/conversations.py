@@ -24,13 +24,13 @@ class LineRole(StrEnum):
     NOTE = "note"  # Nod tells the model, e.g. how a proposal ended in the meantime
     ASSISTANT = "assistant"  # the agent
     NOTICE = "notice"  # Nod tells people, not the model, e.g. that a turn failed
-    SUMMARY = "summary"  # a model's own short form of the oldest lines, up to the one that it is ``after``
+    SUMMARY = "summary"  # a model's summary of the oldest lines, up to the line with the id ``after``
 
 
 HEARD = frozenset({LineRole.USER, LineRole.NOTE})
-"""What the agent answers to."""
+"""The roles of lines that the agent answers."""
 SPOKEN = HEARD | {LineRole.ASSISTANT}
-"""What people, the agent and Nod say to each other."""
+"""The roles of lines between people, the agent and Nod, which the model reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Conversation:
     created_at: datetime
     ended_at: datetime | None = None
     shown_at: Address | None = None  # a teammate's: the lead conversation's address
-    deleted: bool = False  # what was said in it is gone
+    deleted: bool = False  # its lines were deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Call:
     tool_name: str
     arguments: str  # raw JSON
     summary: str
-    extra: Mapping[str, Any] = field(default_factory=dict)  # what the model's server wants back with it
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields that the model's server wants back
 
     def __post_init__(self) -> None:
         # models and tools send what no database can store; rows of an older release may have it
@@ -68,12 +68,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The result of a call that never was a proposal: a read, or a call that was refused."""
+    """The result of a call that never became a proposal: a read, or a refused call."""
 
     text: str
     ok: bool
     outside: bool = True  # the text is a tool's own, not Nod's
-    files: tuple[File, ...] = ()  # for the program that asked, if one did
+    files: tuple[File, ...] = ()  # files for the program that made the call, if a program did
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", storable(self.text))
@@ -86,17 +86,18 @@ class Line:
     id: int
     role: LineRole
     text: str
-    after: int  # the id of the last line of `HEARD` that it answers; of such a line its own id
+    after: int  # the id of the last line in `HEARD` that it answers; for a line in `HEARD` its own id
     actor: Actor | None
     calls: Sequence[Call]
     results: Mapping[str, CallResult]
     created_at: datetime
-    event_id: str | None = None  # the channel's id; of an answer its key; of a schedule's run SCHEDULE.NUMBER
+    # the id that the channel gave it; for an answer its key; for the run of a schedule SCHEDULE.NUMBER
+    event_id: str | None = None
     files: Sequence[str] = ()  # handles of the files that came with it
 
     @property
     def schedule(self) -> str | None:
-        """The id of the schedule of which this note begins a run; None for any other line."""
+        """The id of the schedule whose run begins with this note; None for any other line."""
         if self.role is LineRole.NOTE and self.event_id:
             return self.event_id.partition(".")[0]
         return None
@@ -104,22 +105,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A conversation as read in one snapshot: lines in the model's order, and every proposal they led to."""
+    """A conversation as read in one snapshot: lines in the model's order, and all proposals of its calls."""
 
     conversation: Conversation
     lines: Sequence[Line]
     proposals: Mapping[tuple[int, str], Proposal]  # by message id and call id
-    teammate: Teammate | None = None  # whose conversation it is; None: the lead agent's
+    teammate: Teammate | None = None  # the teammate whose conversation it is; None: the lead agent's
     files: Mapping[str, Attachment] = field(default_factory=dict)  # by handle, without forgotten ones
-    pictures: Mapping[str, Picture] = field(default_factory=dict)  # those that the model is shown, by handle
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # pictures for the model, by handle
     summary: Line | None = None  # replaces the oldest lines
     seen: int = field(init=False)  # the id of the last heard line, 0 in an empty conversation
-    asker: Actor = field(init=False)  # who wrote last: the requester of what the agent proposes now
-    schedule: str | None = field(init=False)  # whose run this is, where no person wrote since
-    heard: str = field(init=False)  # what a person said last
+    asker: Actor = field(init=False)  # the person who wrote last, the requester of the agent's next proposals
+    schedule: str | None = field(init=False)  # the schedule whose run this is, if no person wrote since
+    heard: str = field(init=False)  # the last words of a person
 
     def __post_init__(self) -> None:
-        """Find once what each step of a turn asks for."""
+        """Find the facts that every step of a turn needs, once."""
         newest_first = self.lines[::-1]
         newest_of_actor = next((line for line in newest_first if line.actor), None)
         if newest_of_actor and newest_of_actor.actor:
@@ -142,9 +143,9 @@ class Transcript:
 
     @property
     def order(self) -> int:
-        """The id of the line that ordered all this work, teammates' included; 0 before any.
+        """The id of the line that ordered this work, also the work of teammates; 0 if there is none.
 
-        It is the last line of a person, or the one that began a run of a schedule.
+        It is the last line of a person, or the note that began a run of a schedule.
         """
         if self.teammate is not None:
             return self.teammate.asked
@@ -168,7 +169,7 @@ class Transcript:
 def keep_to_one_person(transcript: Transcript) -> Transcript:
     """Return the transcript up to the first unanswered line of a second account.
 
-    So a turn answers the lines of one account, and what others wrote since begins the next turn.
+    So a turn answers the lines of one account, and the lines of others since then begin the next turn.
     """
     lines = transcript.lines
     answered_id = max((line.after for line in lines if line.role is LineRole.ASSISTANT), default=0)
@@ -199,7 +200,7 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None  # None where its model has no price
-    model: str | None = None  # the one asked last
+    model: str | None = None  # the model that was asked last
 
     @property
     def tokens(self) -> int:
@@ -214,10 +215,10 @@ class Turn:
     transcript: Transcript  # everything the model will see
     usage: Usage
     owner: str = ""  # the id of the process that runs it
-    has_undelivered: bool = False  # people were not shown everything from before it yet
+    has_undelivered: bool = False  # some texts from before the turn were not shown to people yet
 
     def key(self, number: int) -> str:
-        """Return the key of its answer of this number, which its row has, too."""
+        """Return the key of the turn's answer of this number, which is also in the answer's row."""
         return f"{self.id}.{number}"
 
 
@@ -238,11 +239,11 @@ class AskedQuestion:
     home: str  # the id of the conversation in which the agent answers
     note: int  # the id of the line that asks the agent
     asker: str  # an account, as text
-    name: str  # the asker's
+    name: str  # the asker's name
     text: str
     asked_at: str  # ISO 8601
     place: str = ""  # the address where the answer is posted; empty: only in the conversation
-    ref: str = ""  # the card there below which it is posted; empty: in the asker's own chat
+    ref: str = ""  # the card at ``place`` below which the answer is posted; empty: in the asker's own chat
     answer: str = ""
 
     @property

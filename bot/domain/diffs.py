@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _CONTEXT_LINES = 2  # unchanged lines that are displayed above and below a change
-_MAX_COMPARED_LINES = 3000  # of both texts together; difflib takes up to half a second for so many
+_MAX_COMPARED_LINES = 3000  # the lines of both texts together; difflib takes up to half a second for them
 
 
 class _EqualBlock(NamedTuple):
@@ -21,8 +21,8 @@ class _EqualBlock(NamedTuple):
 def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None:
     """Return every line of both texts, marked ``-``, ``+`` or with a blank.
 
-    None if a text is missing, both are equal, or neither has two lines. ``folded``: of the unchanged lines
-    return only those next to a change, and the number of the others.
+    None if a text is missing, both are equal, or neither has two lines. ``folded``: return only the unchanged
+    lines next to a change, and the number of the others.
     """
     if old is None or new is None or old == new:
         return None
@@ -32,10 +32,10 @@ def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None
         old, new = old[:-1], new[:-1]  # else an empty line would end the diff
     old_lines, new_lines = old.split("\n"), new.split("\n")
     blocks = _find_equal_blocks(old_lines, new_lines)
-    blocks.append(_EqualBlock(len(old_lines), len(new_lines), 0))  # after it nothing is left
+    blocks.append(_EqualBlock(len(old_lines), len(new_lines), 0))  # so lines behind the last block are marked
 
     lines: list[str] = []
-    old_position = new_position = 0  # the lines before these are done
+    old_position = new_position = 0  # the lines before these positions are done
     for block in blocks:
         lines += [_mark_line("-", line) for line in old_lines[old_position : block.old_start]]
         lines += [_mark_line("+", line) for line in new_lines[new_position : block.new_start]]

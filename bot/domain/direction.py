@@ -1,9 +1,9 @@
-"""The direction of text: what people and tools wrote keeps its own, whatever stands around it. Pure.
+"""The direction of text: texts of people and tools keep their own direction inside other text. Pure.
 
 A line that begins in English shows Hebrew or Arabic in it in the order of English, so that “from A to B”
-may read as its opposite. Unicode's isolates (UAX #9) give such a text a direction of its own. They are added
-where a text is shown, never to what is stored, signed or put into code. A text's own marks of that kind are
-spelled out before (``bot/domain/text.py``), so that none of them can end an isolate.
+may read as its opposite. Unicode's isolates (UAX #9) give such a text a direction of its own. Isolates are
+added where a text is shown, never to a text that is stored, signed or put into code. Isolates that a text
+already has are spelled out before (``bot/domain/text.py``), so that a text can't end the isolate around it.
 """
 
 import regex
@@ -21,12 +21,12 @@ _PART = regex.compile(
 
 
 def runs_right_to_left(text: str) -> bool:
-    """Return whether some of a text is written from right to left."""
+    """Return whether a text has letters that are written from right to left."""
     return _HAS_RIGHT_TO_LEFT.search(text) is not None
 
 
 def isolate(text: str) -> str:
-    """Return a text whose lines each have a direction of their own; one without such letters as it is."""
+    """Return the text with a direction of its own for each line; without right-to-left letters, unchanged."""
     if not runs_right_to_left(text):
         return text
     return "\n".join(_isolate(line) for line in text.split("\n"))
@@ -39,11 +39,14 @@ def _isolate(line: str) -> str:
 
 
 def set_apart(text: str) -> str:
-    """Return words of ours with what others wrote in them, each such part with a direction of its own.
+    """Return a text of Nod's with each part that others wrote in a direction of its own.
 
-    A line that begins with letters from right to left is one such part, and so is what begins with them after
-    a label and a colon. Elsewhere they are what stands between “ and ”, and each stretch of such letters. The
-    marks of a list or of a diff in front of a line stay where lines begin.
+    Such parts are:
+
+    - a line that begins with right-to-left letters, also after a label and a colon
+    - elsewhere, a quotation between “ and ”, and each stretch of right-to-left letters
+
+    The mark of a list or of a diff at the beginning of a line stays outside.
     """
     if not runs_right_to_left(text):
         return text

@@ -9,16 +9,16 @@ from bot.domain.redaction import redact_text
 from bot.domain.value_text import label_of, speak_value
 
 MOST_BYTES = 1_000_000
-"""How much of one text people are sent."""
+"""The most bytes of one text that people are sent."""
 
 RESULT_SHOWN = 1000
-"""UTF-16 code units of a result that a card shows; what is longer is a file too."""
+"""The UTF-16 code units of the longest result that a card shows; a longer result is a file, too."""
 
 MAX_CALL_FILES, MAX_CALL_BYTES = 8, 2_000_000
-"""The number of files that a program gets with the answer of one call, and their bytes together."""
+"""The most files that a program gets with the answer of one call, and the most bytes in all of them."""
 
 _MAX_NAME_CHARS = 80
-_MAX_ENDING_CHARS = 10  # of a file's name; a longer one is a part of the name
+_MAX_ENDING_CHARS = 10  # the longest ending of a file's name; a longer ending is a part of the name
 _MAX_FIELDS = 60
 
 
@@ -28,8 +28,8 @@ class File:
 
     name: str  # may be anything; see `safe_name`
     text: str
-    data: bytes | None = None  # its bytes, if it is more than its text
-    kind: str = ""  # their media type
+    data: bytes | None = None  # the bytes, if the file is more than its text
+    kind: str = ""  # the media type of ``data``
 
 
 def choose_for_program(files: Sequence[File]) -> tuple[tuple[File, ...], str]:

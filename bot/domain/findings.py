@@ -12,7 +12,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. ``fix`` says what to do; where all is well, what is worth knowing."""
+    """The result of one check. ``fix`` says what to do, or where all is well what is worth knowing."""
 
     name: str
     health: Health

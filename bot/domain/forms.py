@@ -21,9 +21,9 @@ from bot.domain.value_text import label_of, speak_value
 
 MOST_FIELDS = 60
 _MORE_FIELDS = "More fields than fit here. The others stay as they are."
-_MAX_DEPTH = 8  # references and unions inside one another
-_MAX_OPTIONS = 100  # more are no choice but a text
-_MULTILINE_CHARS = 400  # a text that may be longer than this gets several lines
+_MAX_DEPTH = 8  # levels of references and unions inside one another
+_MAX_OPTIONS = 100  # a field with more options is a text and no choice
+_MULTILINE_CHARS = 400  # a text that may be longer gets an input of several lines
 _NUMBER = (int, float)
 _BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "minLength": ((str,), operator.ge),
@@ -37,7 +37,7 @@ _BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
 }
 """The bounds of JSON Schema: the types of values for which each counts, and the comparison that must hold.
 
-Of a text or a list the length is compared.
+For a text or a list, the length is compared.
 """
 
 
@@ -70,12 +70,12 @@ class Field:
     description: str
     required: bool
     nullable: bool
-    present: bool  # it is among the arguments
-    value: Any  # the one in the arguments; else the default, or None
+    present: bool  # the arguments have a value for the field
+    value: Any  # the value in the arguments, or else the default, or None
     options: tuple[Any, ...] = ()
     multiline: bool = False
     secret: bool = False
-    schema: Mapping[str, Any] = field(default_factory=dict)  # its own part, references resolved
+    schema: Mapping[str, Any] = field(default_factory=dict)  # the field's own schema, references resolved
 
     @property
     def default(self) -> bool:
@@ -101,7 +101,7 @@ class Field:
 
     @property
     def as_text(self) -> str:
-        """The value as text in an input, so that `read` gives it back; empty for none."""
+        """The value as the text of an input, from which `read` returns the same value; empty for no value."""
         value = self.value
         if value is None:
             return ""
@@ -114,7 +114,7 @@ class Field:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """Return the fault of a value, in words, as far as the schema tells; empty for none."""
+        """Return the fault of a value in words, as far as the schema says; empty if there is none."""
         if value is None:
             if self.nullable or not self.required:
                 return ""
@@ -178,7 +178,7 @@ _EXPECTED = {
 
 
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Return the schema's arguments in its order, then those it does not name; at most `MOST_FIELDS`."""
+    """Return the schema's arguments in its order, then all other arguments; at most `MOST_FIELDS`."""
     return tuple(_list_fields(schema, arguments, MOST_FIELDS))
 
 
@@ -187,7 +187,7 @@ def fill_in(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the arguments with a form's values for these fields, and the faults by field.
 
-    ``read`` returns what was entered for a field, None for nothing; it raises BadAnswer.
+    ``read`` returns the value that was entered for a field, None for no value; it raises BadAnswer.
     """
     values, faults = dict(arguments), {}
     for field_ in fields:
@@ -197,7 +197,7 @@ def fill_in(
             faults[field_.name] = str(error)
             continue
         if field_.default and value == field_.value:
-            continue  # untouched: the argument stays as it is, or stays away
+            continue  # untouched: the argument stays as it is, or stays absent
         if value == [] and not field_.required and not field_.present:
             value = None  # an untouched list
         takes_null = field_.nullable and (field_.present or field_.required)
@@ -251,7 +251,7 @@ def _list_fields(
 
 
 def _make_field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str, Any]) -> Field:
-    """Return the field of an argument; ``part``: its part of the tool's schema, which is ``root``."""
+    """Return the field of an argument; ``part``: the argument's schema within ``root``, the tool's schema."""
     schema, nullable = resolve_part(part, root)
     given = arguments.get(name)
     shape, options = _find_shape(schema, root, given)
@@ -317,7 +317,7 @@ def _is_null_type(part: Any) -> bool:
 
 
 def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, Any], bool]:
-    """Take null out of a list of types and out of choices; return the rest, and whether null was allowed."""
+    """Remove null from a list of types and from choices; return the rest, and whether null was allowed."""
     types, choices = flat.get("type"), flat.get("enum")
     if isinstance(types, list):
         nullable = nullable or "null" in types
@@ -332,7 +332,7 @@ def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, An
 def _find_shape(
     schema: Mapping[str, Any], root: Mapping[str, Any], given: Any
 ) -> tuple[Shape, tuple[Any, ...]]:
-    """Return the shape of a field and its options; ``given``: its argument, which need not fit the schema."""
+    """Return the shape of a field and its options; ``given``: the argument, which need not fit the schema."""
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if _is_choice(choices):
         return Shape.CHOICE, tuple(choices)
@@ -402,7 +402,7 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
 
 
 def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
-    """Return a sentence on the first bound that the value does not keep; empty if it keeps all."""
+    """Return a sentence on the first bound that the value breaks; empty if the value keeps all bounds."""
     if isinstance(value, bool):
         return ""
     for keyword, (types, compare) in _BOUNDS.items():
@@ -463,7 +463,7 @@ def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that do not hold their default."""
+    """Return the arguments whose values are not their defaults."""
     return {name: value for name, value in arguments.items() if not is_same(value, defaults.get(name))}
 
 

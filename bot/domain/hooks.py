@@ -1,8 +1,8 @@
-"""The kernel's questions to features, and what it tells them.
+"""The questions that the kernel asks features, and the events that it reports to features.
 
 No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. The
-kernel asks each hook that it was given and knows no feature by name. What a hook does in a transaction is a
-part of it: where it raises, nothing of the transaction is kept.
+kernel asks each hook that it was given and knows no feature by name. A hook's writes in a transaction are a
+part of that transaction: where the hook raises, the transaction is rolled back.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.rules import Rulebook
 
 MAX_HOLD = timedelta(seconds=60)
-"""The longest time for which features can keep what was approved from running."""
+"""The longest time for which features can hold back the run of an approved proposal."""
 
 
 class StopModelCall(Protocol):
@@ -33,7 +33,7 @@ class StopModelCall(Protocol):
 
 
 class CountAnswer(Protocol):
-    """Told of an answer, and the tokens it took, in the transaction that stores it. Returns work to start."""
+    """Told of an answer and its tokens, in the transaction that stores the answer. Returns work to start."""
 
     def __call__(
         self, session: Session, transcript: Transcript, tokens: int, now: datetime
@@ -49,8 +49,8 @@ class AddToPrompt(Protocol):
 class ReadFile(Protocol):
     """Asked to read a file that someone attached and the kernel can't read, in no transaction.
 
-    ``content`` has its bytes and kind, and the reason why it can't be read. Returns what it says, or a better
-    reason; None where it is not for this part of Nod.
+    ``content`` has the file's bytes and kind, and the reason why the kernel can't read it. Returns the
+    content with a text, or with a better reason; None where this feature does not read such files.
     """
 
     async def __call__(
@@ -61,16 +61,16 @@ class ReadFile(Protocol):
 class AnnotateCard(Protocol):
     """Asked for lines on the card of a proposal, in the transaction that stores its contents.
 
-    They are frozen with it: what is pressed names them. Asked again for each new round of contents that
-    people are to decide. It reads and writes nothing else; where it raises, there is no card. What comes
-    later is added by ``lifecycle.annotate``.
+    The lines are frozen with the contents, so a press names them, too. Asked again for each new round of
+    contents that people are to decide. The hook writes nothing; where it raises, there is no card. Later
+    lines are added by ``lifecycle.annotate``.
     """
 
     def __call__(self, session: Session, proposal: Proposal) -> Sequence[Annotation]: ...
 
 
 class AskPeople(Protocol):
-    """Told in the transaction that stores contents that people are to decide: each round of a proposal."""
+    """Told of each round of a proposal that people are to decide, in the transaction that stores it."""
 
     def __call__(self, session: Session, proposal: Proposal, now: datetime) -> None: ...
 
@@ -78,8 +78,7 @@ class AskPeople(Protocol):
 class HoldClaim(Protocol):
     """Asked before an approved proposal is claimed, in the transaction of the claim, with its rules.
 
-    Returns the time until which it is to wait, or None. That is never more than `MAX_HOLD` after its
-    approval.
+    Returns the time until which the claim is to wait, at most `MAX_HOLD` after the approval, or None.
     """
 
     def __call__(self, session: Session, book: Rulebook, proposal: Proposal) -> datetime | None: ...
@@ -112,8 +111,8 @@ class EndProposal(Protocol):
 class ChangePerson(Protocol):
     """Told in the transaction in which an account is linked, unlinked, signed out, or found to be gone.
 
-    Where it raises, an account is not linked. The other changes stand, since they end rights: nothing of what
-    the hook did is kept, and it is told again until it takes it. So it is safe to repeat.
+    Where the hook raises, an account is not linked. The other changes stand, since they end rights: only the
+    hook's writes are rolled back, and it is told again until it succeeds. So it must be safe to repeat.
 
     Returns work to start, which only an account that leaves its person may cause. Recovery starts the rest.
     """
@@ -122,9 +121,10 @@ class ChangePerson(Protocol):
 
 
 class MoveChat(Protocol):
-    """Told in the transaction in which the rules of a chat come to hold at another address of it as well.
+    """Told in the transaction in which the rules of a chat begin to hold at its new address, too.
 
-    ``new`` is where people write from now on. Told again after a crash, so it is safe to repeat.
+    ``new`` is the address where people write from now on. Told again after a crash, so it must be safe to
+    repeat.
     """
 
     def __call__(self, session: Session, old: Address, new: Address, now: datetime) -> None: ...
@@ -132,7 +132,7 @@ class MoveChat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MessageAnswer:
-    """The answer to a message that is for a part of Nod; '' where it was answered before."""
+    """The answer to a message that a feature had asked for; '' where the message was answered before."""
 
     text: str
     jobs: tuple[Job, ...] = ()
@@ -141,8 +141,8 @@ class MessageAnswer:
 class AnswerMessage(Protocol):
     """Asked of a message in someone's private chat, in the transaction that would store it.
 
-    Returns the answer where a part of Nod asked for it, such as a number: then it is stored nowhere, and no
-    model reads it. None for every other message.
+    Returns the answer where this feature had asked for the message, such as for a number: then the message is
+    stored nowhere, and no model reads it. None for every other message.
     """
 
     def __call__(self, session: Session, message: Message, now: datetime) -> MessageAnswer | None: ...
@@ -164,7 +164,7 @@ class OfferCommands(Protocol):
 
 
 class ListActive(Protocol):
-    """Asked for an admin of all of Nod, in a transaction that may be a read. Returns what of it is on."""
+    """Asked for an admin of all of Nod, in a transaction that may be a read. Returns the active parts."""
 
     def __call__(self, session: Session, now: datetime, /) -> Sequence[ActiveLine]: ...
 
@@ -172,10 +172,10 @@ class ListActive(Protocol):
 class QuietAudience(Protocol):
     """Asked before people are told or reminded of an open proposal, in a transaction that may be a read.
 
-    ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns those of them
-    that need not be told now. Shared chats get their card all the same. Where too few would be left who may
-    decide, everyone is told, and so they are where it raises. When a card is delivered it is asked only if
-    some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
+    ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns the members
+    of ``notified`` that need not be told now. Shared chats get their card all the same. Everyone is told
+    where too few deciders would be left, and where the hook raises. When a card is delivered, the hook is
+    asked only if some `MayBeQuiet` says so, or some `WatchDelivery` takes part.
     """
 
     def __call__(
@@ -184,36 +184,36 @@ class QuietAudience(Protocol):
 
 
 class MayBeQuiet(Protocol):
-    """Asked when a card is delivered: may anyone be left out of those who are told? It reads no row."""
+    """Asked when a card is delivered: may anyone not be told? It reads no row."""
 
     def __call__(self) -> bool: ...
 
 
 class WatchDelivery(Protocol):
-    """A part in whom a card notifies when it is delivered: by a private card, a mention, or another way.
+    """A feature's part in whom the delivery of a card notifies: by a private card, a mention, or another way.
 
     Accounts are written as ``channel:key``. All but `is_watching` are called in one transaction before the
-    card is posted, and again where posting is tried again, so they are safe to repeat. Where one raises,
-    the card is posted and mentions everyone.
+    card is posted, and again where posting is tried again, so they are safe to repeat. Where a
+    method raises, the card is posted and mentions everyone.
     """
 
     def is_watching(self) -> bool:
-        """Return whether it takes part now. It reads no row: most cards are delivered without any part."""
+        """Return whether the feature takes part now. Reads no row, since most cards need no feature."""
 
     def list_reached(
         self, session: Session, proposal: Proposal, deciders: Collection[str]
     ) -> Collection[str]:
-        """Return those of ``deciders``, the known accounts that may decide, that it notifies itself."""
+        """Return the accounts of ``deciders``, who may decide, whom the feature notifies itself."""
 
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Return those of ``notified`` who are told later instead, for which it has stored what is needed."""
+        """Return the members of ``notified`` who are told later, after storing what that needs."""
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Take note of who is notified of a card in the end, to count or to notify them."""
+        """Take note of the people who are notified of a card in the end, to count or to notify them."""
 
     def tell_later(
         self, session: Session, account: str, proposals: Sequence[Proposal], now: datetime
@@ -222,7 +222,7 @@ class WatchDelivery(Protocol):
 
 
 class Notify(Protocol):
-    """Told in the transaction in which a step of an open proposal comes: it stores what is to be sent.
+    """Told in the transaction in which a step of an open proposal is due: it stores the notification to send.
 
     ``more`` is the number of further proposals on the same card whose step came with it.
     """
@@ -234,7 +234,7 @@ class Notify(Protocol):
 class Notifier:
     """A way to reach people about a card that waits, which steps of rules name: `/approvals notify`.
 
-    ``name`` is one lower-case word. ``hindrance``: why nothing can be sent here, and what to do; '' where it
+    ``name`` is one lower-case word. ``hindrance``: why nothing can be sent, and what to do; '' where the way
     is set up. Quiet hours hold its steps back.
     """
 
@@ -244,9 +244,9 @@ class Notifier:
 
 
 class TakePress(Protocol):
-    """Asked of a press that is for the person alone and changes nothing of the proposal, in its transaction.
+    """Asked about a press that concerns the person alone and not the proposal, in the press's transaction.
 
-    Returns the reply to that person, or '' where the press is for another part of Nod.
+    Returns the reply to that person, or '' where the press is for another feature.
     """
 
     def __call__(
@@ -255,9 +255,9 @@ class TakePress(Protocol):
 
 
 class NoteCopy(Protocol):
-    """Told in the transaction in which a posted card was stored, or was drawn again as it is now.
+    """Told in the transaction in which a card was stored as posted, or as drawn again.
 
-    ``ref`` is the platform's reference to it, ``channel`` and ``key`` are its address.
+    ``ref`` is the platform's reference to the card, ``channel`` and ``key`` are the card's address.
     """
 
     def __call__(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None: ...
@@ -272,7 +272,7 @@ class NoteOpened(Protocol):
 
 
 class NoteDecision(Protocol):
-    """Told in the transaction in which a person's yes or no counted. ``seen`` is what was pressed."""
+    """Told in the transaction in which a yes or no counted. ``seen``: the proposal as it was shown."""
 
     def __call__(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None: ...
 

@@ -11,8 +11,8 @@ from bot.domain.times import format_span
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
 """The outcomes that are counted. They overlap: edited requests are approved, and approved ones may fail."""
-_MAX_WAITS = 10_000  # the first that are counted: sorting all of them would block the event loop
-_SLOWEST = 0.9  # where the slowest tenth begins
+_MAX_WAITS = 10_000  # only the first waits are counted: sorting more would block the event loop
+_SLOWEST = 0.9  # the share of faster decisions at which the slowest tenth begins
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
 
@@ -22,8 +22,8 @@ class Facet(StrEnum):
 
     TOOL = "tool"
     PLACE = "place"
-    PERSON = "person"  # who asked
-    CONNECTION = "connection"  # in whose name
+    PERSON = "person"  # the person who asked
+    CONNECTION = "connection"  # the account under which the call runs
 
 
 @dataclass(slots=True)
@@ -48,14 +48,14 @@ class Tally:
 
     @property
     def median_seconds(self) -> float | None:
-        """Half of the decisions took no longer."""
+        """The seconds that half of the decisions took at most; None without decisions."""
         if self.waits:
             return median(self.waits)
         return None
 
     @property
     def slowest_seconds(self) -> float | None:
-        """The slowest tenth of the decisions took at least as long."""
+        """The seconds that the slowest tenth of the decisions took at least; None without decisions."""
         if self.waits:
             return sorted(self.waits)[int(len(self.waits) * _SLOWEST)]
         return None
@@ -83,7 +83,7 @@ def _format_span(seconds: float) -> str:
 
 
 class InsightPart(NamedTuple):
-    """The statistics of one tool, place or person; ``name`` as people know it."""
+    """The statistics of one tool, place or person, with the name that people know."""
 
     key: str
     name: str
@@ -105,7 +105,7 @@ class Insights:
 
     since: datetime
     back_to: datetime | None  # the oldest moment that was counted, if there was too much to count all
-    everyone: bool  # False: of one person alone
+    everyone: bool  # False: the statistics of one person alone
     total: Tally
     parts: Mapping[Facet, Sequence[InsightPart]]
     deciders: Sequence[Decider]

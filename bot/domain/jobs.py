@@ -1,7 +1,7 @@
 """Jobs, their queues, and the processes that work on one database.
 
-A job is a wake-up: its worker looks at the rows and does what they ask for. So a lost job is found again, and
-one too many does no harm.
+A job is a wake-up: its worker reads the rows and does the work that they ask for. So a lost job is found
+again, and a superfluous job does no harm.
 """
 
 import os
@@ -17,12 +17,12 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 
 BEAT_SECONDS = 2.0
-"""The time between two beats of a process; at each it also looks for those of the others."""
-_MAX_SILENT_LOOKS = 4  # in a row without a beat, after which a process counts as gone
+"""The time between two beats of a process; at each beat it also reads the beats of the others."""
+_MAX_SILENT_LOOKS = 4  # readings in a row that found no new beat, after which a process counts as gone
 _MAX_OWN_TURNS = 50  # beyond these, turns wait in their queue, and any process may begin them
-_MAX_CACHED = 10_000  # small entries of a cache
-_MAX_OPENED = 200  # proposals in full
-_MAX_ROWS_AT_ONCE = 4  # of one batch: between them it can be stopped
+_MAX_CACHED = 10_000  # entries of a cache with small values
+_MAX_OPENED = 200  # cached proposals, each with all its contents
+_MAX_ROWS_AT_ONCE = 4  # rows of one batch that run at a time; the rows after them can still be stopped
 
 
 class Work(StrEnum):
@@ -30,7 +30,7 @@ class Work(StrEnum):
     EXECUTE = "execute"  # key: proposal id
     REDRAW = "redraw"  # key: id of the answer (message) whose cards changed; none in `CHANGED`
     TEAM = "team"  # key: id of the lead conversation whose team changed
-    DELIVER = "deliver"  # key: conversation id; says what was not shown yet
+    DELIVER = "deliver"  # key: conversation id; posts the texts that people were not shown yet
 
 
 class Job(NamedTuple):
@@ -39,7 +39,7 @@ class Job(NamedTuple):
 
 
 CHANGED = Job(Work.REDRAW, "")
-"""Wakes only those who read rows themselves: what changed has no cards."""
+"""The job that wakes only readers of rows, after a change that no card shows."""
 
 Wake = Callable[..., Awaitable[None]]
 """Starts jobs, as `Dispatcher.wake` does; a process that runs none leaves them to the rows."""
@@ -49,7 +49,7 @@ class Queue(NamedTuple):
     """A queue of jobs."""
 
     name: str
-    most: int  # that run at a time
+    most: int  # the most jobs that run at a time
     later: bool = False  # no one waits for these jobs, so they come after all others
 
 
@@ -90,17 +90,17 @@ class Process:
 
 
 class Watch:
-    """A failure detector: it tells by their beats which processes are gone.
+    """A failure detector: it finds by their beats which processes are gone.
 
-    A process looks after each beat of its own. What counts are looks, not seconds. So a clock that jumps
-    changes nothing, and neither does a time in which the database was away, or this process was frozen.
+    A process calls `look` after each beat of its own, and silence is counted in calls, not in seconds. So
+    a clock that jumps changes nothing, nor does a time in which the database was away or this process frozen.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, _SeenBeats] = {}  # by process id
 
     def look(self, beats: Mapping[str, int]) -> dict[str, int]:
-        """Take in the number of beats of each other process; return those of the processes that are gone."""
+        """Take in the number of beats of each other process; return those of processes that are gone."""
         before, self._seen = self._seen, {}
         for process_id, count in beats.items():
             earlier = before.get(process_id)
@@ -116,7 +116,7 @@ class Watch:
 
 
 class _SeenBeats(NamedTuple):
-    """The number of a process's beats, and of the looks since it changed."""
+    """The number of a process's beats, and of the calls of `Watch.look` since that number changed."""
 
     beats: int
     silent_looks: int
@@ -153,10 +153,10 @@ class OwnWork:
         self._process = process
         self._by_person = turns_by_person
         self._people: dict[str, str] = {}  # ids of Persons, by account
-        self._turns: dict[str, str] = {}  # whose they are, by conversation id
+        self._turns: dict[str, str] = {}  # ids of the Persons whose turns run, by conversation id
         self._opened: dict[str, Proposal] = {}  # by id, in the order they were opened
         self._approved: dict[str, Proposal] = {}  # by id
-        self._batches: dict[str, str] = {}  # of rows that were just approved, by their ids
+        self._batches: dict[str, str] = {}  # ids of the batches of rows that were just approved, by row id
 
     def learn(self, actor: Actor, person: str) -> None:
         """Remember which Person an account belongs to."""
@@ -202,7 +202,7 @@ class OwnWork:
         return self._opened.pop(proposal_id, None)
 
     def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
-        """Keep what was just approved for when it runs; its version guards each change of its row."""
+        """Keep proposals that were just approved for their runs; the version guards each change of a row."""
         if len(self._batches) >= _MAX_CACHED:
             self._batches.clear()
         self._batches |= {proposal.id: proposal.batch for proposal in found if proposal.batch}
@@ -214,7 +214,7 @@ class OwnWork:
         self._approved |= {proposal.id: proposal for proposal in found if proposal.id in running_ids}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
-        """Return the queue of a batch's row: a long batch must not keep others' work waiting."""
+        """Return the queue for a row of a batch: a long batch must not delay the work of other people."""
         batch = self._batches.pop(proposal_id, None)
         if batch:
             return Queue(batch, _MAX_ROWS_AT_ONCE)

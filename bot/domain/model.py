@@ -59,9 +59,9 @@ class ToolCall:
     id: str
     name: str
     arguments: str  # raw JSON, unchecked
-    # what the server sent along and wants back: of the ``answer`` and of the ``call``, for the same ``model``
+    # fields of the server's answer and call that the server wants back, if the same ``model`` is asked
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    refused: str = ""  # why the call can't be read; empty if it can
+    refused: str = ""  # the reason why the call can't be read; empty if it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ToolResult:
 
     call_id: str
     text: str
-    outside: bool = False  # the text is a tool's own, not Nod's word on how the call ended
+    outside: bool = False  # True: the tool wrote the text; False: Nod wrote it, on how the call ended
 
 
 Entry = SystemText | UserText | AssistantText | ToolResult
@@ -90,7 +90,7 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]  # a JSON schema
     strict: bool = True  # the schema fits OpenAI's strict mode
-    size: int = field(init=False, compare=False)  # characters of it in a request
+    size: int = field(init=False, compare=False)  # the characters that it takes in a request
 
     def __post_init__(self) -> None:
         offered = {
@@ -123,16 +123,16 @@ class Retracted:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The server is not ready, and is asked again in a while; ``words`` are for people."""
+    """The server is not ready, and Nod asks it again in a while; ``words`` say so to people."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The server refused a part of the request, which is asked again without it.
+    """The server refused a part of the request, and Nod asks again without that part.
 
-    ``tools`` are those that are left out from now on, by name, each with the server's reason.
+    ``tools``: the names of the tools that are left out from now on, each with the server's reason.
     """
 
     tools: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -142,7 +142,7 @@ class Stop(StrEnum):
     """The reason why the model stopped."""
 
     FINISHED = "finished"
-    LENGTH = "length"  # it ran into its output limit; calls in this answer may be cut and must not be used
+    LENGTH = "length"  # the answer reached its length limit; its calls may be cut and must not be used
     FILTERED = "filtered"  # the provider withheld the rest
 
 
@@ -154,7 +154,7 @@ class Finished:
     calls: tuple[ToolCall, ...] = ()  # complete, in the order asked for
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0  # of the prompt: those that the server had already
+    cached_tokens: int = 0  # the tokens of the prompt that the server had in its cache
 
 
 Part = Text | Thought | Retracted | Busy | LeftOut | Finished

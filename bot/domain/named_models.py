@@ -1,6 +1,7 @@
 """Models by name: a TOML file that people can edit, with one table for each model. Pure.
 
-``["claude"]`` begins a table; what it may hold is in `NamedModel`. A wrong value is told with its line.
+``["claude"]`` begins a table, whose keys are the fields of `NamedModel`. An error names the line of the wrong
+value.
 """
 
 import json
@@ -63,7 +64,7 @@ class NamedModel:
     parallel_tool_calls: bool = True
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     secret: str = field(default="", repr=False)
-    setting: str = "NOD_MODELS"  # where it is written
+    setting: str = "NOD_MODELS"  # the setting that names the model
 
     @property
     def host(self) -> str:
@@ -72,9 +73,9 @@ class NamedModel:
 
 
 def read_models(text: str, default: str = "") -> dict[str, NamedModel]:
-    """Read a file of models; raises ValueError with the number of the first wrong line and what is wrong.
+    """Read a file of models; raises ValueError with the number of the first wrong line and its fault.
 
-    ``default`` is the one of the settings, which may be a fallback without standing in the file.
+    ``default`` is the model of the settings, which may be a fallback although the file does not have it.
     """
     if len(text) > _MOST_BYTES:
         raise ValueError(f"it is longer than {_MOST_BYTES:,} characters")

@@ -23,8 +23,8 @@ WAITING = "AWAITING APPROVAL"
 EARLIER = "What you proposed earlier:"
 """Begins a note on proposals that ended after the conversation had continued."""
 
-_END_CHARS = 2_000  # of a long text from its end, where a command says how it went
-_END_SHARE = 4  # but at most this part of what is shown
+_END_CHARS = 2_000  # the characters kept from the end of a long text, where a command says how it went
+_END_SHARE = 4  # but at most one in so many of the characters that are kept
 _LEFT_OUT = (
     "\n[{} characters left out here. Read further with output_read(handle='{}', offset={}). "
     "What follows is the end.]\n"
@@ -40,7 +40,7 @@ _NOT_RUN = {
 
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
-    """Return the text, or its beginning with a word on how much was left out."""
+    """Return the text, or its beginning with a note on how much was left out."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[{len(text) - most} more characters left out]"
@@ -49,7 +49,7 @@ def bound_text(text: str, most: int = MAX_RESULT) -> str:
 def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
     """Return the text; if it is too long its beginning and end, with a note on how to read the rest.
 
-    - ``handle``: that of the full text (``bot/store/outputs.py``)
+    - ``handle``: the handle of the full text (``bot/store/outputs.py``)
     - ``most``: characters to return, at least 500
     - ``length``: characters of the full text, if this one was shortened before
     """
@@ -67,7 +67,7 @@ def find_kept(text: str) -> tuple[str, int] | None:
     """Return handle and length of the text that `shorten_result` cut; None for another text."""
     for note in _LEFT_OUT_PATTERN.finditer(text):
         left_out, handle, offset = int(note[1]), note[2], int(note[3])
-        if offset == note.start():  # else the note is a part of the text itself
+        if offset == note.start():  # otherwise the note is a part of the text itself
             return handle, len(text) - len(note[0]) + left_out
     return None
 

@@ -1,8 +1,8 @@
-"""Addresses that a reading call would send to other servers, and those that are safe to send.
+"""Addresses that a reading call would send to other servers, and the addresses that are safe to send.
 
-Whatever is in an address reaches its server. So it is sent unasked only if it can't carry what the agent has
-read: the requester wrote it letter for letter in this conversation, or it is a link in a page that the same
-tool read from the same host.
+Whatever is in an address reaches its server. So an address is sent unasked only if it can't carry what the
+agent has read: the requester wrote the address letter for letter in this conversation, or it is a link in a
+page that the same tool read from the same host.
 """
 
 import json
@@ -21,7 +21,8 @@ _ADDRESS_FIELD = re.compile(
 _ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
 _WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
-_MARKS_BEFORE, _MARKS_AFTER = "([{*_", ".,;:!?)]}*_…"  # of a sentence around an address
+_MARKS_BEFORE = "([{*_"  # the marks of a sentence in front of an address
+_MARKS_AFTER = ".,;:!?)]}*_…"  # the marks of a sentence behind an address
 _MAX_MARKS = 8  # more marks after an address belong to no sentence
 
 
@@ -63,7 +64,7 @@ def judge_addresses(
 def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
-    """Return those addresses that a call of this tool may send unasked, for the Person of these accounts."""
+    """Return the addresses that a call of this tool may send unasked, for the Person of these accounts."""
     host_by_address = {_shorten_address(address): host_of(address) for address in addresses}
     known: set[str] = set()
     for line in transcript.lines:
@@ -98,7 +99,7 @@ def _split_answer(answer: str) -> Iterator[str]:
     try:
         return _list_texts(json.loads(answer))
     except (ValueError, RecursionError):
-        return iter([answer.replace("\\n", "\n")])  # a part of JSON, which was cut, may be read here
+        return iter([answer.replace("\\n", "\n")])  # a cut part of JSON, which has line breaks as escapes
 
 
 def _list_texts(value: Any) -> Iterator[str]:

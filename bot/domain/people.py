@@ -20,7 +20,7 @@ NOD = "nod"
 AGENTS = "agents"
 """The channel of agents' calls. No person has an account there, and nothing is posted there."""
 
-# what Nod writes where a person's name could stand, without spaces and signs
+# the words of Nod that could stand in place of a person's name, without spaces and signs
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
@@ -57,7 +57,7 @@ class Actor:
     channel: str
     key: str
     name: str = field(default="", compare=False)
-    # None: the channel does not say now; what it said last counts, and if it never did, they are a member
+    # None: the channel does not say now. Then its last word counts; without one, the account is a member
     standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Actor:
 
     @property
     def outside(self) -> bool:
-        """True if their platform says that they are from outside, or could not be asked."""
+        """True if the platform says that the account is from outside, or could not be asked."""
         return self.standing not in (None, Membership.MEMBER)
 
     @property
@@ -97,7 +97,7 @@ def is_group(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UserGroup:
-    """People whom a platform keeps together, as it last said: what it calls them, and their accounts."""
+    """A user group of a platform, as the platform last described it: the name, and the members' accounts."""
 
     name: str
     members: frozenset[str]
@@ -122,16 +122,16 @@ def counts_at(account: str, place: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One human; votes and self-approval are counted by ``id``, whatever account was used."""
+    """One human being. Votes and self-approval are counted by ``id``, whichever account was used."""
 
     id: str
     name: str = field(default="", compare=False)
     accounts: frozenset[str] = field(default=frozenset(), compare=False)  # Actors, as text
-    standing: Membership = field(default=Membership.MEMBER, compare=False)  # of the account that they use
+    standing: Membership = field(default=Membership.MEMBER, compare=False)  # of the account in use
 
     @property
     def outside(self) -> bool:
-        """True if they count as someone from outside the team: also where no one can say."""
+        """True if the person counts as someone from outside the team, also where the platform can't say."""
         return self.standing is not Membership.MEMBER
 
 
@@ -141,7 +141,7 @@ LOCAL = Actor("http", "local", "you")
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Someone who is away, and who may decide until then what they may."""
+    """The absence of a person, with the stand-in who decides for them until its end."""
 
     id: int
     who: Actor
@@ -172,7 +172,7 @@ def find_written(text: str) -> frozenset[str]:
 
 
 def with_names(text: str, names: Names) -> str:
-    """Return the text with each account and address that has a name called by it."""
+    """Return the text with names in place of the accounts and addresses that have one."""
     return _WRITTEN.sub(lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text)
 
 
@@ -185,7 +185,7 @@ def find_name(what: str, names: Names) -> str:
 
 
 def within(what: str) -> list[str]:
-    """Return an address and what it is a part of, the nearest first: a thread, its chat, their workspace."""
+    """Return an address and the places around it, the nearest first: a thread, its chat, the workspace."""
     steps = what.split("/")
     return ["/".join(steps[:count]) for count in range(len(steps), 0, -1)]
 

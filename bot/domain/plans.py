@@ -14,18 +14,18 @@ from typing import Any, Self
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 
 MAX_ROUNDS = 5
-"""How often one teammate may submit a plan before it is stopped."""
+"""The number of plans that one teammate may submit before it is stopped."""
 
 APPROVERS = ("lead", "human", "both")
-"""From the loosest to the strictest."""
+"""The approvers, from the loosest to the strictest."""
 
 
 class Approver(StrEnum):
     """The approver of plans. In every case people and the lead agent may reject them or ask for changes."""
 
     HUMAN = "human"  # a person's press, and nothing else
-    LEAD = "lead"  # the lead agent may, and people may
-    BOTH = "both"  # people and the lead agent, each of them
+    LEAD = "lead"  # the lead agent may approve, and people may
+    BOTH = "both"  # a person and the lead agent must both approve
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PlannedCall:
     tool: str
     version: str
     arguments: Mapping[str, Any]
-    asks: bool = False  # all the same, since it can't be undone
+    asks: bool = False  # people are asked about the call all the same, since it can't be undone
 
     @property
     def digest(self) -> str:
@@ -133,16 +133,16 @@ class PlanLine:
     """One line of a plan on a card."""
 
     text: str
-    number: int = 0  # of a step; 0 for another line
-    label: str = ""  # of another line
+    number: int = 0  # the number of the step; 0 for another line
+    label: str = ""  # the label of a line that is no step
     tools: tuple[str, ...] = ()
-    mark: str = ""  # how it differs from the version before
+    mark: str = ""  # how the line differs from the version before
 
 
 def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
     """Return the plan as numbered steps with their tools.
 
-    ``shown``: its `fields`, which know the version before. ``ticked``: the numbers of the finished steps.
+    ``shown``: its `fields`, with the values of the version before. ``ticked``: the numbers of finished steps.
     """
     has_version_before = any(field.old_value for field in shown)
     marks = {field.field: _describe_difference(field) for field in shown} if has_version_before else {}

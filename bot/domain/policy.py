@@ -33,8 +33,8 @@ from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum,
 from bot.domain.steps import TimedStep, start_steps
 from bot.domain.times import format_length
 
-_USUAL_DECIDERS = ("requester", *Role)  # if no rule names them
-_PRIVATE_DECIDERS = ("requester", Role.ADMIN)  # the same in a private chat
+_USUAL_DECIDERS = ("requester", *Role)  # the deciders if no rule names any
+_PRIVATE_DECIDERS = ("requester", Role.ADMIN)  # the deciders in a private chat if no rule names any
 _FEW_DECIDERS_ADVICE = "an admin must change that (/approvals approvers)"
 _FEW_AGENT_DECIDERS_ADVICE = (
     "an admin sets who may (/approvals approvers WHO in agents/NAME) and where they are asked "
@@ -64,8 +64,8 @@ class Verdict:
     escalate_after: timedelta | None = None
     escalate_to: str | None = None
     steps: tuple[TimedStep, ...] = ()
-    undo: timedelta | None = None  # the time in which the call can be undone; None: its kind can't be
-    no_undo: str = ""  # why it can't be undone
+    undo: timedelta | None = None  # the time in which the call can be undone; None: its kind has no Undo
+    no_undo: str = ""  # the reason why the call can't be undone
 
 
 class _JudgedRisk(NamedTuple):
@@ -93,8 +93,8 @@ class Policy:
     plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)  # those whose members are known now
-    missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed and are not known
-    absences: tuple[Absence, ...] = ()  # of people who are away now
+    missed: set[str] = field(default_factory=set, compare=False)  # groups that were needed but not known
+    absences: tuple[Absence, ...] = ()  # the absences of people who are away now
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Return the accounts with a role, by the settings or by an admin's rule.
@@ -103,7 +103,7 @@ class Policy:
         the role everywhere.
         """
         by_settings = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        by_rules = self.book.accounts_with(role)  # with True for those that have it everywhere
+        by_rules = self.book.accounts_with(role)  # accounts by name, True for a role that counts everywhere
         accounts = by_settings | by_rules.keys()
         return frozenset(
             account for account in accounts if by_rules.get(account) or counts_at(account, place)
@@ -118,7 +118,7 @@ class Policy:
         return frozenset(accounts)
 
     def groups_of(self, person: Person) -> frozenset[str]:
-        """Return the groups that a person of the team is in, of those that are known now."""
+        """Return the groups of which a person of the team is a member, among the groups known now."""
         if person.outside:
             return frozenset()
         return frozenset(name for name, group in self.groups.items() if person.accounts & group.members)
@@ -161,8 +161,8 @@ class Policy:
         """Return the verdict on a call: it runs, needs approval, or can't be proposed.
 
         A plan always needs approval, and so does a fact to remember. So does a script's request, which that
-        script can never decide, and a server's question, which only who asked can answer. For what puts back
-        what was approved, one approval is enough.
+        script can never decide, and a server's question, which only the requester can answer. For an undo of
+        an approved call, one approval is enough.
         """
         risk, is_spared = self._override_risk(call)
         found = self.book.mode(call, self._find_usual_mode(call))
@@ -189,7 +189,7 @@ class Policy:
 
     def _set_terms(self, call: CallFacts, verdict: Verdict) -> Verdict:
         """Return the verdict with the rules on its proposal: the quorum, the times, where it escalates."""
-        # who decides alone needs no second approval, and no one else sees it
+        # a requester who decides alone needs no second approval, and no one else sees the proposal
         needed, of = Quorum() if call.own or call.undoes else self.book.quorum(call)
         # rules on escalation, steps and reminders may look at the risk as the rules see it
         judged = replace(call, risk=verdict.risk)
@@ -197,7 +197,7 @@ class Policy:
         return replace(
             verdict,
             quorum=needed,
-            declines=max(1, of - needed + 1),  # from then on too few of them are left to approve
+            declines=max(1, of - needed + 1),  # after so many declines, too few deciders are left to approve
             ttl=self.book.ttl(call, self.ttl).value,
             remind_every=self.book.remind_every(judged),
             escalate_after=escalation.after if escalation else None,
@@ -214,7 +214,7 @@ class Policy:
         ================================================  ======================  =========================
         Call                                             Asks                     Rule that is named
         ================================================  ======================  =========================
-        a plan                                           yes                      the one on plans
+        a plan                                           yes                      the rule on plans
         a write by someone outside, not asked otherwise  yes                      that outsiders always ask
         its kind always asks, its mode doesn't           yes                      its kind
         spared by a rule, mode writes or destructive     if its kind always asks  the rule that spares
@@ -240,7 +240,7 @@ class Policy:
         return _Asking(asks, _name_mode_rule(found))
 
     def _find_usual_mode(self, call: CallFacts) -> Mode:
-        """Return the mode if no rule says another. For agents it asks at least about each change."""
+        """Return the mode that counts without a rule. For agents it asks at least about each change."""
         if call.place.is_of_agent:
             return max(self.mode, Mode.WRITES, key=STRICTNESS.index)
         return self.mode
@@ -289,7 +289,7 @@ class Policy:
     def _find_deciders(self, call: CallFacts, risk: Risk) -> Deciders:
         """Return the people who may decide a call, by the rules or as usual.
 
-        What can't be undone is approved by someone else than who asked, if there is anyone.
+        A call that can't be undone is approved by someone other than the requester, if there is anyone.
         """
         if call.own:
             return Deciders(requester=True)
@@ -297,7 +297,7 @@ class Policy:
         home = place.home or place.address
         is_destructive = risk.level is Level.DESTRUCTIVE
 
-        # in a private chat approvers decide only what can't be undone, and what a rule routes to others
+        # in a private chat, approvers decide only calls that can't be undone or that a rule routes to others
         is_private = place.private and not is_destructive and not self.book.routes(call)
         usual = _PRIVATE_DECIDERS if is_private else _USUAL_DECIDERS
         words = self.book.deciders(call, usual).value
@@ -308,7 +308,7 @@ class Policy:
         # an agent's own place has no members
         may_members = "member" in words and not kind.for_approvers and not place.is_of_agent
 
-        # is there anyone else than who asks? Then some calls are theirs to approve
+        # if anyone but the requester may decide, some calls are for those others to approve
         accounts = self.expand_groups(named)
         for role in roles:
             accounts |= holders[role]
@@ -345,7 +345,7 @@ class Policy:
         if deciders.members or has_unknown_group:
             return None
 
-        voters = set(accounts - requester.accounts)  # of who asks the Person counts, once
+        voters = set(accounts - requester.accounts)  # the requester counts once, as a Person
         requester_may = deciders.requester or bool(accounts & requester.accounts)
         if requester_may and not deciders.four_eyes:
             voters.add(requester.id)
@@ -469,7 +469,7 @@ def _name_mode_rule(found: Found[Mode]) -> str:
 
 
 def _name_voter(account: Actor, requester: Person) -> str:
-    """Return the account as text; of who asked, their id, since all their accounts have one vote."""
+    """Return the account as text; for the requester the Person's id, as all their accounts have one vote."""
     return requester.id if str(account) in requester.accounts else str(account)
 
 
@@ -479,7 +479,7 @@ def same_chat(origin: str, pressed: str) -> bool:
 
 
 def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """Return the columns that a verdict gives a proposal, its clock starting now."""
+    """Return the columns that a verdict sets on a proposal whose clock starts now."""
     steps = verdict.steps
     if steps and verdict.escalate_to and verdict.escalate_after:
         steps = (*steps, TimedStep(verdict.escalate_to, verdict.escalate_after))
@@ -500,7 +500,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
     }
     due_steps = start_steps(steps, now)
     if due_steps:
-        columns |= time_steps(due_steps)  # also the next escalation among them
+        columns |= time_steps(due_steps)  # which replace the times of the next escalation, too
     return columns | clock(verdict.ttl, verdict.remind_every, now)
 
 

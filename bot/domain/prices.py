@@ -13,7 +13,7 @@ _MILLION = 1_000_000
 _MOST_BYTES, _MOST_LINES = 1_000_000, 10_000
 _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _CURRENCY = re.compile(r"[A-Z]{3}")
-_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # a version of a model, as its maker names it
+_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # the date at the end of the name of a model's version
 
 
 class Price(NamedTuple):
@@ -57,7 +57,7 @@ class Prices:
         return None
 
     def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":
-        """Return the prices with that of one model more: two or three numbers, as in the file."""
+        """Return the prices with the price of a further model: two or three numbers, as in the file."""
         if not price:
             return self
         prompt, answer, cached = (*price, price[0])[:3]
@@ -65,7 +65,7 @@ class Prices:
 
 
 def read_prices(text: str) -> Prices:
-    """Read a price file; raises ValueError with the number of the first wrong line and what is wrong."""
+    """Read a price file; raises ValueError with the number of the first wrong line and its fault."""
     if len(text) > _MOST_BYTES or text.count("\n") > _MOST_LINES:
         raise ValueError(f"the file is too long; use at most {_MOST_LINES:,} lines")
     currency, models = "", dict[str, Price]()

@@ -19,8 +19,8 @@ from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
-_MAX_VALUE_CHARS = 120  # of a value in a sentence about it alone
-_MAX_INLINE_CHARS = 60  # of a value among others
+_MAX_VALUE_CHARS = 120  # the length of a value in a sentence about that value alone
+_MAX_INLINE_CHARS = 60  # the length of a value in a sentence about several values
 REMOVED = "removed"
 """The word for the new value of a field that has none any longer."""
 WARN_SHARE = 0.2
@@ -40,7 +40,8 @@ class Risk:
 
     level: Level
     reason: str  # in words that fit on a card
-    # someone Nod trusts says that it is no worse; else it asks also where only destructive calls have to
+    # True: someone whom Nod trusts says that the level is no higher; False: people are asked also where
+    # only destructive calls ask
     vouched: bool = True
 
     @property
@@ -64,8 +65,8 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     # back to proposed: what the preview showed as old has changed, so people look again
     State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
     State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
-    # a retry is approved again, so that every execution passes the same checks and the same claim; or asked
-    # again, where it runs as someone else than who retries it
+    # a retry is approved again, so that every execution passes the same checks and the same claim; or people
+    # are asked again, where the call runs as someone other than the person who retries it
     State.FAILED: frozenset({State.APPROVED, State.PROPOSED}),
     State.SUCCEEDED: frozenset(),
     State.DECLINED: frozenset(),
@@ -102,7 +103,7 @@ class Tone(StrEnum):
     WAITING = "waiting"
     GOOD = "good"
     BAD = "bad"
-    WARNED = "warned"  # it ran, but not to a good end
+    WARNED = "warned"  # the call ran, but did not end well
     QUIET = "quiet"
 
 
@@ -111,8 +112,8 @@ class PreviewField:
     """One thing that will change, with its values as text for people."""
 
     field: str
-    old_value: str | None  # None: it has no value
-    new_value: str | None  # None: it will have no value
+    old_value: str | None  # None: the field has no value yet
+    new_value: str | None  # None: the field will have no value
     titled: bool = False  # the tool's own summary quotes the new value in the title
 
 
@@ -132,8 +133,8 @@ class Reread:
 
     field: str
     now: str | None
-    approved: str | None  # what it should be
-    agrees: bool  # it is that
+    approved: str | None  # the approved value
+    agrees: bool  # the field has the approved value
 
     @property
     def words(self) -> str:
@@ -153,11 +154,11 @@ class Reread:
 class Inverse:
     """The call that undoes what ran, or the reason why no call does. Its arguments are stored apart."""
 
-    reason: str = ""  # why nothing undoes it; empty if a call does
+    reason: str = ""  # the reason why no call undoes it; empty if a call does
     tool_name: str = ""
-    digest: str = ""  # of the call
+    digest: str = ""  # the digest of the call that undoes
     left: str = ""  # `hash_left_values` of its preview right after the run
-    title: str = ""  # what it puts back, in brief and without secrets; so are the fields
+    title: str = ""  # the effect of the undo, in brief and without secrets, like the fields
     fields: tuple[PreviewField, ...] = ()
 
     @property
@@ -188,7 +189,7 @@ class Vote:
     verb: str
     reason: str | None
     at: datetime
-    absent: Actor | None = None  # the person for whom they decided, if their own right was not enough
+    absent: Actor | None = None  # the absent person whose right the vote used; None: the voter's own right
 
     @property
     def who(self) -> str:
@@ -228,7 +229,7 @@ class Edited:
 
 
 def _is_nested(field: PreviewField) -> bool:
-    """Tell if one of the values is an object or a list of them, which the card shows as an outline."""
+    """Tell if one of the values is an object or a list of objects, which the card shows as an outline."""
     values = (field.old_value or "", field.new_value or "")
     return any(value.startswith(("{", "[{", "[[")) for value in values)
 
@@ -250,8 +251,8 @@ def _shorten_value(text: str | None) -> str:
 class Circle:
     """The people who may decide."""
 
-    members: tuple[Actor | str, ...]  # accounts, and all others in words
-    but: str = ""  # the name of the one person who may not
+    members: tuple[Actor | str, ...]  # accounts; roles and groups in words
+    but: str = ""  # the name of the person who may not decide, although the members include them
     stand_ins: tuple[str, ...] = ()  # people who decide for others, such as ``Ben for Ana``
 
     @property
@@ -278,17 +279,17 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Deciders:
-    """The rule on who may decide, frozen with the proposal so that the card tells the truth."""
+    """The rule on who may decide, frozen with the proposal so that its card stays true."""
 
     requester: bool
     roles: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
-    members: str | None = None  # anyone in this chat (an address as text)
+    members: str | None = None  # the address of a chat, as text, in which anyone may decide
     four_eyes: bool = False  # the requester may not approve it
-    lead: str | None = None  # of a plan: whether the lead agent has a say, `Approver`'s lead or both
-    escalated: str | None = None  # also anyone in this chat: no one decided in time
-    place: str | None = None  # where it was asked for: some roles count only in some places
-    also_escalated: tuple[str, ...] = ()  # the further chats, where several steps name one
+    lead: str | None = None  # for a plan: `Approver`'s lead or both, if the lead agent has a say
+    escalated: str | None = None  # the address of a chat in which anyone may decide, since no one did in time
+    place: str | None = None  # the place of the request, since some roles count only in some places
+    also_escalated: tuple[str, ...] = ()  # further chats like ``escalated``, if several steps name a chat
 
     @property
     def escalation_chats(self) -> tuple[str, ...]:
@@ -329,7 +330,7 @@ class Deciders:
             members.append("anyone in the chats it was escalated to")
         elif self.escalated:
             members.append("anyone in the chat it was escalated to")
-        # a named requester is left out already; by a role or as a member they could seem to be meant
+        # a requester who was named is left out already; as a member or by a role they would still be included
         all_named = all(isinstance(member, Actor) for member in members)
         return Circle(tuple(members), requester if self.four_eyes and not all_named else "")
 
@@ -348,7 +349,7 @@ def _is_account(name: str) -> bool:
 
 
 class Sibling(NamedTuple):
-    """The facts on one proposal of an answer, for the card that has the buttons of all of them."""
+    """The facts on one proposal of an answer, for the card that has the buttons for all proposals."""
 
     id: str
     state: State
@@ -362,7 +363,7 @@ class AskerFacts:
     """The facts for the line of a card on who asked."""
 
     name: str
-    place: str  # where it was asked, in words; empty on a card in that chat
+    place: str  # the chat of the request, in words; empty on a card in that chat
     pending: bool  # the proposal still waits
     decides: bool  # no one else needs to decide
 
@@ -432,16 +433,16 @@ class ProposalKind:
     """
 
     name: str  # in rows, rules and the API
-    waiting: str  # how it stands while no one has decided
+    waiting: str  # the sentence on its card while no one has decided
 
     # words
-    answered: str = "Approved"  # the act of those who decide, on its card
+    answered: str = "Approved"  # the word for the deciders' act, on its card
     decided: str = "decided"  # the same in a sentence, such as "no one decided in time"
     approved_text: str = "Approved."  # the reply to the vote that approves it
     edited_text: str = "Edited. It needs approval in this form."
     declined_text: str = "Declined."
-    duplicate_text: str = ""  # why a second one in the same answer of the model is refused; empty: it is not
-    risk_text: str = ""  # stands on its card instead of its risk
+    duplicate_text: str = ""  # why a second proposal of the kind in one answer is refused; empty: it is not
+    risk_text: str = ""  # the text on its card instead of the risk
     no_approval_text: str = ""  # why no one can approve it; empty: people can
     no_edit_text: str = ""  # why no one can edit it; empty: people can
     introduce: Callable[[AskerFacts], str] = introduce_asker
@@ -449,34 +450,34 @@ class ProposalKind:
     tell_model: "Callable[[Proposal], str]" = find_no_words  # empty: the usual words
 
     # verbs
-    takes: frozenset[Verb] = frozenset()  # those of the verbs that only some kinds have
+    takes: frozenset[Verb] = frozenset()  # the verbs of this kind that not all kinds have
     offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # the buttons while it waits
-    buttons: Mapping[Verb, Button] = field(default_factory=dict)  # those with other labels on its card
+    buttons: Mapping[Verb, Button] = field(default_factory=dict)  # buttons with labels of its own
 
     # who decides
     always_asks: bool = True  # no rule and no grant lets it run without a decision
-    is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # by its arguments: who asked decides alone
-    hides_own: bool = False  # and then no one else sees it
+    is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # True: the requester decides alone
+    hides_own: bool = False  # if the requester decides alone, no one else sees it
     of_script: bool = False  # a script asks, and reads the outcome
-    for_approvers: bool = False  # members of a chat do not decide it, nor who asked where anyone else can
+    for_approvers: bool = False  # chat members do not decide it, nor the requester where anyone else can
     has_lead: bool = False  # the lead agent may have a say
 
-    # what it is
-    runs: bool = True  # once approved its tool runs; else no tool does, and it says how it ends
-    runs_locked: bool = False  # also where its teammate is locked
-    shows_itself: bool = False  # its card shows no values of the world that could change since
-    is_final: bool = False  # others act on its end, so it never opens again
+    # its run and its place on cards
+    runs: bool = True  # its tool runs after the approval; False: no tool runs, and the kind words the end
+    runs_locked: bool = False  # it runs also while its teammate is locked
+    shows_itself: bool = False  # its card shows no current values, which could change before the decision
+    is_final: bool = False  # programs act on its end, so it never opens again
     is_answer: bool = False  # approving it answers a question and changes nothing
     is_form: bool = False  # a call that runs waits for it, and people fill in its arguments
     has_steps: bool = False  # its arguments are a plan
-    hides_arguments: bool = False  # where no preview shows them, its card does not either
+    hides_arguments: bool = False  # its card lists no arguments, even without a preview
     may_be_requested: bool = True  # people and programs may ask for it, not only Nod itself
     may_be_undone: bool = False
-    is_batched: bool = False  # several of one answer stand in one table
-    is_locked: bool = False  # two that change the same run one after the other
+    is_batched: bool = False  # several proposals of one answer are one table
+    is_locked: bool = False  # two proposals that change the same thing run one after the other
     may_claim_early: bool = False  # its run may be claimed in the transaction that approves it
-    is_counted: bool = True  # by the insights
-    of_agent: "ProposalKind | None" = None  # the kind in its place where a call of the model led to it
+    is_counted: bool = True  # the insights count it
+    of_agent: "ProposalKind | None" = None  # the kind to use instead where a call of the model led to it
 
     def __repr__(self) -> str:
         return self.name
@@ -495,7 +496,7 @@ class Proposal:
     conversation_id: str
     message_id: int
     call_id: str  # empty if no model made the call: its message is then a notice, which only people see
-    position: int  # among the calls of its answer
+    position: int  # the position among the calls of its answer
     tool_name: str
     tool_version: str
     arguments: Mapping[str, Any]
@@ -507,8 +508,8 @@ class Proposal:
     deciders: Deciders
     quorum: int
     state: State
-    round: int  # counts what a button is about: new contents (edits, changed previews) and retries
-    version: int  # counts every change
+    round: int  # grows with new contents (edits, changed previews) and retries; a button is for one round
+    version: int  # grows with every change
     digest: str
     created_at: datetime
     updated_at: datetime
@@ -522,43 +523,43 @@ class Proposal:
     edited_by: str | None = None
     edits: tuple[Edited, ...] = ()  # oldest first
     changed: bool = False
-    progress: str | None = None  # while it runs: how far its tool says it is
+    progress: str | None = None  # the progress that its tool reported, while it runs
     result: str | None = None
-    ended_badly: str | None = None  # it ran, but not to a good end: how, such as "Ended with code 3"
+    ended_badly: str | None = None  # the bad end of a call that ran, such as "Ended with code 3"
     told: str | None = None  # the result in one sentence for people; None where the tool gave none
     result_url: str | None = None
     error: str | None = None
     rule: str = ""
-    declines: int = 1  # votes against that end it
+    declines: int = 1  # the number of votes against that ends it
     grant_id: int | None = None
     ttl: timedelta = timedelta(hours=24)
-    warn_at: datetime | None = None  # when deciders are told that time runs out; None once they were
+    warn_at: datetime | None = None  # the time to warn deciders that it expires; None once they were
     remind_at: datetime | None = None
     remind_every: timedelta | None = None
-    escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
+    escalate_at: datetime | None = None  # the time to show it to a second circle; None once it was
     escalate_to: str | None = None  # that circle's address
-    notify_at: datetime | None = None  # when the next step is due that asks no one else; None: none is left
-    steps: tuple[DueStep, ...] = ()  # of a notify rule; empty: `escalate_at` is the only one
+    notify_at: datetime | None = None  # the time of the next step that adds no deciders; None: no more steps
+    steps: tuple[DueStep, ...] = ()  # the steps of a notify rule; empty: `escalate_at` is the only step
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
-    trial: Trial | None = None  # None: no one tried it, or wanted to
-    for_real: bool | None = None  # whether people chose to run it although it was tried; None: no one chose
-    read_again: tuple[Reread, ...] = ()  # what its fields were after the run; empty: nothing could be read
-    undo_seconds: float | None = None  # how long it can be undone once done; 0: it can't; None: not said
+    trial: Trial | None = None  # None: no trial was made or wanted
+    for_real: bool | None = None  # True: people chose to run the call although it was tried; None: no choice
+    read_again: tuple[Reread, ...] = ()  # its fields as read after the run; empty: none could be read
+    undo_seconds: float | None = None  # the time for Undo after the run; 0: no Undo; None: not known
     inverse: Inverse | None = None
-    undoes: str | None = None  # id of the proposal that this one undoes
-    undone_by: str | None = None  # id of the proposal that undoes this one, whether it ran or not
-    undone: str | None = None  # who had it undone, once that was done
-    undo_until: datetime | None = None  # while its cards offer Undo
+    undoes: str | None = None  # the id of the proposal that this one undoes
+    undone_by: str | None = None  # the id of the proposal that undoes this one, whether that ran or not
+    undone: str | None = None  # the person who had it undone, once the undo has run
+    undo_until: datetime | None = None  # the time until which its cards offer Undo
     batch: str | None = None  # the id of the first proposal of its batch
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     schedule: str | None = None  # the id of the schedule whose run asked for it
     annotations: tuple[Annotation, ...] = ()  # lines of features on its card
-    connection: Connection | None = None  # in whose name it runs; None: in Nod's
+    connection: Connection | None = None  # the account under which it runs; None: Nod's own
     agent: str | None = None  # the agent that asked for the requester, as `Agent.key`; None: no agent
 
     @property
     def applies(self) -> bool:
-        """True if what was tried is applied when it is approved; else the call itself runs."""
+        """True if an approval applies the result of the trial; False if it runs the call itself."""
         return self.trial is not None and self.trial.applies and not self.for_real
 
     @property
@@ -580,7 +581,7 @@ class Proposal:
     def seen(self) -> str:
         """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words.
 
-        Of the annotations, those that were on the card when it was posted.
+        Of the annotations it covers only the frozen ones.
         """
         fields = [(change.field, change.old_value, change.new_value) for change in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
@@ -598,18 +599,18 @@ class Proposal:
 
     @property
     def record(self) -> tuple[str, ...]:
-        """The unusual facts about it, as its card says them."""
+        """The unusual facts about the call, as its card says them."""
         return find_record(self.annotations)
 
     @property
     def shown_again(self) -> bool:
         """True if the same arguments, with the same digest, were offered again with other old values."""
-        first_round = self.edits[-1].round if self.edits else 1  # of these arguments
+        first_round = self.edits[-1].round if self.edits else 1  # the round in which these arguments were new
         return self.state is State.PROPOSED and self.round > first_round
 
     @property
     def misread(self) -> tuple[Reread, ...]:
-        """The fields that are not what was approved, by another look after the run."""
+        """The fields that, read again after the run, do not have their approved values."""
         return tuple(field for field in self.read_again if not field.agrees)
 
     @property
@@ -618,19 +619,19 @@ class Proposal:
 
     @property
     def unasked(self) -> bool:
-        """True if it runs, or ran, without anyone's decision: neither a vote nor a grant let it."""
+        """True if the call runs, or ran, without a decision: neither a vote nor a grant allowed it."""
         is_approved = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
         has_decision = bool(self.votes) or self.grant_id is not None
         return is_approved and self.decided_by is not None and not has_decision
 
     @property
     def own(self) -> bool:
-        """True if who asked decides alone, and no one else has a copy of the card."""
+        """True if the requester decides alone, and no one else has a copy of the card."""
         return self.kind.is_own(self.arguments)
 
     @property
     def all_steps(self) -> tuple[DueStep, ...]:
-        """Its steps, those of the short form too, in the order in which they come."""
+        """Its steps, also the step of an escalate rule, in the order in which they are due."""
         if self.steps or self.escalate_at is None or self.escalate_to is None:
             return self.steps
         return (DueStep(self.escalate_to, self.escalate_at),)
@@ -687,7 +688,7 @@ def canonical(value: Any) -> str:
 def digest(
     tool_name: str, tool_version: str, arguments: Mapping[str, Any], connection: Connection | None = None
 ) -> str:
-    """Return the SHA-256, in hex, of what would run: the tool, its version, every argument, in whose name."""
+    """Return the SHA-256, in hex, of a call: the tool, its version, every argument, and the account."""
     call: list[Any] = [tool_name, tool_version, arguments]
     if connection:
         call.append(connection.key)
@@ -698,11 +699,11 @@ class Order(StrEnum):
     """The order of a list."""
 
     CHANGED = "changed"  # from the newest change to the oldest
-    EXPIRES = "expires"  # from what expires first to what expires last
+    EXPIRES = "expires"  # from the first to expire to the last
 
 
 class Mark(NamedTuple):
-    """A position in a list ordered by time: the row at it."""
+    """A position in a list that is ordered by time: the time and the id of the row there."""
 
     at: datetime
     id: str
@@ -712,7 +713,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` gives; raises ValueError for any other text."""
+        """Read the output of `str`; raises ValueError for any other text."""
         time_text, _, ident = text.partition("~")
         at = datetime.fromisoformat(time_text.replace(" ", "+"))  # a "+" that a client did not escape
         if at.tzinfo is None or not ident.isalnum():
@@ -731,9 +732,9 @@ class ProposalFilter(NamedTuple):
     kind: str | None = None
     level: Level | None = None
     own: bool = False  # only the person's own requests
-    words: str | None = None  # in its title, its tool's name or the requester's name
-    channel: str | None = None  # where it was asked
-    accounts: frozenset[str] | None = None  # of the requester
+    words: str | None = None  # a text in the title, the tool's name or the requester's name
+    channel: str | None = None  # the channel of the request
+    accounts: frozenset[str] | None = None  # the accounts of the requester
     order: Order = Order.CHANGED
 
 

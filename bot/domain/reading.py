@@ -1,6 +1,6 @@
 """Signs from how people decide: whether there was time to read, runs without a no, hours. Pure.
 
-They are signs and not guilt: a call that someone knows by heart needs no reading.
+A sign is no proof of haste: a call that someone knows by heart needs no reading.
 """
 
 from collections import Counter, defaultdict
@@ -14,8 +14,8 @@ MAX_CARD_WORDS = 400
 """Words that a card shows in every channel. Longer texts are read in *View all*."""
 WORK_BEGINS, WORK_ENDS = time(8), time(18)
 """Working hours from Monday to Friday, on a person's own clock where it is known, else on the team's."""
-_FRIDAY = 4  # as `datetime.weekday` counts
-_MAX_PRESS_GAP = timedelta(seconds=5)  # between two rows of a table that one press decides
+_FRIDAY = 4  # the number in `datetime.weekday`
+_MAX_PRESS_GAP = timedelta(seconds=5)  # the longest time between two rows that one press decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class ReadDecision:
     at: datetime
     card_id: str  # the first proposal of its batch, else its own
     approves: bool
-    words: int | None = None  # that were shown; None if no one counted them
-    shown_at: datetime | None = None  # when the pressed card came to show this round
-    viewed_at: datetime | None = None  # when the person opened *View all*
+    words: int | None = None  # the number of words that were shown; None if they were not counted
+    shown_at: datetime | None = None  # the time at which the pressed card began to show this round
+    viewed_at: datetime | None = None  # the time at which the person opened *View all*
     has_trial: bool = False  # the card had the diff of a trial
     is_diff_open: bool = False  # the person opened that diff
 
@@ -39,15 +39,15 @@ class PersonSigns:
 
     decided: int = 0
     approved: int = 0
-    timed: int = 0  # decisions of which it is known how long there was time to read
-    faster: int = 0  # of those: made faster than what was shown can be read
-    longest_run: int = 0  # approvals after each other
-    days: int = 0  # with any decision
-    busiest_hour: int = 0  # decisions within one hour of the clock
+    timed: int = 0  # decisions for which the time to read is known
+    faster: int = 0  # timed decisions that were faster than the shown text can be read
+    longest_run: int = 0  # the most approvals in a row
+    days: int = 0  # the days with any decision
+    busiest_hour: int = 0  # the most decisions within one hour of the clock
     outside_hours: int = 0
     viewed: int = 0  # approvals before which *View all* was opened
-    with_trial: int = 0  # approvals of what had been tried
-    diffs_open: int = 0  # of those: the trial's diff was opened before
+    with_trial: int = 0  # approvals of calls with a trial
+    diffs_open: int = 0  # approvals before which the trial's diff was opened
     _run: int = field(default=0, repr=False)  # approvals since the last no
 
     def add_press(self, rows: Sequence[ReadDecision]) -> None:
@@ -133,7 +133,7 @@ def _group_presses(decisions: Iterable[ReadDecision]) -> list[list[ReadDecision]
 
 
 def is_faster_than_reading(rows: Sequence[ReadDecision]) -> bool | None:
-    """Return whether one press came faster than the rows that it decided can be read together.
+    """Return whether a press came sooner than all the rows that it decided can be read.
 
     None if the number of words or the time is not known, or the clock was set back in between.
     """
@@ -153,7 +153,7 @@ def is_faster_than_reading(rows: Sequence[ReadDecision]) -> bool | None:
 
 
 def _find_readable_since(row: ReadDecision, words: int) -> datetime | None:
-    """Return when all of a row could be read first: on its card, or in *View all* if that is too short."""
+    """Return when all of a row could be read first: on its card, or in *View all* if the card is small."""
     is_card_enough = row.shown_at is not None and words <= MAX_CARD_WORDS
     if row.viewed_at is not None and not is_card_enough:
         return row.viewed_at

@@ -9,7 +9,7 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """The acts in the audit log that are no presses."""
+    """The acts in the audit log that are not presses."""
 
     # to a proposal
     PROPOSE = "propose"
@@ -22,21 +22,21 @@ class Act(StrEnum):
     NOTIFY = "notify"  # by a notifier, or a reminder that is a step
     RAISE = "raise"  # one more approval, after a second opinion
     UNDELIVERABLE = "undeliverable"
-    UNASKED = "unasked"  # the call that asked has ended
-    CHANGED = "changed"  # the current values did, after its approval
+    UNASKED = "unasked"  # the call that asked this question has ended
+    CHANGED = "changed"  # current values changed after its approval
     ANNOTATE = "annotate"  # a feature adds a line to its card
-    HOLD = "hold"  # people are told of it later: too many cards reached them
-    RELEASE = "release"  # they are told of it now
+    HOLD = "hold"  # people are notified of it later, since too many cards reached them
+    RELEASE = "release"  # people whose notification was held are notified now
     EXECUTE = "execute"
     RERUN = "rerun"
-    ASK_AGAIN = "ask again"  # an expired one
+    ASK_AGAIN = "ask again"  # people are asked again about an expired proposal
     ABANDONED = "abandoned"
-    STOP = "stop"  # with its conversation or its teammate
-    FAIL = "fail"  # its teammate did
+    STOP = "stop"  # its conversation or its teammate was stopped
+    FAIL = "fail"  # its teammate failed
     UNDONE = "undone"  # by another proposal
     TICK = "tick"  # steps of a plan are done
-    NOT_UNDONE = "not undone"  # by the one that should have
-    UNDO_AGAIN = "undo again"  # that one, which asks or runs once more
+    NOT_UNDONE = "not undone"  # the proposal that should undo it did not
+    UNDO_AGAIN = "undo again"  # the proposal that undoes it asks or runs once more
     # to rules, grants, accounts, tokens and sessions
     SET = "set"
     DROP = "drop"
@@ -52,9 +52,9 @@ class Act(StrEnum):
     END_WITH_ACCOUNT = "end with an account that is gone"
     LINK = "link"
     UNLINK = "unlink"
-    LEAVE = "leave"  # someone is away from then on
+    LEAVE = "leave"  # a person is away from then on
     RETURN = "return"
-    MUTE = "mute"  # a kind of card: they are not told of it
+    MUTE = "mute"  # a person is not notified of a kind of card
     UNMUTE = "unmute"
     REMEMBER = "remember"  # a fact
     FORGET = "forget"
@@ -82,14 +82,14 @@ Done = Verb | Act | State
 class Wanted:
     """A filter of audit rows; empty fields match all."""
 
-    who: str = ""  # an account, with all others of that Person
-    tool: str = ""  # its calls, and rules about it
+    who: str = ""  # an account; all accounts of its Person match
+    tool: str = ""  # the name of a tool; its calls match, and rules about it
     proposal: str = ""
     since: datetime | None = None
-    grant: int | None = None  # calls that ran under it, and changes of the grant itself
-    known: bool = True  # False: there is no such tool now, so rules for many tools are not about it
+    grant: int | None = None  # the number of a grant; calls under it match, and changes of the grant
+    known: bool = True  # False: there is no such tool now, so rules for many tools do not match
     before: int | None = None  # only rows with a smaller number
-    after: int | None = None  # only rows with a larger one
+    after: int | None = None  # only rows with a larger number
 
     def below(self, number: int | None) -> "Wanted":
         """Return the query for rows with lower numbers."""

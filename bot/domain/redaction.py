@@ -29,15 +29,15 @@ _SECRET_WORDS = frozenset({
 })  # fmt: skip
 """Words that make a name secret, wherever they stand in it."""
 _SECRET_LAST_WORDS = frozenset({"pass", "auth", "pin"})
-"""Words that do so at the end of a name."""
+"""Words that make a name secret at its end."""
 _SECRET_KEYS = frozenset({"api", "private", "access", "signing", "encryption", "ssh", "master", "account"})
-"""Words that do so before "key"."""
+"""Words that make a name secret before "key"."""
 _COUNTED_WORDS = frozenset({"token", "tokens", "cookie", "cookies", "secret", "secrets"})
 """Words for things that are counted: where the value is a number, as of ``max_tokens``, it is no secret."""
 
 _SHAPES = (
     r"xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}",  # Slack
-    r"\d{6,12}:[\w-]{30,}",  # Telegram, also where "bot" stands before it
+    r"\d{6,12}:[\w-]{30,}",  # Telegram, also after "bot"
     r"\b[MNO][\w-]{22,30}\.[\w-]{6}\.[\w-]{27,}",  # Discord
     r"\b[srp]k_(?:live|test)_\w{10,}|\bwhsec_[\w+/=]{16,}|\bsk-[\w-]{16,}",  # Stripe, OpenAI
     r"\bgh[opsur]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}",  # GitHub, GitLab
@@ -56,16 +56,16 @@ _AFTER_NAMES = (
     rf"(?P<quote>(?i:{_NAME_WORDS})[\"']?\s{{0,3}}[:=]\s{{0,3}})(?:\"[^\"\n]+\"|'[^'\n]+')",  # "token": "x"
     r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@\"']*:)(?:[^\s/@\"']+)@",  # postgres://u:p@h
 )
-# which of these is a secret, `_replace_secret` decides
+# `_replace_secret` decides which of these matches is a secret
 _AMBIGUOUS = (
     r"(?P<scheme>\b(?i:bearer|basic)\s{1,3})(?:[\w.~+/-]{8,}=*)",
     r"(?P<random>\b[A-Za-z0-9/+]{40}\b)",  # the secret half of an AWS key
 )
 _DOTS = HIDDEN.encode()
-_MAX_SECRETS = 2000  # of one text
+_MAX_SECRETS = 2000  # the most secrets that are looked for in one text
 _MAX_CACHED_NAME_CHARS = 64
-_MAX_SHORT_CHARS = 3  # so short a value is in too many words to hide it there
-_MAX_STEPS = 100_000  # parts of a schema that are looked at
+_MAX_SHORT_CHARS = 3  # a value of this length is a part of too many words to be hidden in them
+_MAX_STEPS = 100_000  # the most parts of a schema that are read
 _MIN_RANDOM_BITS = 4.4  # entropy of a letter; paths of words have about 4
 # the keywords of JSON Schema whose schemas are about the same value: several schemas, or one
 _LISTS_OF_PARTS = ("allOf", "anyOf", "oneOf")
@@ -189,14 +189,14 @@ def _list_texts(value: Any) -> Iterator[str]:
 class _Redactor:
     """Copies one value without its secrets, by one schema.
 
-    A value is secret if any part of the schema that could apply to it says so: which parts do apply is not
-    looked at. A schema that takes too many steps hides all that is left.
+    A value is secret if any part of the schema that could apply to the value says so; whether the part does
+    apply is not checked. A schema that takes too many steps hides all that is left.
     """
 
     def __init__(
         self, schema: Mapping[str, Any] | None, secrets: Sequence[str] = (), *, redacts_texts: bool = True
     ) -> None:
-        """``redacts_texts`` False: leave texts as they are, for who needs only ``hidden``."""
+        """``redacts_texts`` False: leave texts as they are, for a caller that needs only ``hidden``."""
         self.hidden: list[Any] = []  # the values that were hidden for their name or schema
         self._redacts_texts = redacts_texts
         self._root = schema or {}
@@ -235,7 +235,7 @@ class _Redactor:
         return self._copy(item, self._expand(_list_item_parts(parts, number)))
 
     def _expand(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """Return the parts, and all parts that they refer to or are combined of."""
+        """Return the parts, and all parts to which they refer or which they combine."""
         expanded: dict[int, Mapping[str, Any]] = {}  # by identity: references may lead in a circle
         waiting = list(parts)
         while waiting and self._steps <= _MAX_STEPS:
@@ -282,8 +282,8 @@ def _is_named_like_secret(name: str, value: Any) -> bool:
 class _SecretSigns(NamedTuple):
     """The signs by which a name is secret."""
 
-    words: frozenset[str]  # those of `_SECRET_WORDS`
-    is_key_or_pass: bool  # such as ``api_key`` or ``db_pass``
+    words: frozenset[str]  # the words of the name that are in `_SECRET_WORDS`
+    is_key_or_pass: bool  # True for a name such as ``api_key`` or ``db_pass``
 
 
 def _find_secret_signs(name: str) -> _SecretSigns:
@@ -315,7 +315,7 @@ def _has_secret_parts(schema: Any) -> bool:
 
 
 def _list_property_parts(parts: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """Return what the parts of an object's schema say that could apply to one property."""
+    """Return the schemas, within the parts of an object's schema, that could apply to one property."""
     found: list[Any] = []
     for part in parts:
         properties = part.get("properties")
@@ -327,7 +327,7 @@ def _list_property_parts(parts: Sequence[Mapping[str, Any]], name: str) -> list[
 
 
 def _list_item_parts(parts: Sequence[Mapping[str, Any]], number: int) -> list[Any]:
-    """Return what the parts of a list's schema say that could apply to one item."""
+    """Return the schemas, within the parts of a list's schema, that could apply to one item."""
     found: list[Any] = []
     for part in parts:
         for keyword in ("prefixItems", "items"):  # lists with a part for each item

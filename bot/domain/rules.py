@@ -29,12 +29,12 @@ from bot.domain.times import format_length, format_moment, parse_weekdays
 T = TypeVar("T")
 
 EVERYWHERE = "*"
-UNDO_FOR = timedelta(minutes=30)  # where no rule says how long
-EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
+UNDO_FOR = timedelta(minutes=30)  # the time for Undo where no rule sets one
+EVERYWHERE_WORD = "everywhere"  # the last word of a role that counts in every workspace
 LONGEST_INSTRUCTIONS = 2_000
-"""Characters of what is asked of the agent at one place."""
-_MAX_QUOTED_CHARS = 60  # of instructions in a list of rules
-_WILDCARD = re.compile(r"[*?\[]")  # as `fnmatch` has them
+"""The most characters of the instructions for one place."""
+_MAX_QUOTED_CHARS = 60  # the most characters of instructions in a list of rules
+_WILDCARD = re.compile(r"[*?\[]")  # the wildcards of `fnmatch`
 _MAX_CACHED_TOOLS = 4096  # pairs of a subject and a tool
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
@@ -43,8 +43,8 @@ class Subject(StrEnum):
     """The subject of a rule, which also sets the type of its value."""
 
     POLICY = "policy"  # Mode
-    RISK = "risk"  # Level: what this tool's calls are, whatever the tool says
-    TTL = "ttl"  # timedelta: how long a proposal waits
+    RISK = "risk"  # Level: the risk of the tool's calls, whatever the tool says
+    TTL = "ttl"  # timedelta: the time that a proposal waits
     QUORUM = "quorum"  # Quorum
     DECIDERS = "deciders"  # tuple of: requester, admin, approver, member, accounts, or user groups
     ROUTE = "route"  # str: an address where cards are posted too
@@ -57,14 +57,14 @@ class Subject(StrEnum):
     PLANS = "plans"  # Approver of teammates' plans
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
-    OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
+    OUTSIDERS = "outsiders"  # "talk": guests and people of another company may talk to Nod here
     BUDGET = "budget"  # Budget: what models may cost
     MODEL = "model"  # str: the name of the model that answers there, or this person
-    UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
-    INSTRUCTIONS = "instructions"  # str: what is asked of the agent there, in addition to the settings' own
-    OPINION = "opinion"  # Opinion: the model whose words stand on the card, and what its no does
-    ATTENTION = "attention"  # Attention: how many cards an hour reach a person before others wait
-    BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
+    UNDO = "undo"  # timedelta: the time in which a call can be undone; 0: it can't
+    INSTRUCTIONS = "instructions"  # str: instructions to the agent there, in addition to the settings'
+    OPINION = "opinion"  # Opinion: the model whose opinion is on the card, and the effect of its no
+    ATTENTION = "attention"  # Attention: the number of cards an hour that reach a person
+    BATCH = "batch"  # "stop": a row that fails stops the rows of its batch that have not begun
 
     @property
     def typed(self) -> str:
@@ -77,9 +77,9 @@ class Mode(StrEnum):
 
     ALWAYS = "always"  # every tool, reads too
     WRITES = "writes"  # every tool that isn't read-only
-    DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
+    DESTRUCTIVE = "destructive"  # calls that can't or may not be undone; other writes run and are reported
     NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
-    FORBID = "forbid"  # it can't be asked for at all; stronger than every other rule and every grant
+    FORBID = "forbid"  # the call can't even be proposed; stronger than every other rule and every grant
 
     def asks(self, risk: Risk) -> bool:
         """Return whether calls of a risk ask, if no other rule says so.
@@ -114,7 +114,7 @@ _ONLY_LOOSEN = frozenset({Subject.GRANTS, Subject.FETCH})
 """Subjects whose rules only loosen. For an agent they count only if they name its place."""
 
 BY_RISK = frozenset({Subject.OPINION, Subject.ESCALATE, Subject.REMIND, Subject.NOTIFY})
-"""Subjects whose rules may look at the risk of a call, since they are asked once that is judged."""
+"""Subjects whose rules may have a condition on risk, since they are read after the risk was judged."""
 
 FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL, Subject.ATTENTION})
 """Subjects of rules that are for a place or a person, not about calls."""
@@ -124,7 +124,7 @@ class Quorum(NamedTuple):
     """The approvals that are needed."""
 
     needed: int = 1
-    of: int = 0  # deciders; declines end it once too few of them are left. 0: one decline ends it
+    of: int = 0  # the number of deciders; declines end it once too few are left. 0: one decline ends it
 
 
 class Escalation(NamedTuple):
@@ -138,8 +138,8 @@ class Raising(StrEnum):
     """The answers of a second opinion that make a call need one more approval."""
 
     NEVER = ""
-    NO = "raises"  # it says that this is not what was asked
-    NO_OR_MISSING = "raises, or is missing"  # that, or it did not come in time
+    NO = "raises"  # the model says that the call is not what was asked
+    NO_OR_MISSING = "raises, or is missing"  # the same, or the opinion did not come in time
 
 
 class Opinion(NamedTuple):
@@ -150,7 +150,7 @@ class Opinion(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The number of cards that reach a person in an hour. Others wait, unless they are urgent."""
+    """The number of cards that reach a person in an hour. Further cards wait, unless they are urgent."""
 
     cards: int
 
@@ -177,7 +177,7 @@ class DailyDigest(NamedTuple):
 class GivenRole(NamedTuple):
     """The role of an account."""
 
-    account: str  # as text
+    account: str  # an Actor as text
     role: Role
     everywhere: bool = False  # in every workspace
 
@@ -205,9 +205,9 @@ RuleValue = (
 class Place:
     """The place where a call was asked for."""
 
-    address: str  # of the conversation, as text
+    address: str  # the address of the conversation, as text
     private: bool
-    home: str = ""  # where roles are held, if that is elsewhere: for an agent its person's place, as text
+    home: str = ""  # the place where roles count, if it is another: for an agent its person's place, as text
 
     @property
     def is_of_agent(self) -> bool:
@@ -216,23 +216,23 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """The facts on one call that rules look at."""
+    """The facts on one call that rules use."""
 
     tool_name: str
-    risk: Risk  # as the tool says; once the call was judged, as the rules say
+    risk: Risk  # the tool's own; after the call was judged, the risk by the rules
     place: Place
     requester: Person
     at: datetime
     kind: ProposalKind = kinds.CALL
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)  # the tool's JSON schema, with its defaults
-    undoes: bool = False  # it puts back what was approved
+    undoes: bool = False  # the call undoes an approved one
     followed: Mapping[str, Any] = field(default_factory=dict)  # arguments that are links, with their targets
-    identity: Identity = Identity.NOD  # under whose account it is made
+    identity: Identity = Identity.NOD  # the account under which the call is made
 
     @property
     def own(self) -> bool:
-        """True if who asks decides alone."""
+        """True if the requester decides alone."""
         return self.kind.is_own(self.arguments)
 
 
@@ -241,16 +241,17 @@ class Limits:
     """The limits of a rule besides tools and a place: arguments, a person, hours, an end."""
 
     condition: Condition | None = None
-    who: str = ""  # an account: only what this Person asks for
+    who: str = ""  # an account: the rule is only for requests of its Person
     hours: Hours | None = None  # on the team's clock
     until: datetime | None = None  # in the team's time zone
-    days: str = ""  # of the week; hours that go over midnight are of the day on which they begin
+    days: str = ""  # days of the week; hours past midnight belong to the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
         """Return whether a call is within the limits; None if its condition can be neither true nor false.
 
-        ``of_several``: the rule is about several tools, so one that lacks a field of the condition is not
-        meant. Links in arguments count by what they say and by where they lead: if these differ, None.
+        ``of_several``: the rule is about several tools, so a tool that lacks a field of the condition is
+        outside the rule. The condition is judged twice, with links in arguments as written and with their
+        targets: if the two answers differ, the answer is None.
         """
         if not self.reach(call, zone):
             return False
@@ -304,7 +305,7 @@ class Rule:
     id: int
     subject: Subject
     scope: str  # `EVERYWHERE`, a channel (``slack:*``), or an address with all that lies below it
-    pattern: str  # of tool names, with * and ?
+    pattern: str  # a pattern of tool names, with * and ?
     value: RuleValue
     limits: Limits | None = None
 
@@ -355,7 +356,7 @@ class Rule:
 
     @property
     def steps(self) -> tuple[TimedStep, ...]:
-        """The steps that it sets: of a notify rule its own, of an escalate rule the one; else none."""
+        """The steps of a notify rule, or the single step of an escalate rule; empty for any other rule."""
         if isinstance(self.value, Escalation):
             return (TimedStep(self.value.to, self.value.after),)
         if self.subject is Subject.NOTIFY and isinstance(self.value, tuple):
@@ -364,7 +365,7 @@ class Rule:
 
     @property
     def posts_at(self) -> tuple[str, ...]:
-        """The addresses, as text, where it has Nod post; empty where it names none."""
+        """The addresses, as text, where Nod posts because of the rule; empty where the rule names none."""
         if isinstance(self.value, DailyDigest):
             return (self.value.to,)
         if self.subject is Subject.ROUTE:
@@ -404,7 +405,7 @@ class Rulebook:
     version: int = 0
     rules: tuple[Rule, ...] = ()
     paused: bool = False  # nothing executes, timers stop
-    zone: tzinfo = UTC  # the team's, for hours and ends
+    zone: tzinfo = UTC  # the team's time zone, for hours and ends
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict
@@ -469,8 +470,8 @@ class Rulebook:
     def mode(self, call: CallFacts, default: Mode) -> Found[Mode]:
         """Return the strictest mode.
 
-        A rule may forbid calls by a condition on a field that this tool lacks. Then it can't be told if the
-        call would be forbidden, so its changes ask.
+        A rule may forbid calls by a condition on a field that this tool lacks. Then it is unknown whether the
+        rule forbids the call, so changes ask.
         """
         found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
         if not self.conditional or STRICTNESS.index(found.value) >= STRICTNESS.index(Mode.WRITES):
@@ -482,7 +483,7 @@ class Rulebook:
         return found
 
     def level(self, call: CallFacts) -> Found[Level]:
-        """Return a call's risk level. Overrides replace what the tool says; of several the highest counts."""
+        """Return a call's risk level. Rules replace the tool's own; of several the highest counts."""
         return self._strictest(Subject.RISK, call, call.risk.level)
 
     def ttl(self, call: CallFacts, default: timedelta) -> Found[timedelta]:
@@ -516,14 +517,14 @@ class Rulebook:
         return found.value or ()
 
     def opinion(self, call: CallFacts) -> Opinion | None:
-        """Return the model that gives a second opinion on a call; of several the one that raises most."""
+        """Return the second opinion that a call needs: of several, the strictest."""
         opinions = [
             rule.value for rule in self.matching(Subject.OPINION, call) if isinstance(rule.value, Opinion)
         ]
         return max(opinions, key=_STRICTNESS[Subject.OPINION], default=None)
 
     def attention(self, names: AbstractSet[str]) -> int | None:
-        """Return how many cards an hour reach a person; the fewest of several rules, None without one.
+        """Return the number of cards an hour that reach a person: the least of several; None without a rule.
 
         ``names``: the person's accounts, and the groups that they are in.
         """
@@ -560,11 +561,11 @@ class Rulebook:
         return found.value
 
     def stops_batch(self, call: CallFacts) -> bool:
-        """Return whether a row that fails stops those of its batch that have not begun."""
+        """Return whether a row that fails stops the rows of its batch that have not begun."""
         return bool(self.matching(Subject.BATCH, call))
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
-        """Return the rule that says which model answers: that of a person, else of the narrowest place."""
+        """Return the rule on the model that answers: the person's, else the rule of the narrowest place."""
         all_rules = self.list_about(Subject.MODEL)
         rules = [rule for rule in all_rules if rule.scope in accounts or covers(rule.scope, place)]
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
@@ -642,7 +643,7 @@ class Rulebook:
 
 
 class Pause(NamedTuple):
-    """The pause of everything: its start, and who paused, as account and name; both may be empty."""
+    """The pause of everything: its start, and the account and name of the person, both perhaps empty."""
 
     since: datetime
     by: str
@@ -650,7 +651,7 @@ class Pause(NamedTuple):
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the sort key of a circle of deciders: the fewer it admits, the larger.
+    """Return the sort key of a circle of deciders: a smaller circle has a larger key.
 
     Members of the chat make it widest, then the requester, then the number of roles, then all words.
     """
@@ -687,7 +688,7 @@ _COUNTS: Mapping[Subject, Callable[..., RuleValue]] = {
 
 
 def is_agents_place(place: str) -> bool:
-    """Tell if an address or a scope (as text) is that of agents' calls."""
+    """Tell if an address or a scope (as text) is for agents' calls."""
     return place.startswith(f"{AGENTS}:")
 
 

@@ -50,15 +50,15 @@ _HERE, _CHAT = "the conversation where it was asked", "the chat where it was ask
 class GrantAudience(StrEnum):
     """The people and places a grant covers, narrowest first; the first is the default."""
 
-    HERE = "here"  # the requester's, in the conversation of the card
-    REQUESTER = "requester"  # the requester's, everywhere
-    CHAT = "chat"  # everyone's in that chat; an admin's to give
-    EVERYONE = "everyone"  # everyone's, everywhere; an admin's to give
+    HERE = "here"  # calls of the requester, in the conversation of the card
+    REQUESTER = "requester"  # calls of the requester, everywhere
+    CHAT = "chat"  # calls of everyone in that chat; only an admin may give it
+    EVERYONE = "everyone"  # calls of everyone, everywhere; only an admin may give it
     SCHEDULE = "schedule"  # runs of the schedule that asked for this call
 
     @property
     def wide(self) -> bool:
-        """True if it is for others, too."""
+        """True if the grant is for other people, too."""
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
     def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
@@ -76,13 +76,13 @@ class GrantAudience(StrEnum):
 
 
 class Beginning(NamedTuple):
-    """The words a call begins with: those of a command, or the folders of a path after following links.
+    """The words with which a call begins: words of a command, or the folders of a path without links.
 
-    A call without any is like no other by its beginning.
+    A call without such words is like no other call by its beginning.
     """
 
     words: tuple[str, ...] = ()
-    fixed: int = 0  # how many of them a grant fixes
+    fixed: int = 0  # the number of first words that a grant fixes
     said: str = ""  # the calls that such a grant allows, in words
 
 
@@ -92,7 +92,7 @@ NO_BEGINNING = Beginning()
 class Likeness(NamedTuple):
     """The keys by which a call is like others."""
 
-    key: Mapping[str, Any] | None = None  # its tool's own
+    key: Mapping[str, Any] | None = None  # the key of the tool itself
     begins: Beginning = NO_BEGINNING
 
 
@@ -103,10 +103,10 @@ class Scope:
     tool_name: str
     tool_version: str
     rung: GrantScope
-    match: str  # canonical JSON: of EXACT all arguments, of KEY the key, of PREFIX the words; of TOOL empty
+    match: str  # canonical JSON of all arguments (EXACT), the key (KEY) or the words (PREFIX); TOOL: empty
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
-        """Return whether a call is within it. A tool that changed since is another tool."""
+        """Return whether a call is within the scope. A tool that changed since is another tool."""
         if (tool_name, tool_version) != (self.tool_name, self.tool_version):
             return False
         match self.rung:
@@ -131,16 +131,16 @@ class Grant:
     words: str
     person_id: str
     person_name: str
-    conversation_id: str | None  # only there, and it ends with it
+    conversation_id: str | None  # the conversation in which alone it holds, and with which it ends
     requester: str | None  # an account of the one Person whose calls it lets run; None: everyone's
-    place: str | None  # where, an address as text, and what lies below it; None: everywhere
+    place: str | None  # the address, as text, at and below which it holds; None: everywhere
     proposal_id: str
     created_at: datetime
     expires_at: datetime | None
     uses: int = 0
-    plan_digest: str | None = None  # born from a plan: it holds only while that plan does
-    schedule: str | None = None  # the id of the one whose runs alone it lets run
-    connection: str | None = None  # the key of the only connection whose calls it lets run; None: Nod's own
+    plan_digest: str | None = None  # the digest of the plan that gave it, and while which it holds
+    schedule: str | None = None  # the id of the schedule whose calls alone it lets run
+    connection: str | None = None  # the key of the connection whose calls it lets run; None: Nod's calls
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ from bot.domain.times import format_length
 REMINDER = "reminder"
 """The target that stands for all places of the card: a reminder there, once."""
 MAX_STEPS = 8
-"""Steps of one rule."""
+"""The most steps of one rule."""
 MAX_NAME_CHARS = 30
 
 
@@ -35,11 +35,11 @@ class DueStep:
 
     to: str
     at: datetime
-    is_over: bool = False  # it has come
+    is_over: bool = False  # its targets were notified
 
     @property
     def escalates(self) -> bool:
-        """True if its target are people who may decide from then on; False for a notifier."""
+        """True if the people at the target may decide from then on; False for a notifier."""
         return is_place(self.to)
 
     @property
@@ -49,7 +49,7 @@ class DueStep:
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> "DueStep":
-        """Read what `as_json` gave."""
+        """Read the output of `as_json`."""
         to, at, is_over = stored
         return cls(to, datetime.fromisoformat(at), is_over)
 
@@ -65,14 +65,14 @@ def start_steps(steps: Iterable[TimedStep], now: datetime) -> tuple[DueStep, ...
 
 
 def delay_steps(steps: Iterable[DueStep], by: timedelta) -> tuple[DueStep, ...]:
-    """Return the steps, those that have not come yet ``by`` so much later."""
+    """Return the steps, with the time ``by`` added to each that is not over."""
     return tuple(step if step.is_over else replace(step, at=step.at + by) for step in steps)
 
 
 def take_steps(
     steps: Sequence[DueStep], now: datetime, *, escalating: bool
 ) -> tuple[tuple[str, ...], tuple[DueStep, ...]]:
-    """Return the targets whose time has come, and all steps, with these marked as over.
+    """Return the targets whose steps are due, and all steps, with the due steps marked as over.
 
     ``escalating``: take the steps whose people may decide from then on; otherwise the notifiers.
     """
@@ -87,7 +87,7 @@ def take_steps(
 
 
 def find_next(steps: Iterable[DueStep], *, escalating: bool) -> datetime | None:
-    """Return when the next open step is due, of those that escalate or of the others."""
+    """Return when the next open step is due: of the escalating steps, or of the others."""
     times = (step.at for step in steps if not step.is_over and step.escalates is escalating)
     return min(times, default=None)
 

@@ -16,18 +16,18 @@ CHANNEL = "team"
 
 class Standing(StrEnum):
     WORKING = "working"  # its turn runs, or it waits for a decision
-    DONE = "done"  # it gave its result; it continues where one of its proposals ends later
+    DONE = "done"  # it gave its result; it continues if one of its proposals ends later
     FAILED = "failed"  # it could not continue
     STOPPED = "stopped"  # a person, the lead agent or a bound ended it
 
 
 OVER = frozenset({Standing.FAILED, Standing.STOPPED})
-"""States it never leaves."""
+"""The states that a teammate never leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamLimits:
-    """Bounds: teammates at work in one conversation; model calls and tokens of all turns of a teammate."""
+    """Bounds on the teammates at work in a conversation, and on model calls and tokens of each teammate."""
 
     teammates: int = 4
     model_calls: int = 60
@@ -36,30 +36,30 @@ class TeamLimits:
 
 @dataclass(frozen=True, slots=True)
 class Teammate:
-    """One row, with its current plan and what it does now. ``id`` is that of its conversation, too."""
+    """A teammate as stored, with its current plan and activity. ``id`` is the id of its conversation, too."""
 
     id: str
-    lead_id: str  # the conversation that started it
+    lead_id: str  # the id of the conversation that started it
     name: str
     role: str
     task: str
     tools: tuple[str, ...] | None  # None: all that the lead agent has
     needs_plan: bool
-    rounds: int  # how many plans it submitted
+    rounds: int  # the number of plans that it submitted
     standing: Standing
     words: str  # its result, or why it ended
     created_at: datetime
     ended_at: datetime | None
-    plan: Proposal | None = None  # the newest
+    plan: Proposal | None = None  # its newest plan
     waits_for: tuple[Proposal, ...] = ()  # open proposals of its own
     doing: str = ""  # its last words or calls
     model_calls: int = 0
     tokens: int = 0
-    asked: int = 0  # the id of the person's line on which it was started
+    asked: int = 0  # the id of the person's line that made the lead agent start it
 
     @property
     def locked(self) -> bool:
-        """True if it may only look around: it must plan first, and its current plan isn't approved."""
+        """True if it may only call tools that read: it must plan first, and its plan isn't approved."""
         return self.needs_plan and not (self.plan is not None and stands(self.plan))
 
     @property
@@ -89,7 +89,7 @@ class Teammate:
 
     @property
     def plan_state(self) -> str:
-        """Its plan in a few words; empty where it needs none, or waits for it."""
+        """The state of its plan in a few words; empty where it needs no plan, or waits for the decision."""
         if not self.needs_plan or (self.plan is not None and self.plan.state is State.PROPOSED):
             return ""
         if self.plan is None:
@@ -124,7 +124,7 @@ class TeamStatus:
 
 
 def name_of(role: str, taken: Sequence[str]) -> str:
-    """Return a short name made of the role, unlike those taken."""
+    """Return a short name made of the role, which differs from the names in ``taken``."""
     words = re.findall(r"[a-z0-9]+", role.lower())[:4]
     base = "-".join(words)[:30].strip("-") or "teammate"
     name, number = base, 1

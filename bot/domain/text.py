@@ -20,7 +20,7 @@ _HALVES = re.compile("[\ud800-\udfff]")  # surrogates
 _UNSTORABLE = re.compile(f"{_NUL}|{_HALVES.pattern}")
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 _CLUSTER = regex.compile(r"\X")
-_MAX_CLUSTER_POINTS = 64  # code points of one visible character; a longer run of marks may be split
+_MAX_CLUSTER_POINTS = 64  # code points of one visible character; a longer run of them may be split
 HIDDEN = (
     "0-8 b-1f 7f-9f ad 34f 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 2028-202e 2060-206f 2800 "
     "3164 d800-dfff fdd0-fdef fe00-fe0f feff ffa0 fff0-fffc fffe-ffff 13430-1343f 13441-13442 16fe4 "
@@ -42,9 +42,9 @@ WRITTEN = (
 )
 """Places where such code points stay, since scripts and emoji need them: code points in ``<`` and ``>``."""
 _WRITTEN = regex.sub("<([0-9a-f]+)>", lambda found: f"\\U{int(found[1], 16):08x}", WRITTEN)
-_MAX_QUOTE_CHARS = 2_000  # of one message that is quoted
-_MAX_THREAD_CHARS = 8_000  # of a forwarded message, and of a thread besides its first message
-_NOTE_CHARS = 100  # for the line on messages that are left out
+_MAX_QUOTE_CHARS = 2_000  # the most characters of one quoted message
+_MAX_THREAD_CHARS = 8_000  # of a forwarded message, or of a thread apart from its first message
+_NOTE_CHARS = 100  # the room for the line on messages that are left out
 _MAX_REASON_CHARS = 300
 _ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)
 
@@ -173,9 +173,9 @@ def one_line(text: str) -> str:
 
 
 def in_reply_to(author: str, quoted: str, words: str) -> str:
-    """Put what is replied to above ``words``, every line of it marked, so that it can't pass for theirs.
+    """Put the quoted message above the person's ``words``, each of its lines marked as quoted.
 
-    Its author did not write to Nod, so the model is told that it is data. Empty ``quoted`` adds nothing.
+    The author of the quote did not write to Nod, so a note says that it is data. Empty ``quoted`` adds none.
     """
     return _above(f"In reply to {one_line(author)}", quoted, words)
 
@@ -215,7 +215,7 @@ def _lines(said: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _newest(lines: Sequence[str]) -> list[str]:
-    """Return the last lines that fit, after a line with the number of those left out."""
+    """Return the last lines that fit, after a line with the number of lines that are left out."""
     newest_first: list[str] = []
     chars_left = _MAX_THREAD_CHARS
     for line in reversed(lines):
@@ -236,7 +236,7 @@ def _above(head: str, quoted: str, words: str, most: int = _MAX_QUOTE_CHARS) -> 
 
 
 def format_request(said: str, by: str = "") -> str:
-    """Return a reason that only repeats what a person said to the agent."""
+    """Return a reason that only repeats the person's words to the agent."""
     shown = shorten(one_line(said), _MAX_REASON_CHARS)
     requested = f"Requested by {one_line(by)}" if by else "Requested"
     return f"{requested}: “{shown}”"

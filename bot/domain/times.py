@@ -119,7 +119,7 @@ def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
 
 
 def _parse_day(day: str, today: date) -> tuple[date, int]:
-    """Return the day that is named, and after how many days it comes again: 0 for a date."""
+    """Return the named day, and the number of days until it recurs: 7 for a weekday, 0 for a date."""
     if day in DAYS:
         return today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
     if day == "tomorrow":
@@ -174,7 +174,7 @@ def _offsets(at: datetime) -> tuple[timedelta, timedelta]:
 
 
 def explain_repeated(at: datetime) -> str:
-    """Return a sentence on which of two it is, for a time that the clocks show twice; empty for any other."""
+    """Return which of the two a time is that the clocks show twice, as a sentence; empty for other times."""
     if not is_repeated(at):
         return ""
     which = "last" if at.fold else "first"

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 MAX_CONCURRENT = 2
-"""Trials of one person that run at the same time."""
+"""The most trials of one person that run at the same time."""
 MAX_PER_HOUR = 30
-"""Trials of one person within an hour."""
+"""The most trials of one person within an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class TriedFile:
     change: str  # added, changed or removed
     old_size: int | None = None  # bytes; None: it did not exist
     new_size: int | None = None  # bytes; None: it was removed
-    code: bool = False  # something runs it later, as git does its hooks
+    code: bool = False  # a program runs the file later, as git runs hooks
     field: str = ""  # the preview's field that shows its text; empty: one field lists it with others
 
 
@@ -30,22 +30,22 @@ class Trial:
     """The result of a trial."""
 
     tried: bool = True
-    why: str = ""  # why it was not tried, or why its changes can't be applied
+    why: str = ""  # why the call was not tried, or why its changes can't be applied
     cage: str = ""  # the name of the cage in which it ran
     exit: int | None = None  # the exit code, if there is one
-    output: str = ""  # the end of what it printed
+    output: str = ""  # the end of the printed output
     files: tuple[TriedFile, ...] = ()
-    token: str = ""  # SHA-256, in hex, of what an approval applies; empty: nothing can be applied
-    final: str = ""  # why that can't be undone
+    token: str = ""  # SHA-256, in hex, of the changes that an approval applies; empty: none can be applied
+    final: str = ""  # why applying the changes can't be undone; empty: it can
 
     @property
     def applies(self) -> bool:
-        """True if an approval applies what was tried, and does not run the call."""
+        """True if an approval applies the result of the trial, and does not run the call."""
         return bool(self.token)
 
     @property
     def is_refused(self) -> bool:
-        """True if it was tried, and only running it for real can do what it does."""
+        """True if the call was tried, but its result can't be applied: only a run for real can do it."""
         return self.tried and not self.token
 
     @property
@@ -57,7 +57,7 @@ class Trial:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read what `as_json` gave, also in a later release that knows more fields."""
+        """Read the output of `as_json`, also of a later release that knows more fields."""
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in stored.items() if name in names}
         known["files"] = tuple(TriedFile(**file) for file in stored.get("files", ()))

@@ -22,15 +22,15 @@ from bot.domain.value_text import label_of
 
 MAX_FACTS = 2
 MAX_CALLS = 40
-"""The number of earlier calls that are compared, the newest of them."""
+"""The number of earlier calls that are compared, the newest ones."""
 KNOWN_LEAST = 10
 """The number of proposals in a chat before the first call of a tool there is worth a word."""
 _COMPARED_PERIOD = timedelta(days=90)
 _FLOOD_PERIOD = timedelta(minutes=5)
-_MIN_FLOOD_ANSWERS = 5  # that asked in that period, with this one
-_MIN_COMPARED_CALLS = 5  # earlier calls that have such a value
-_LARGEST_FACTOR = 1.25  # times the largest value before
-_MAX_NUMBERS = 20  # arguments of one call
+_MIN_FLOOD_ANSWERS = 5  # the answers of the model, with this one, that proposed calls in the period
+_MIN_COMPARED_CALLS = 5  # the earlier calls with a value that can be compared
+_LARGEST_FACTOR = 1.25  # a value is unusual from this multiple of the largest earlier value
+_MAX_NUMBERS = 20  # the numbers of one call that are compared
 _MAX_ADDRESSES = 20
 _MAX_ADDRESS_CHARS = 60
 _MAIL = re.compile(r"[^\s@<>\"',;]{1,64}@[^\s@<>\"',;]{1,190}\.[^\s@<>\"',;.]{2,24}")
@@ -50,7 +50,7 @@ class EarlierCall:
     created_at: datetime
     message_id: int
     arguments: str  # JSON, which is parsed only where it is needed
-    declined_by: tuple[str, ...] = ()  # who declined exactly this call
+    declined_by: tuple[str, ...] = ()  # the people who declined exactly this call
 
     def read(self) -> Mapping[str, Any]:
         """Return the arguments."""
@@ -65,13 +65,13 @@ class PastCalls:
     calls: Sequence[EarlierCall] = ()
     is_first: bool = False  # the chat has no earlier call of the tool, not even one that is hidden here
     known: int = 0  # proposals of any tool in the chat, counted up to `KNOWN_LEAST`
-    is_cut: bool = False  # there are more calls than these
+    is_cut: bool = False  # there are further calls before these
 
 
 def find_unusual(proposal: Proposal, past: PastCalls, now: datetime) -> list[str]:
-    """Return what is unusual about a call, the most telling first, at most `MAX_FACTS` of it.
+    """Return the unusual facts about a call, the most important first, at most `MAX_FACTS`.
 
-    Each kind of fact is said once. Those behind the first `MAX_FACTS` are not even looked for.
+    Each kind of fact is said once. After `MAX_FACTS` facts, further kinds are not checked.
     """
     since = now - _COMPARED_PERIOD
     recent = [call for call in past.calls if since <= call.created_at <= now]
@@ -178,7 +178,7 @@ def _format_number(number: float) -> str:
 
 def _find_flood(recent: Sequence[EarlierCall], now: datetime) -> Iterator[str]:
     answers = {call.message_id for call in recent if now - call.created_at <= _FLOOD_PERIOD}
-    count = len(answers) + 1  # with this one
+    count = len(answers) + 1  # this answer counts, too
     if count >= _MIN_FLOOD_ANSWERS:
         yield f"asked {count} times in 5 minutes"
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-_MAX_DEPTH = 8  # lists and objects inside one another; what is deeper is shown as JSON
+_MAX_DEPTH = 8  # levels of lists and objects; a deeper value is shown as JSON
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 _TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
 _LOOKS_LIKE_NO_TEXT = re.compile(r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL)  # quoted in an outline
@@ -21,7 +21,7 @@ def label_of(name: str) -> str:
         return name
     words = re.split(r"[_-]", _HUMP.sub("_", name))
     if len(words) == 1 and not words[0].islower():
-        return name  # an acronym, or a name of its own
+        return name  # an acronym, or a proper name
     is_acronym = [word.isupper() and len(word) > 1 for word in words]
     label = " ".join(word if kept else word.lower() for word, kept in zip(words, is_acronym, strict=True))
     return label[:1].upper() + label[1:]
@@ -149,7 +149,7 @@ def summarize_arguments(arguments: Mapping[str, Any], cut: Callable[[str], str] 
 
 
 def summarize_value(value: Any) -> str | None:
-    """Return a value as a title has it; None where it is only shown below."""
+    """Return a value in the words of a title; None for a value that only the card's fields show."""
     match value:
         case str() if "\n" in value.strip():
             return None

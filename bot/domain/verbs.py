@@ -18,13 +18,13 @@ PERHAPS_TEXT = "Nod may not be able to undo it."
 CONTEXT = "What led to it"
 """The button that shows the turn a card came from, to people who may decide it."""
 VIEW_ALL = "View all"
-"""The button that shows everything of a card that waits."""
+"""The button that shows everything of a card that waits for a decision."""
 DETAILS = "Details"
 """The button that shows everything of a card that has ended."""
 CHOOSE = "Choose"
 """The button of a batch that lets people pick rows."""
 EACH_ROW = "Rows"
-"""The button in its place once no row waits: it opens single rows, for example to undo them."""
+"""The button in place of `CHOOSE` once no row waits: it opens single rows, for example to undo them."""
 _MARK_PATTERN = re.compile(
     r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
 )
@@ -37,8 +37,8 @@ class Verb(StrEnum):
     DECLINE = "decline"  # one vote against, reason optional
     EDIT = "edit"  # replace the arguments and ask again, without a vote
     CANCEL = "cancel"  # the requester or an admin withdraws it
-    RETRY = "retry"  # run a failed one again
-    STOP = "stop"  # end the run of one that is executing
+    RETRY = "retry"  # run a failed call again
+    STOP = "stop"  # end the run of a call that is executing
     SIMILAR = "similar"  # one vote for, and a grant for calls like it
     EXTEND = "extend"  # restart the time it may wait
     EXPIRE = "expire"  # an admin ends the waiting
@@ -47,15 +47,15 @@ class Verb(StrEnum):
     REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     NEVER = "never"  # a suggestion: decline it, and it is not made again
-    MUTE = "mute"  # who presses is not told of cards like it for a while; changes nothing of it
+    MUTE = "mute"  # notify this person of no cards like it for a while; the proposal stays as it is
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
-    FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
-    UNDO = "undo"  # put back what was done
-    STOP_ALL = "stop_all"  # a batch: withdraw what has not begun to run
-    UNDO_ALL = "undo_all"  # a batch: put back what each row did
+    FOR_REAL = "for_real"  # one vote for running the tried call, instead of applying the trial's result
+    UNDO = "undo"  # put back the change
+    STOP_ALL = "stop_all"  # a batch: withdraw the rows that have not begun to run
+    UNDO_ALL = "undo_all"  # a batch: put back the change of each row
     ANSWER = "answer"  # a question of the agent's: ``reason`` is the answer
-    FIRST = "first"  # the same with the first of its choices, and so on
+    FIRST = "first"  # answer a question with its first choice; the next verbs with the next choices
     SECOND = "second"
     THIRD = "third"
     FOURTH = "fourth"
@@ -89,8 +89,8 @@ class AskedFor:
     """The question for the words that go with a press."""
 
     question: str
-    hint: str  # what becomes of the answer
-    usage: str  # its name in a command
+    hint: str  # the use that is made of the answer
+    usage: str  # the name of the answer in the usage of a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Sure:
     question: str
     yes: str
     no: str
-    more: str = "This can't be undone."  # what to know first
+    more: str = "This can't be undone."  # the fact to know before
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # behind ⋯ where there is a menu
-    command: str = ""  # what the command VERB ID [WORDS] does in the chats; empty: no such command
-    asks: AskedFor | None = None  # if it needs a reason or words
-    sure: Sure | None = None  # asked before the press counts
+    command: str = ""  # the effect of the command VERB ID [WORDS] in chats; empty: no such command
+    asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
+    sure: Sure | None = None  # the question before the press counts; None: there is none
 
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
@@ -278,7 +278,7 @@ class ButtonMark:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse what `pack` writes; None for anything else."""
+        """Parse the output of `pack`; None for any other text."""
         match = _MARK_PATTERN.fullmatch(text)
         if match is None:
             return None

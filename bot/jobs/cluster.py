@@ -14,7 +14,7 @@ from bot.store.database import Database
 from bot.store.engine import check_pages
 from bot.store.locks.process_lock import FileLock, check_not_lost
 
-_CHECKED = 64 * 1024**2  # bytes of a file whose pages are looked at at a start: some tenths of a second
+_CHECKED = 64 * 1024**2  # bytes; a larger file is not checked at a start, as that takes too long
 
 
 class Runner(Dispatcher, Protocol):
@@ -22,10 +22,10 @@ class Runner(Dispatcher, Protocol):
 
     @property
     def fault(self) -> str | None:
-        """The reason why this process can't do its work, in words; None while it can."""
+        """The reason why this process can't do its work, in words; None while there is none."""
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """Start. ``handler`` does one job and returns the work it made; ``queue_of`` gives a job's queue."""
+        """Start. ``handler`` does one job and returns the next jobs; ``queue_of`` gives a job's queue."""
 
     async def idle(self) -> None:
         """Return when nothing runs in this process."""
@@ -42,7 +42,7 @@ class Cluster(Protocol):
 
     @property
     def others(self) -> Peers | None:
-        """The other processes, to be told what runs here; None for a single process."""
+        """The other processes, which are sent news of the work here; None for a single process."""
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
         """Claim the database before anything else.
@@ -51,13 +51,13 @@ class Cluster(Protocol):
         """
 
     def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Register this process, which owns what it takes up until the context ends."""
+        """Register this process, which owns the work that it takes up until the context ends."""
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Connect this notifier with those of other processes: each tells the others what changes."""
+        """Connect this notifier with those of other processes: each reports its changes to the others."""
 
     def changes(self) -> AsyncIterator[None]:
-        """Yield whenever the rows may ask for work that this process does not know of."""
+        """Yield whenever the rows may ask for new work."""
 
 
 class SingleProcess:

@@ -9,7 +9,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-# How many jobs of each kind run at a time; no kind waits for another's slots.
+# The number of jobs of each kind that run at a time; no kind waits for slots of another kind.
 SLOTS: Mapping[Work, int] = {
     Work.TURN: 100,
     Work.EXECUTE: 100,
@@ -25,9 +25,9 @@ QueueOf = Callable[[Job], Awaitable[Queue]]
 class EmbeddedDispatcher:
     """Runs jobs as tasks of this process.
 
-    Nothing is kept beyond the running tasks: what is lost with the process is found again in the rows.
+    Nothing is kept beyond the running tasks: work that is lost with the process is found again in the rows.
 
-    What is woken before `start`, while paused or after `close` is dropped; the rows still ask for it.
+    Jobs woken before `start`, while paused or after `close` are dropped; the rows still ask for them.
     """
 
     def __init__(self, sizes: Mapping[Work, int] = SLOTS) -> None:
@@ -41,7 +41,7 @@ class EmbeddedDispatcher:
         self._paused = False
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """Start. ``handler`` does one job and returns the work it made; ``queue_of`` gives a job's queue."""
+        """Start. ``handler`` does one job and returns the next jobs; ``queue_of`` gives a job's queue."""
         self._handler = handler
         self._queue_of = queue_of
 
@@ -59,7 +59,7 @@ class EmbeddedDispatcher:
         return self._slots[work].taken
 
     def is_crowded(self, work: Work, queue: Queue) -> bool:
-        """Return whether as much of this queue is at work as may be."""
+        """Return whether this queue has as many running jobs as it may have."""
         return self._slots[work].is_crowded(queue)
 
     @property
@@ -67,23 +67,23 @@ class EmbeddedDispatcher:
         return self._handler is not None and not self._paused
 
     async def wake(self, *jobs: Job) -> None:
-        """Run these jobs, for which there is new work; one that runs already runs once more after."""
+        """Run these jobs, for which there is new work; a job that runs already runs once more after."""
         for job in jobs:
             ticket = self._tickets.get(job)
             if ticket is not None and not ticket.granted.done():
-                # it waits for a slot and has not read its rows: it needs no second run, but perhaps another
-                # queue, since a person may wait for it now
+                # a job that waits for a slot has not read its rows: it needs no second run, but perhaps
+                # another queue, since a person may wait for it now
                 ticket.move(await self.find_queue(job))
             else:
                 self.begin_or_repeat(job)
 
     async def find(self, *jobs: Job) -> None:
-        """Run these jobs, which a sweep found in the rows; one that runs already is left alone."""
+        """Run these jobs, which a sweep found in the rows; a job that runs already is left alone."""
         for job in jobs:
             self.begin(job)
 
     def begin_or_repeat(self, job: Job) -> None:
-        """Begin a job; one that is at work already is done once more after."""
+        """Begin a job; a job that is at work already is done once more after."""
         if job in self._tasks:
             self._again.add(job)
         else:
@@ -92,7 +92,7 @@ class EmbeddedDispatcher:
     def begin(self, job: Job, queue: Queue | None = None) -> None:
         """Start a task for the job unless it has one.
 
-        ``queue``: where it waits for a slot; None asks `find_queue` first.
+        ``queue``: the queue in which the job waits for a slot; None asks `find_queue` first.
         """
         if self._handler is None or self._paused or job in self._tasks:
             return
@@ -100,22 +100,22 @@ class EmbeddedDispatcher:
             self._tickets[job] = SlotTicket(self._slots[job.work], queue)
         task = asyncio.create_task(self._run(job, self._handler), name=":".join(job))
         self._tasks[job] = task
-        # `_run` forgets the task itself, unless it is cancelled before it begins
+        # `_run` forgets the task itself, but a task that is cancelled before it begins never runs
         task.add_done_callback(lambda done: self._forget(job, done))
 
     async def stop_turn(self, conversation_id: str) -> None:
-        """Stop a turn in whichever process it runs: here that is this one."""
+        """Stop a turn, which can only run in this process."""
         self.interrupt(conversation_id)
 
     def interrupt(self, conversation_id: str) -> bool:
-        """Cancel the turn that runs in this process; returns False if none runs."""
+        """Cancel the turn of a conversation; return False if no turn runs."""
         task = self._tasks.get(Job(Work.TURN, conversation_id))
         return task is not None and task.cancel()
 
     async def idle(self) -> None:
         """Return when nothing runs."""
         while self._tasks:
-            await asyncio.wait(self._tasks.values())  # gather would pass a cancel on
+            await asyncio.wait(self._tasks.values())  # `gather` would cancel the tasks with this one
 
     def pause(self) -> None:
         """Take no work until `resume`, and interrupt turns: their rows say to run them again."""
@@ -145,7 +145,7 @@ class EmbeddedDispatcher:
                 self._tickets[job] = SlotTicket(self._slots[job.work], await self.find_queue(job))
             await self._tickets[job].granted
             follow_ups = await handler(job)
-        except Exception as error:  # the rows still say what to do; the next tick finds it
+        except Exception as error:  # the rows still ask for the work, and the next tick finds it
             log.error("job failed", work=job.work, key=job.key, exc_info=error)
         finally:
             if job in self._again:
@@ -172,8 +172,8 @@ class EmbeddedDispatcher:
 class Slots:
     """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
-    Waiting queues get slots in turn. A queue at its own limit (``most``) is passed over; one with a higher
-    ``later`` comes after the others.
+    Waiting queues get slots in turn. A queue at its own limit (``most``) is passed over; a queue that
+    may come ``later`` comes after the others.
     """
 
     def __init__(self, size: int) -> None:
@@ -207,7 +207,7 @@ class Slots:
         name = ticket.queue.name
         self._taken[name] -= 1
         if not self._taken[name]:
-            del self._taken[name]  # or the names of all conversations pile up
+            del self._taken[name]  # otherwise the names of all conversations pile up
         self._grant_next()
 
     def _grant_next(self) -> None:
@@ -228,7 +228,7 @@ class Slots:
 
 
 class SlotTicket:
-    """A slot that is waited for from the start; ``granted`` is done once it is there."""
+    """A place in the line for a slot, from its creation on; ``granted`` is done once the slot is given."""
 
     def __init__(self, slots: Slots, queue: Queue) -> None:
         self.queue = queue
@@ -237,14 +237,14 @@ class SlotTicket:
         slots.wait(self)
 
     def move(self, queue: Queue) -> None:
-        """Wait in another queue from now on; nothing changes for a slot that was given."""
+        """Wait in another queue from now on; a slot that was given stays."""
         if queue != self.queue and not self.granted.done():
             self._slots.forget(self)
             self.queue = queue
             self._slots.wait(self)
 
     def release(self) -> None:
-        """Give the slot back, or wait for it no longer."""
+        """Give the slot back, or stop waiting for one."""
         if self.granted.done() and not self.granted.cancelled():
             self._slots.release(self)
         else:

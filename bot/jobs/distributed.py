@@ -1,9 +1,9 @@
-"""The dispatcher of several processes: what one has no room for is a job of Procrastinate's.
+"""The dispatcher of several processes, which passes jobs without room on by Procrastinate's queue.
 
-A process does what it wakes, as one alone does. Where there are others it keeps room for what they wake, and
-defers the rest to a queue in the same PostgreSQL, from which the first process with room takes it. Jobs hold
-no locks: turns, executions and posts are claimed in Nod's own rows, so a job that is lost, late or doubled
-does no harm.
+A process does the jobs that it wakes, like a single process. Where there are others, it keeps room for their
+jobs, and defers the rest to a queue in the same PostgreSQL, from which a process with room takes them. Jobs
+hold no locks: turns, executions and posts are claimed in Nod's own rows, so a job that is lost, late or
+doubled does no harm.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
-"""How much of what it wakes a process does itself where there are others: one may receive everything, as from
-Telegram. Its worker takes so much less from the queue."""
+"""The number of its own jobs that a process does itself where there are others: one process may receive all
+messages, as from Telegram. Its worker takes that many fewer jobs from the queue."""
 _WORKERS: Mapping[str, Sequence[Work]] = {
     "turns": [Work.TURN],
     "executions": [Work.EXECUTE],
     "posts": [Work.REDRAW, Work.DELIVER, Work.TEAM],
 }
-"""The workers of each process, and the kinds of work that they take: none waits for slots of another's."""
-_POLL_SECONDS = 2.0  # between looks at a queue, should a notification be lost
+"""The workers of each process, and the kinds of work that they take: no worker waits for another's slots."""
+_POLL_SECONDS = 2.0  # the time between two reads of a queue, in case a notification is lost
 _BEAT_SECONDS = 3.0
-_STALLED_SECONDS = 10.0  # without a heartbeat; then the jobs of a worker are given to others
+_STALLED_SECONDS = 10.0  # the time without a heartbeat after which a worker's jobs are given to others
 _STEADY_SECONDS = 5.0  # a worker that has run for so long has no fault
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds before a worker that failed begins again
-_CONNECTIONS = 2  # and one that listens for each worker
-_PATIENCE = 5.0  # seconds to wait for one of them
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # the seconds before a worker that failed begins again
+_CONNECTIONS = 2  # the shared connections; each worker has a further one that listens
+_PATIENCE = 5.0  # the seconds to wait for a free connection
 
 
 def prepare(url: str) -> None:
@@ -54,7 +54,7 @@ def prepare(url: str) -> None:
                 try:
                     app.schema_manager.apply_schema()
                 except ConnectorException:
-                    if not app.check_connection():  # else another process was faster
+                    if not app.check_connection():  # otherwise another process has made the tables
                         raise
     except ConnectorException as error:
         raise SettingsError(explain_refusal(error.__cause__ or error)) from None
@@ -63,7 +63,7 @@ def prepare(url: str) -> None:
 class DistributedDispatcher:
     """Implements `Dispatcher` for all processes that work on one database.
 
-    What is woken before `start` is dropped; the rows still ask for it.
+    Jobs woken before `start` are dropped; the rows still ask for them.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class DistributedDispatcher:
         works: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``works`` False: this process does none of it, but tells the others what it wakes.
+        """``works`` False: this process does no jobs, and passes all that it wakes on to the others.
 
-        ``sleep`` takes seconds, between two tries of a worker.
+        ``sleep`` waits for some seconds, between two tries of a worker.
         """
         self._wire = wire
         self._works = works
@@ -84,7 +84,7 @@ class DistributedDispatcher:
         self._local = EmbeddedDispatcher()
         self._app = procrastinate.App(
             connector=procrastinate.PsycopgConnector(
-                # to lose a wake-up costs seconds; to wait for the disk for each would cost more
+                # a lost wake-up costs seconds; waiting for the disk at each one would cost more
                 conninfo=conninfo(url, hasty=True),
                 min_size=1,
                 max_size=_CONNECTIONS,
@@ -94,7 +94,7 @@ class DistributedDispatcher:
         self._task = self._app.task(name="work")(self._work)
         self._handler: Handler | None = None
         self._workers: list[asyncio.Task[None]] = []
-        self._failing: set[str] = set()  # workers that failed, and were not steady since
+        self._failing: set[str] = set()  # names of workers that failed and have not run steadily since
         self._closing = False
         wire.on("wake", self._wake)
 
@@ -124,7 +124,7 @@ class DistributedDispatcher:
 
     @property
     def takes_work(self) -> bool:
-        """Always False: any process may run what is woken here."""
+        """Always False: any process may run a job that is woken here."""
         return False
 
     async def wake(self, *jobs: Job) -> None:
@@ -135,7 +135,7 @@ class DistributedDispatcher:
                 if job in self.tasks:
                     await self._local.wake(job)
                 elif job.work is Work.DELIVER and Job(Work.TURN, job.key) in self.tasks:
-                    self._local.begin(job)  # only the process of a turn can show what the turn asks
+                    self._local.begin(job)  # only the process that runs a turn can show the turn's questions
                 elif self._is_near(job, queue := await self._local.find_queue(job)):
                     self._local.begin(job, queue)
                 else:
@@ -148,7 +148,7 @@ class DistributedDispatcher:
         with _log_outage("the jobs of dead workers"):
             manager = self._app.job_manager
             for stalled in await manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_SECONDS):
-                with contextlib.suppress(ConnectorException):  # another process did so first
+                with contextlib.suppress(ConnectorException):  # another process returned the jobs first
                     await manager.retry_job(stalled)
         await self._local.find(*jobs)
 
@@ -173,13 +173,13 @@ class DistributedDispatcher:
             _, late = await asyncio.wait(self._workers, timeout=_PATIENCE)
             for (
                 worker
-            ) in late:  # Python before 3.12 may lose a cancel when what is waited for comes just then
+            ) in late:  # Python before 3.12 may lose a cancel in the moment in which the wait ends
                 worker.cancel()
             await asyncio.gather(*self._workers, return_exceptions=True)
         await self._app.close_async()
 
     def _is_near(self, job: Job, queue: Queue) -> bool:
-        """Return whether this process does it, rather than the first one that has room."""
+        """Return whether this process does the job itself, and leaves it to no other."""
         if queue is HERE:
             return True
         if not self._works or not self._wire.others:
@@ -188,7 +188,7 @@ class DistributedDispatcher:
         return not crowded and self._local.count_taken(job.work) < _OWN_SHARE[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
-        """Let it wait for a worker, once; last where its person has enough at work here."""
+        """Queue the job for any worker, once; as the last where its person has enough jobs at work here."""
         priority = -1 if queue.later or self._local.is_crowded(job.work, queue) else 0
         waiting = self._task.configure(
             queue=job.work, queueing_lock=f"{job.work}:{job.key}:{priority}", priority=priority
@@ -197,7 +197,7 @@ class DistributedDispatcher:
             await waiting.defer_async(work=job.work, key=job.key)
 
     async def _work(self, work: str, key: str) -> None:
-        """Do one job of Procrastinate's, in a slot of the worker."""
+        """Do one job of Procrastinate's queue, in a slot of the worker."""
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
         with _log_outage(f"{work} {key}"):
@@ -211,7 +211,7 @@ class DistributedDispatcher:
                     await asyncio.wait({self.tasks[job]})
 
     async def _run_worker(self, name: str) -> None:
-        """Run one of Procrastinate's workers until the end; one that fails begins again."""
+        """Run one of Procrastinate's workers until the end; a worker that fails begins again."""
         pause = _FIRST_PAUSE
         while True:
             steady = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)
@@ -223,7 +223,7 @@ class DistributedDispatcher:
                     fetch_job_polling_interval=_POLL_SECONDS,
                     update_heartbeat_interval=_BEAT_SECONDS,
                     stalled_worker_timeout=_STALLED_SECONDS,
-                    shutdown_graceful_timeout=0,  # what it began continues, and ends by `close`
+                    shutdown_graceful_timeout=0,  # the jobs that it began continue, and `close` ends them
                     delete_jobs=DeleteJobCondition.ALWAYS,
                     install_signal_handlers=False,
                 )
@@ -231,9 +231,9 @@ class DistributedDispatcher:
                 log.error("a worker failed, and begins again", worker=name, why=_first_line(error))
             except Exception as error:
                 log.error("a worker failed, and begins again", worker=name, exc_info=error)
-            finally:  # one whose heartbeat or ear failed ends by itself, and has said why
+            finally:  # a worker whose heartbeat or listener failed ends by itself, and has logged why
                 steady.cancel()
-            if self._closing:  # a fault on the way out took the place of what cancelled it
+            if self._closing:  # a fault at the end took the place of the CancelledError
                 return
             if name in self._failing:
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -243,7 +243,7 @@ class DistributedDispatcher:
             await self._sleep(pause)
 
     async def _do(self, job: Job) -> tuple[Job, ...]:
-        """Do it; what another process has at hand is left to that one, which does it once more after."""
+        """Do the job; if another process does it already, have that process do it once more."""
         if self._handler is None:
             return ()
         try:
@@ -262,7 +262,7 @@ class DistributedDispatcher:
 
 @contextlib.contextmanager
 def _log_outage(what: str) -> Iterator[None]:
-    """Log an outage of the database instead of raising. The rows have the work when it is back."""
+    """Log an outage of the database instead of raising. The rows still ask for the work afterwards."""
     try:
         yield
     except (ConnectorException, SQLAlchemyError) as error:

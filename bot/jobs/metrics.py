@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: figures of the rows, looked up at each scrape, and of the model in this process.
+"""Metrics for Prometheus: figures of the rows, read at each scrape, and of the model in this process.
 
 Nothing is counted while Nod works, except the time of model calls. Figures of rows are the same in every
 process on one database, and are counted from this process's start on.
@@ -57,8 +57,8 @@ class Metrics:
         self._tally = counts.StateTally(0, {}, 0)
         self._last_turn = 0
         self._under_way: set[int] = set()
-        self._counted: set[int] = set()  # turns that ended, of those that may be seen again
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use to anyone here
+        self._counted: set[int] = set()  # ids of ended turns that were counted and may be read again
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the time at which a series began is of no use here
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         gauge, counter = partial(Gauge, registry=self._registry), partial(Counter, registry=self._registry)
@@ -81,7 +81,7 @@ class Metrics:
         self._waiting = gauge("nod_work_waiting", "Work that is requested and not done yet.", ["work"])
         self._oldest = gauge("nod_work_oldest_seconds", "How long the oldest of it has waited.", ["work"])
         self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
-        self._told = StateTally[tuple[str, str]]()  # of `problems`
+        self._told = StateTally[tuple[str, str]]()  # the reported part of `problems`
         self._problems = counter(
             "nod_problems",
             "Warnings and errors that this process logged, and lines that it dropped.",
@@ -109,7 +109,7 @@ class Metrics:
         self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")
 
     async def begin(self) -> None:
-        """Count from here on."""
+        """Begin to count, from the current rows on."""
         self._tally = await self._database.read(counts.count_all)
         self._last_turn, self._under_way = await self._database.read(counts.find_turns_under_way)
         seen = await self._database.read(counts.list_turns, self._last_turn, self._under_way)

@@ -1,4 +1,4 @@
-"""A POST to a server that someone named: to checked addresses alone, once, and its answer is not read.
+"""A POST to a server that someone named: only to checked addresses, once, without reading the answer's body.
 
 No redirect is followed, and nothing that the server does keeps it for longer than `SECONDS`.
 """
@@ -23,9 +23,9 @@ _SERVER_FAULT = 500
 
 @dataclass(frozen=True, slots=True)
 class PostAnswer:
-    """The outcome of a POST. ``status`` is None where no answer came; ``fault`` is empty where it was taken.
+    """The outcome of a POST. ``status`` is None without an answer; ``fault`` is empty if it was accepted.
 
-    ``retry_after`` is the header of that name, as it came.
+    ``retry_after`` is the header of that name, unparsed.
     """
 
     status: int | None
@@ -40,13 +40,13 @@ class PostAnswer:
         return self.status not in _TRANSIENT and self.status < _SERVER_FAULT
 
     def read_pause(self, now: datetime, longest: timedelta) -> timedelta | None:
-        """Return the time in ``Retry-After``, at most ``longest``; None for what is no number and no date."""
+        """Return the time in ``Retry-After``, at most ``longest``; None if it is neither a number nor a date."""
         text = self.retry_after
         pause: timedelta | None = None
         if text.isascii() and text.isdigit():
             pause = timedelta(seconds=min(int(text[:9]), longest.total_seconds()))
         else:
-            with contextlib.suppress(ValueError, TypeError):  # of a date without a zone, too
+            with contextlib.suppress(ValueError, TypeError):  # TypeError: a date without a zone
                 pause = parsedate_to_datetime(text) - now
         if pause is None:
             return None
@@ -98,7 +98,7 @@ async def _post(
     async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
         given = [("Host", host), *headers, ("Content-Length", str(len(body)))]
         async with pool.stream("POST", url, headers=given, content=body) as response:
-            # its body may be endless, and is not read
+            # the body of the answer may be endless, and is not read
             fault = "" if response.status // 100 == 2 else f"HTTP {response.status}"  # noqa: PLR2004
             return PostAnswer(response.status, fault, _find_header(response.headers, b"retry-after"))
 

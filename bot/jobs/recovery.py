@@ -1,6 +1,6 @@
-"""Recovery: finds in the rows what time and crashes left undone, and expires, restarts or deletes it.
+"""Recovery: finds overdue and unfinished work in the rows, and expires, restarts or deletes it.
 
-Each sweep is safe at any time and any number of times; who calls them when is in ``bot/jobs/scheduler.py``.
+Each sweep is safe at any time and any number of times; ``bot/jobs/scheduler.py`` says when each is called.
 """
 
 import time
@@ -31,7 +31,7 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 
 _BATCH = 25
-_ENDING = 200  # cards that offer Undo no longer, at a time
+_ENDING = 200  # the most cards from which one sweep removes Undo
 _SWEEP_SECONDS = 1.0
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
@@ -47,12 +47,12 @@ class Recovery:
     shown: Turns
     dispatcher: Dispatcher
     process: str
-    retention: timedelta = timedelta(days=30)  # of long output
+    retention: timedelta = timedelta(days=30)  # the time for which long output is kept
 
     async def expire_due(self, now: datetime) -> int:
-        """Expire what no one decided in time, for about a second at most; returns how many.
+        """Expire proposals that no one decided in time, for about a second at most; returns how many.
 
-        After a long downtime thousands may be due: other writes come in between, the next tick continues.
+        After a long downtime thousands may be due: other writes come in between, and the next tick continues.
         """
         count, end = 0, time.monotonic() + _SWEEP_SECONDS
         while True:
@@ -65,14 +65,14 @@ class Recovery:
                 return count
 
     async def take_over(self, now: datetime) -> list[Job]:
-        """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
+        """End the unfinished work of processes that are gone; returns the next jobs, and wakes none."""
         jobs = await self._abandon(await self.database.read(transitions.list_abandoned, self.process), now)
         if await self.database.read(transitions.list_abandoned_questions, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
-        """Find unfinished work in the rows and wake it. ``starting``: no one else can be working on it."""
+        """Find unfinished work in the rows and wake it. ``starting``: no process can be working on it."""
         jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
@@ -93,11 +93,11 @@ class Recovery:
         """Mark executions whose process is gone as outcome unknown; idempotent ones run again."""
         jobs: list[Job] = []
         if not lost:
-            return jobs  # to ask for tools would start MCP servers, and wait for them
+            return jobs  # asking for tools would start MCP servers, and wait for them
         available = await self.gate.registry.available()
         for proposal in lost:
             if proposal.id in self.execution.under_way:
-                continue  # it is ours
+                continue  # this process runs it
             ended = await self.gate.trials.settle(available, proposal)
             if ended is not None:
                 state, changes = ended
@@ -110,17 +110,17 @@ class Recovery:
         return jobs
 
     async def stop(self, _: datetime) -> None:
-        """End what runs here and someone wants stopped, wherever they pressed."""
+        """End the runs in this process that someone wants stopped, wherever they pressed Stop."""
         if under_way := self.execution.under_way:
             for ident in await self.database.read(proposals.list_stop_requested, under_way):
                 self.execution.stop(ident)
 
     async def retry(self, _: datetime) -> None:
-        """Try again soon what a platform refused for a moment; `recover` is the net below."""
+        """Repeat posts that a platform refused for a moment; `recover` repeats all others later."""
         await self.dispatcher.wake(*self.shown.due())
 
     async def purge(self, now: datetime) -> None:
-        """Drop what no platform will deliver again, and long output of long ago, in pieces."""
+        """Delete events that no platform delivers again, old output and other expired rows, in pieces."""
         await self.database.write(questions.purge, now)
         for forget, kept in (
             (events.forget_handled, _EVENTS_KEPT),

@@ -1,8 +1,8 @@
 """Timed messages other than expiry: warnings, steps, the daily digest, audit anchors.
 
 A step reaches the card's own places (a reminder), other people (an escalation), or a notifier that a feature
-brings. Due times live in the proposals' rows and each is taken by a guarded move, so several tickers never
-tell twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
+brings. Due times are in the proposals' rows, and each is claimed by a guarded move, so several tickers never
+send a message twice. Quiet hours hold back reminders, notifiers and digests, not warnings before an expiry or
 escalations.
 """
 
@@ -41,14 +41,14 @@ _LINKS_STATE = "told links"
 _ANCHOR_USE_TEXT = (
     "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 )
-_MAX_LISTED = 50  # in a digest, which is one post to read
-_MAX_PRIVATE_CARDS = 10  # in the chats of a group's people, when a card is escalated to it
+_MAX_LISTED = 50  # the most proposals in a digest, which is one post to read
+_MAX_PRIVATE_CARDS = 10  # the most private cards to members of a group to which a card is escalated
 _LOUD = (Act.WARN, Act.ESCALATE)
 """The acts that quiet hours do not hold back."""
 
 
 class _ClaimedStep(NamedTuple):
-    """A proposal whose time for something came, and the targets that are told."""
+    """A proposal with a due step, and the targets of the step."""
 
     proposal: Proposal
     targets: tuple[str, ...]
@@ -65,7 +65,7 @@ class Reminders:
     groups: Groups
 
     async def remind(self, now: datetime) -> None:
-        """Send what is due. While paused only the audit anchor, and who became one person, is found."""
+        """Make and send due messages. While paused, make only audit anchors and news of linked accounts."""
         await self.database.write(self._news, now)
         book = (await self.database.read(self.policies.load)).book
         if book.list_ended(now):
@@ -89,11 +89,11 @@ class Reminders:
             self.notices.for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
-        """Post what is to be said, or tried again, by now."""
+        """Post the due notices, also those to be tried again."""
         await self.notices.send(now, self.cards.post_at)
 
     def _take(self, session: Session, what: Act, now: datetime) -> None:
-        """Claim what is due, each in a guarded move with its audit row, and have it told; a batch once."""
+        """Claim due proposals, each in a guarded move, and store their notices, one for each batch."""
         cards: dict[str, list[_ClaimedStep]] = {}
         for proposal in proposals.list_due_for(session, what, now, _BATCH):
             taken = self._claim(session, what, proposal, now)
@@ -106,7 +106,7 @@ class Reminders:
                 self._tell(session, what, target, reached, now)
 
     def _claim(self, session: Session, what: Act, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
-        """Move a due proposal on. Returns it with its targets, or None when someone else was faster."""
+        """Claim a due step of a proposal. Returns it with its targets; None if another process was faster."""
         if what is Act.ESCALATE:
             return self._escalate(session, proposal, now)
         targets: tuple[str, ...] = (REMINDER,)
@@ -121,7 +121,7 @@ class Reminders:
         return _ClaimedStep(moved, targets) if moved else None
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> _ClaimedStep | None:
-        """Let approvers, admins and the targets that are due decide as well."""
+        """Let approvers, admins and the people at the due targets decide, too."""
         policy, before = self.policies.load(session), proposal.deciders
         added = [role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place)]
         targets, left = take_steps(proposal.all_steps, now, escalating=True)
@@ -139,7 +139,7 @@ class Reminders:
     def _tell(
         self, session: Session, what: Act, target: str, reached: Sequence[Proposal], now: datetime
     ) -> None:
-        """Have a target told of proposals that share a card."""
+        """Store the notice to a target about proposals that share a card."""
         proposal, more = reached[0], len(reached) - 1
         if target == REMINDER:
             self.notices.nudge(session, proposal, _format_reminder(what, proposal, more, now))
@@ -151,7 +151,7 @@ class Reminders:
             self._use_notifier(session, target, proposal, more, now)
 
     def _tell_group(self, session: Session, group: str, proposal: Proposal, more: int, now: datetime) -> None:
-        """Have the people of a group get the card in private; where they are many or unknown, remind."""
+        """Send the card to each member of a group; where the members are many or unknown, remind instead."""
         policy = self.policies.load(session)
         known = policy.groups.get(group)
         members = sorted(known.members) if known else []
@@ -163,7 +163,7 @@ class Reminders:
     def _use_notifier(
         self, session: Session, name: str, proposal: Proposal, more: int, now: datetime
     ) -> None:
-        """Have a notifier send its notification, or tell the admins that it can't."""
+        """Send by a notifier, or tell the admins that it can't send."""
         notifier = find_notifier(session, name)
         if notifier is None or notifier.hindrance:
             why = notifier.hindrance if notifier else f"Nothing here is called {name}."
@@ -174,7 +174,7 @@ class Reminders:
         notifier.notify(session, proposal, more, now)
 
     async def _ask_for_groups(self, book: Rulebook, now: datetime) -> None:
-        """Ask who is in the groups to which something is escalated now."""
+        """Ask platforms for the members of the groups to which proposals are escalated now."""
         steps = [step for rule in book.list_about(Subject.NOTIFY) for step in rule.steps]
         if not any(is_group(step.to) for step in steps):
             return
@@ -222,7 +222,7 @@ def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today
 
 
 def _format_digest(session: Session, scope: str, now: datetime) -> str:
-    """Return the digest's text: what is open in a scope, soonest to expire first."""
+    """Return the text of a digest: the open proposals in a scope, soonest to expire first."""
     found, many = proposals.list_soonest(session, scope, _MAX_LISTED)
     if not found:
         return "Nothing is waiting for a decision today."

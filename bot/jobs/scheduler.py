@@ -2,7 +2,7 @@
 
 Due times live in rows and every sweep is a conditional UPDATE, so any number of tickers is safe and a
 missed tick is made up for by the next. Ticks keep their pace when the system's clock is set, back or
-ahead: what is due is then what the new time says.
+ahead: each sweep does the work that is due by the new time.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
 _JUMP = timedelta(seconds=5)  # a clock that is put right slowly never gains or loses that much in a second
 _ONE_AT_A_TIME = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
-"""How jobs run: one run of each at a time, one for all that were missed, however late."""
+"""The options of each job: one run at a time, and one run for all missed ones, however late."""
 
 
 class Sweep(NamedTuple):
-    """Work that begins every so many seconds, given the time; never twice at a time in one process."""
+    """Work that begins at a fixed pace and is given the time; never twice at a time in one process."""
 
     name: str
     seconds: float
@@ -45,7 +45,7 @@ class Sweep(NamedTuple):
 
 
 class PauseTrigger(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """A trigger that is due so many seconds from now, whenever it was due before.
+    """A trigger that is due a fixed time from now, whenever it was due before.
 
     The library's own interval and cron triggers go by the wall clock: set ahead by a month, they walk every
     run that was missed, and hold the loop.
@@ -70,9 +70,9 @@ class Scheduler:
         clock: Clock,
         sweeps: Sequence[Sweep] = (),
     ) -> None:
-        """``sweeps`` are those of features."""
+        """``sweeps`` are the sweeps of features."""
         self.sweeps = (
-            *sweeps,  # first, so that what they have to say goes out with the first reminders
+            *sweeps,  # first, so that their notices are posted with the first reminders
             Sweep("expire_due", EXPIRE_SECONDS, recovery.expire_due),
             Sweep("stop", STOP_SECONDS, recovery.stop),
             Sweep("retry", RETRY_SECONDS, recovery.retry),
@@ -83,7 +83,7 @@ class Scheduler:
             Sweep("sweep", WEBHOOK_SECONDS, webhooks.sweep),
         )
         self._clock = clock
-        self._tasks: set[asyncio.Task[Any]] = set()  # of sweeps under way
+        self._tasks: set[asyncio.Task[Any]] = set()  # tasks of sweeps under way
         self._watch: asyncio.Task[None] | None = None
         self._outage = ""
         self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults=_ONE_AT_A_TIME)
@@ -96,16 +96,16 @@ class Scheduler:
         self._watch = asyncio.create_task(self._watch_clock(), name="clock")
 
     async def stop(self) -> None:
-        """Tick no more, and interrupt the sweeps under way: their rows say what is left."""
+        """Stop the ticks, and interrupt the sweeps under way: the rows still ask for their work."""
         self._ticker.pause()
         under_way = [*self._tasks, *filter(None, [self._watch])]
         for task in under_way:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)  # the library cancels, and waits for none
+        await asyncio.gather(*under_way, return_exceptions=True)  # the library only cancels them
         self._ticker.shutdown(wait=False)
 
     async def _watch_clock(self) -> None:
-        """Set every job again once the clock was set: what is due in an hour by it would wait that hour."""
+        """Set every job again after the clock was set: set back, a job would wait that much longer."""
         before, began = self._clock(), time.monotonic()
         while True:
             await asyncio.sleep(1)
@@ -131,11 +131,11 @@ class Scheduler:
         except asyncio.CancelledError:
             log.debug(
                 "sweep interrupted", sweep=sweep.name
-            )  # at the end alone; the library calls it an error
+            )  # only at the end; the library calls it an error
         except Exception as error:
             why = describe_outage(error)
             if not why:
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
-            elif not self._outage:  # the rest of the outage is the same line
+            elif not self._outage:  # the same outage is logged once
                 log.error("sweeps wait for the database", why=why)
             self._outage = why or self._outage

@@ -1,4 +1,4 @@
-"""One of any number of processes on one PostgreSQL. Imported only there: its libraries are an extra."""
+"""One of several processes on one PostgreSQL. Imported only with PostgreSQL: its libraries are an extra."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ _SETTINGS = "settings"
 
 
 class DatabaseCluster:
-    """Implements `Cluster` and `Peers`: processes divide the work and what gone ones had."""
+    """Implements `Cluster` and `Peers`: processes share the work, and take over from dead processes."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class DatabaseCluster:
         works: bool,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``settings``: a mark of each that all processes need to have alike, since work may go to any."""
+        """``settings``: a hash of each setting that must be equal in all processes, as any may do work."""
         self._url = url
         self._settings = dict(settings or {})
-        self._differ: list[Mapping[str, str]] = []  # marks of others that were told of
+        self._differ: list[Mapping[str, str]] = []  # differing hashes of other processes that were logged
         self._database = database
         self._process = process
         self._clock = clock
@@ -77,9 +77,9 @@ class DatabaseCluster:
             if beating.ident is not None:
                 await asyncio.to_thread(beating.join)
             await self.wire.close()
-            with contextlib.suppress(SQLAlchemyError):  # others find out
+            with contextlib.suppress(SQLAlchemyError):  # others notice by the missing heartbeats
                 self._database.write_now(processes.leave_process, self._process)
-                notify(self._database.engine)  # what this one left is theirs
+                notify(self._database.engine)  # the others take over the work that is left
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
         self.wire.on(kind, handler)
@@ -101,7 +101,7 @@ class DatabaseCluster:
         return self.wire.rings()
 
     def _compare(self, said: tuple[Mapping[str, str], bool]) -> None:
-        """Say once what another process has otherwise; one that begins is to say the same."""
+        """Log once which settings of another process differ; tell a process that begins our own settings."""
         others, begins = said
         if others == self._settings:
             return
@@ -132,7 +132,7 @@ class DatabaseCluster:
                 continue
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
-            if gone or before:  # once more a beat later: by then Procrastinate has given up their jobs, too
+            if gone or before:  # once more a beat later, when Procrastinate has released their jobs, too
                 loop.call_soon_threadsafe(self.wire.notify)
 
 

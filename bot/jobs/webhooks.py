@@ -1,8 +1,7 @@
 """Tells a script's server how its request ended: signed, and repeated until delivered or given up.
 
-What is to be told is rows (``bot/store/webhooks.py``), so nothing is lost with the process; an end may be
-told twice, under the same ``webhook-id``. Headers and signature are those of
-https://www.standardwebhooks.com.
+Webhooks to send are rows (``bot/store/webhooks.py``), so none is lost with the process; a webhook may be sent
+twice, with the same ``webhook-id``. Headers and signature follow https://www.standardwebhooks.com.
 """
 
 import asyncio
@@ -30,17 +29,17 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
-"""After each attempt that did not arrive, until the next; after the last one no one tries again."""
+"""The pauses after failed attempts. As many attempts are made as there are pauses."""
 
 _AT_ONCE = 20
-_GONE = 410  # the receiver says that it wants no more
+_GONE = 410  # the status by which a receiver says that it wants no more webhooks
 _UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
 
 
 class Webhooks:
     """Sends webhooks until they arrive or are given up.
 
-    ``secret`` signs them; without one none is accepted. ``hosts`` may be reached although private.
+    ``secret`` signs them; without it no webhook is accepted. ``hosts`` may be reached although internal.
     """
 
     def __init__(self, database: Database, secret: str | None, hosts: Collection[str] = ()) -> None:
@@ -90,9 +89,9 @@ class Webhooks:
 
 
 def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the content of a webhook: how a request ended. What was asked is left out: who asked knows it.
+    """Return the content of a webhook: how a request ended, without the request, which the requester knows.
 
-    ``secrets`` are what its arguments hide, which nothing here repeats.
+    ``secrets`` are the hidden values of the arguments, which the content must not repeat.
     """
     return {
         "type": "approval.ended",

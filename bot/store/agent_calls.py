@@ -1,4 +1,4 @@
-"""Agents' calls as rows: which call is the same as an earlier one, and the contents of how each ended."""
+"""Agents' calls as rows: repetitions of earlier calls, and the contents of outcomes."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _PROPOSAL = table_of(ProposalRow)
 
 
 def lock_calls(session: Session, agent: str) -> None:
-    """Let an agent's calls be opened one after the other, so that of two that are the same one joins."""
+    """Have an agent's calls opened one after the other, so that a second equal call joins the first."""
     conversation_lock.in_conversation(session, f"agent {agent}")
 
 
@@ -52,9 +52,9 @@ def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
 
 
 def find_again(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
-    """Return the earlier call that another one of the same agent and digest is; None for a new one.
+    """Return the earlier equal call of an agent, which a new call repeats; None if there is none.
 
-    It is one that waits or runs, or the last, if that was declined or if its end was not told yet.
+    The earlier call waits or runs, or it is the last and was declined or has an end not yet told.
     """
     newest = (
         select(AgentCallRow)
@@ -90,7 +90,7 @@ def find_call(session: Session, call_id: str) -> tuple[AgentCallRow, Proposal] |
 
 
 def find_depth(session: Session, p: Proposal) -> int:
-    """Return how many calls led to an agent's call."""
+    """Return the number of calls that led to an agent's call."""
     found = select(AgentCallRow.depth).where(AgentCallRow.proposal_id == p.id)
     return session.exec(found).first() or 0
 
@@ -102,7 +102,7 @@ def mark_told(session: Session, call_id: str, now: datetime) -> None:
 
 
 def count_open(session: Session, agent: str, limit: int) -> int:
-    """Return how many of an agent's proposals wait for a decision, up to ``limit``."""
+    """Return the number of an agent's proposals that wait for a decision, counted up to ``limit``."""
     waiting = (
         select(_PROPOSAL.c.id)
         .where(_PROPOSAL.c.agent == agent, is_one_of(_PROPOSAL.c.state, (State.PROPOSED,)))
@@ -124,7 +124,7 @@ def list_open(session: Session, agent: str) -> Sequence[Proposal]:
 def seal_outcome(
     session: Session, p: Proposal, state: State, changes: dict[str, Any], files: Sequence[File]
 ) -> dict[str, Any]:
-    """Keep what a tool said for the agent alone; returns the changes of its proposal without that.
+    """Store a tool's output for the agent alone; returns the changes of the proposal without the output.
 
     An end that Nod itself describes stays as it is. ``files`` are kept as far as a program is given them.
     """
@@ -154,7 +154,7 @@ def _store_file(file: File) -> list[str | None]:
 
 
 def unseal(session: Session, p: Proposal) -> Proposal:
-    """Return an agent's proposal with what its tool said, for the agent and its person."""
+    """Return an agent's proposal with the tool's output, for the agent and its person."""
     found = select(AgentCallRow.outcome).where(AgentCallRow.proposal_id == p.id)
     return _with_outcome(p, session.exec(found).first())
 
@@ -166,7 +166,7 @@ def _with_outcome(p: Proposal, outcome: Mapping[str, Any] | None) -> Proposal:
 
 
 def forget_outcomes(session: Session, before: datetime, limit: int) -> int:
-    """Delete what tools said in calls from before then; returns how many calls that were."""
+    """Delete the tools' output in calls from before a moment; returns the number of calls."""
     waits = select(ProposalRow.id).where(
         ProposalRow.id == AgentCallRow.proposal_id, is_one_of(_PROPOSAL.c.state, OPEN)
     )

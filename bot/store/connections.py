@@ -1,7 +1,7 @@
-"""The connections that people and admins made, as transactions see them: through the port of their feature.
+"""The connections that people and admins made, as transactions read them: through the port of their feature.
 
-Every session of a database that was given the port carries it. Without it there are no connections, and
-nothing here costs a statement.
+Every session of a database that was given the port carries the port. Without a port there are no connections,
+and nothing here costs a statement.
 """
 
 from sqlmodel import Session
@@ -22,7 +22,7 @@ def give_connections(database: Database, connections: Connections | None) -> Non
 
 
 def get_connections(database: Database) -> Connections | None:
-    """Return the port that the database was given; None where no one set it up."""
+    """Return the port that the database was given, or None."""
     found: Connections | None = database.info.get(_KEY)
     return found
 
@@ -34,7 +34,7 @@ def find_connection(session: Session, server: str, identity: Identity, whose: Wh
 
 
 def find_again(session: Session, connection: Connection) -> Connection | None:
-    """Return what its owner has at the server now: perhaps another account, or None."""
+    """Return the owner's current connection to the server: perhaps another account, or None."""
     return find_connection(session, connection.server, connection.identity, whose_is(session, connection))
 
 
@@ -44,13 +44,13 @@ def whose_is(session: Session, connection: Connection) -> Whose:
 
 
 def whose_owner(session: Session, owner: str) -> Whose:
-    """Return for whom a call is made under the connections of an account, or of a chat's address."""
+    """Return the owner of the connections of an account, or of a chat's address."""
     accounts = people.person_of(session, Actor.parse(owner)).accounts
     return Whose(accounts | {owner}, owner)
 
 
 def whose_call(session: Session, actor: Actor, conversation_id: str) -> Whose | None:
-    """Return for whom a new call is made; None for someone from outside the team, or nowhere."""
+    """Return for whom a new call is made; None for an outsider, or without such a conversation."""
     person = people.person_of(session, actor)
     conversation = conversations.get_conversation(session, conversation_id)
     if person.outside or conversation is None:
@@ -59,6 +59,6 @@ def whose_call(session: Session, actor: Actor, conversation_id: str) -> Whose | 
 
 
 def is_owner(p: Proposal, person: Person) -> bool:
-    """Tell if a call would be made as this person."""
+    """Tell if a call is made under this person's account."""
     connection = p.connection
     return connection is not None and connection.is_personal and connection.owner in person.accounts

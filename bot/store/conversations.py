@@ -71,7 +71,7 @@ _OF_PROPOSALS = (
 )
 _HERE = bindparam("conversation_id", type_=String)
 _LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
-_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # a schedule's run asks again
+_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # begins a schedule's run
 # The last line that asks, here or in the lead agent's conversation. One query for each of the two: for both
 # together PostgreSQL reads back through the messages of all conversations.
 _ASKED_IN = (
@@ -82,7 +82,7 @@ _ASKED_IN = (
 )
 _LAST_ASKED = select(func.max(union_all(*_ASKED_IN).subquery().c.id)).scalar_subquery()
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
-# up to now: a process whose clock was ahead may have dated a decision later
+# only up to now: a process whose clock was ahead may have dated a decision later
 _LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
 _SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
 _WORD = _PROPOSAL.alias("word")  # an answer to a question or the approval of a plan: it asks like a message
@@ -139,8 +139,8 @@ def has_written_in(session: Session, accounts: Collection[str], scope: str) -> b
 def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
     """Return the digests of calls that are open here or were declined since a person last asked.
 
-    The value is who declined it; empty for what waits or runs. A person asks by a message, to a team's lead
-    agent too, by a schedule's run, and by an answer or the approval of a plan.
+    The value is the person who declined; empty for a call that waits or runs. A person asks by a message,
+    also to the lead agent of a team, by a schedule's run, by an answer, and by the approval of a plan.
     """
     rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id, "now": now})
     return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
@@ -153,7 +153,7 @@ def load_place(session: Session, conversation_id: str) -> Place:
 
 
 def list_private(session: Session, addresses: Collection[str]) -> set[str]:
-    """Return those addresses, as text, that are private chats of one person."""
+    """Return the addresses, as text, that are private chats of one person."""
     pairs = [(at.channel, at.key) for at in map(Address.parse, addresses)]
     found = select(ConversationRow.channel, ConversationRow.key).where(
         tuple_(col(ConversationRow.channel), col(ConversationRow.key)).in_(pairs),
@@ -187,7 +187,7 @@ def find_current_id(session: Session, address: Address) -> str | None:
 class AnswerProgress(NamedTuple):
     """The progress of a conversation past an answer of the agent.
 
-    ``is_unsettled``: a call of the answer has not ended. ``has_continued``: people or the agent said more.
+    ``is_unsettled``: a call of the answer has not ended. ``has_continued``: there are later messages.
     """
 
     is_unsettled: bool
@@ -195,7 +195,7 @@ class AnswerProgress(NamedTuple):
 
 
 def find_progress(session: Session, conversation_id: str, message_id: int) -> AnswerProgress:
-    """Return how far a conversation is past the answer ``message_id``."""
+    """Return the progress of a conversation past the answer ``message_id``."""
     past = {"conversation_id": conversation_id, "message_id": message_id, "seen": message_id}
     return AnswerProgress(*session.connection().execute(_PROGRESS, past).one())
 
@@ -204,7 +204,7 @@ class Arrival(NamedTuple):
     """The stored facts on a message before it is accepted: its conversation and its sender."""
 
     conversation_id: str | None
-    said: int  # messages that the account sent lately
+    said: int  # the number of messages that the account sent lately
     person: str  # the id of the Person behind the account
 
 
@@ -218,7 +218,7 @@ def load_arrival(session: Session, message: Message, since: datetime, now: datet
 
 
 def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
-    """Begin a conversation and return it; two simultaneous first messages share one."""
+    """Begin a conversation and return its id; two simultaneous first messages share one conversation."""
     begun: str | None = insert_new(
         session,
         ConversationRow,
@@ -239,7 +239,7 @@ def begin_conversation(session: Session, message: Message | Request, title: str,
 
 
 def delete_if_empty(session: Session, conversation_id: str) -> None:
-    """Delete a conversation in which nothing was said."""
+    """Delete a conversation without messages."""
     said = exists().where(_MESSAGE.c.conversation_id == conversation_id)
     session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
@@ -305,7 +305,7 @@ def rename(session: Session, conversation_id: str, title: str) -> None:
 
 
 def forget_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
-    """Delete what was said and kept there. Proposals and their audit stay: they are the record."""
+    """Delete the messages and files there. Proposals and their audit stay: they are the record."""
     session.execute(
         update(_CONVERSATION)
         .where(_CONVERSATION.c.id.in_(conversation_ids))

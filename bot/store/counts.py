@@ -1,4 +1,4 @@
-"""Counts of rows and the cost of turns, made when someone looks."""
+"""Counts of rows and the cost of turns, made on request."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -23,11 +23,11 @@ _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(T
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
 _WHERE = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
-_PART = 5000  # rows of one read
-MOST_PARTS = 1000  # of one answer
-_MOST_FOLDED = 100_000  # accounts or threads, before those of one person or chat are added up
+_PART = 5000  # the most rows of one read
+MOST_PARTS = 1000  # the most groups of usage in one answer
+_MOST_FOLDED = 100_000  # the most accounts or threads that are read before they are added up
 _FOLDED = (Parts.PERSON, Parts.PLACE)
-LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
+LATE = 100  # the ids that are read again: PostgreSQL may commit a row after a row with a greater id
 WEBHOOK = "webhook"
 _BEFORE = table_of(AuditRow).alias("before")
 _CAME_FROM = (
@@ -49,7 +49,7 @@ _SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_
 
 
 class Waiting(NamedTuple):
-    """The amount of waiting work, and the time since when its first waits (None: nothing, or not told)."""
+    """The amount of waiting work, and since when the oldest waits; None if nothing waits or it is unknown."""
 
     many: int
     since: datetime | None = None
@@ -58,12 +58,12 @@ class Waiting(NamedTuple):
 class StateTally(NamedTuple):
     """The number of proposals in each state, as of a row of the audit log.
 
-    Counting them all takes longer the more there are, so it is done once; `update_tally` keeps it current.
+    All proposals are counted only once, since that takes long; `update_tally` keeps the tally current.
     """
 
-    last_id: int  # of the audit log
+    last_id: int  # the id of that row
     proposals: Mapping[str, int]  # by state
-    unknown: int  # that failed with an unknown outcome
+    unknown: int  # proposals that failed with an unknown outcome
 
 
 class CurrentCounts(NamedTuple):
@@ -71,13 +71,13 @@ class CurrentCounts(NamedTuple):
 
     waiting: dict[str, Waiting]  # by kind of work
     recorded: int  # rows of the audit log
-    sealed: bool  # whether the newest of them is, with a key
+    sealed: bool  # the newest row is sealed with a key
 
 
 class Move(NamedTuple):
     """A transition of a proposal; ``decided_in``: seconds from its creation until a person decided.
 
-    ``before``: the state that it was in; None for a new one.
+    ``before``: the earlier state; None for a new proposal.
     """
 
     state: str
@@ -120,7 +120,7 @@ def _count_unknown(session: Session) -> int:
 
 
 def count_waiting(session: Session) -> CurrentCounts:
-    """Count what waits now, and how far the audit log is."""
+    """Count the waiting work and the rows of the audit log."""
     run = session.connection().execute
     turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
     approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
@@ -137,7 +137,7 @@ def count_waiting(session: Session) -> CurrentCounts:
 
 
 def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
-    """Return the newest row of the audit log, and which states proposals came into after ``last_id``."""
+    """Return the id of the newest row of the audit log, and the transitions after ``last_id``."""
     found: list[Move] = []
     while rows := session.connection().execute(_MOVES, {"last_id": last_id}).all():
         found += [_move(row) for row in rows if row.state != row.before]
@@ -152,16 +152,16 @@ def _move(row: Any) -> Move:
 
 
 def find_turns_under_way(session: Session) -> tuple[int, set[int]]:
-    """Return the newest turn, or 0, and those under way: where `list_turns` starts from."""
+    """Return the ids of the newest turn (or 0) and of the turns under way, as `list_turns` takes them."""
     run = session.connection().execute
     newest = run(select(func.max(_TURN.c.id))).scalar() or 0
     return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
 def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnState]:
-    """Return the turns that are new since ``last_id``, or a little older, and those that were under way."""
+    """Return the turns since a little before ``last_id``, and the turns that were under way."""
     here = _TURN.c.id > last_id - LATE
-    if under_way:  # an empty list next to OR would have all turns read
+    if under_way:  # with an empty list next to OR, all turns would be read
         here |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
     seen = select(*columns).where(here, _TURN.c.state != OPINION).order_by(_TURN.c.id)
@@ -175,12 +175,12 @@ def list_turns(session: Session, last_id: int, under_way: Collection[int]) -> li
 def list_usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
     """Return the usage of turns since then in the conversations of these accounts (None: of all).
 
-    The newest day comes first; of other parts the one with the most tokens.
+    Days begin with the newest, other groups with the one of most tokens.
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
     at = _TURN.c.created_at
     if session.connection().dialect.name == "postgresql":
-        at = func.timezone(literal_column("'UTC'"), at)  # a value would be another one each time it is given
+        at = func.timezone(literal_column("'UTC'"), at)  # no parameter: GROUP BY needs the same expression
     most = func.sum(_TURN.c.prompt_tokens).desc()
     titled = func.max(_PLACE.c.title)
     key, name, first = {

@@ -3,9 +3,9 @@
 A store function takes a `Session` first and is one short transaction. `Database.write` and `Database.read`
 run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
 
-SQLite's file has one writer, so there is one thread that writes. Writes that wait for it share the next
-transaction, and so one wait for the disk. Where one of them fails, they run again, each in a savepoint of its
-own. A caller continues only after the commit is on disk (``synchronous=FULL``).
+SQLite's file has one writer, so there is one thread that writes. Writes that wait for the thread share
+the next transaction, and so one wait for the disk. Where one of the writes fails, all run again, each in a
+savepoint of its own. A caller continues only after the commit is on disk (``synchronous=FULL``).
 """
 
 import asyncio
@@ -40,22 +40,22 @@ Ts = TypeVarTuple("Ts")
 
 _CHECK_TIMEOUT_SECONDS = 2.0
 _CHECK_VALID_SECONDS = 2.0
-_DEADLOCK = "40P01"  # PostgreSQL's code for it
-_MAX_TRIES = 8  # of one write
+_DEADLOCK = "40P01"  # PostgreSQL's code for a deadlock
+_MAX_TRIES = 8  # the most tries of one write
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
-_MAX_FIRST_IN_A_ROW = 16  # urgent writes, before one of the others: so none waits for good
+_MAX_FIRST_IN_A_ROW = 16  # the urgent writes in a row before another one, so that none waits for good
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 READ_ONCE = "read once"
 """The key in a session's ``info`` of its cache, if it reads one snapshot and changes nothing."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
-_Identity = tuple[int, int]  # device and inode
+_Identity = tuple[int, int]  # the device and the inode of a file
 
 _TOUCH_STATEMENTS = (
     f"SET LOCAL lock_timeout = '{_CHECK_TIMEOUT_SECONDS / 2:.0f}s'",
     "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
-    "UPDATE turn SET state = state WHERE false",  # refused where nothing may be written
+    "UPDATE turn SET state = state WHERE false",  # the database refuses this where nothing may be written
     "SELECT pg_current_xact_id()",
 )
 
@@ -65,7 +65,7 @@ class SQLiteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._first_identity: _Identity | None = None  # when the first connection was opened
+        self._first_identity: _Identity | None = None  # the file's identity when it was first opened
         self._is_damaged = False
 
     def on_connect(self, *_: object) -> None:
@@ -73,7 +73,7 @@ class SQLiteFile:
         self._first_identity = self._first_identity or self._read_identity()
 
     def check(self) -> None:
-        """Raise FileFault where what is written now would be lost, or written to a damaged file."""
+        """Raise FileFault where a write would be lost, or would go to a damaged file."""
         if self._is_damaged:
             raise FileFault(
                 f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
@@ -128,7 +128,7 @@ class Database:
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
         self.info: dict[str, Any] = {}  # copied into the ``info`` of every session
-        self._writable_until = 0.0  # of time.monotonic()
+        self._writable_until = 0.0  # the time, by time.monotonic(), until which the last check is valid
         self._waiting = _Waiting()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
         self._readers = ThreadPoolExecutor(READERS, "nod-read")
@@ -142,9 +142,9 @@ class Database:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
         Keyword arguments of ``function`` are given with `functools.partial`, as in asyncio.
-        ``first``: before other writes that wait, since a person waits for this one.
-        Raises LostRace where others were faster every time. ``function`` may run several times, so it reads
-        the rows that it changes itself: one that was read before would be as stale in the second run.
+        ``first``: before other waiting writes, since a person waits for this one.
+        Raises LostRace if other transactions were faster each time. ``function`` may run several times, so it
+        must read the rows that it changes itself: a row that was read before is stale in the second run.
         """
         write: _Write = _Write(lambda session: function(session, *args))
         self._waiting.add(write, first=first)
@@ -165,7 +165,7 @@ class Database:
         return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
 
     async def check_writable(self) -> None:
-        """Write a few bytes that mean nothing, unless that succeeded a moment ago (`_CHECK_VALID_SECONDS`).
+        """Write to the disk without a change, unless that succeeded a moment ago (`_CHECK_VALID_SECONDS`).
 
         Raises SQLAlchemyError, or TimeoutError after `_CHECK_TIMEOUT_SECONDS`.
         """
@@ -196,7 +196,7 @@ class Database:
                 with Session(connection, autoflush=False, expire_on_commit=False, info=info) as session:
                     value = function(session, *args, **kwargs)
                     if not self._file:
-                        session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
+                        session.commit()  # psycopg forgets its prepared statements at a ROLLBACK
                     return value
 
         try:
@@ -207,7 +207,7 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Finish what is queued, then let go of every connection."""
+        """Finish the queued writes, then close every connection."""
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
@@ -223,7 +223,7 @@ class Database:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """Begin a write transaction; on SQLite it waits until no other one is open."""
+        """Begin a write transaction; on SQLite, wait until no other is open."""
         with self.engine.begin() as connection:
             if self._file:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -240,7 +240,7 @@ class Database:
     def _write_together(self) -> None:
         """Do all waiting writes in one transaction, in the writer's thread, on SQLite.
 
-        Where another process keeps the file for too long, all of them fail.
+        If another process keeps the file locked for too long, all these writes fail.
         """
         writes = self._waiting.take(_MAX_BATCH)
         if not writes:
@@ -259,16 +259,16 @@ class Database:
                 write.ended.set_exception(fault)
 
     def _run_together(self, writes: "list[_Write]") -> Sequence[_Outcome]:
-        """Run these writes and those that came since in one transaction, which links the audit log once.
+        """Run these writes and the writes since then in one transaction, which links the audit log once.
 
-        Where one fails nothing of it is kept, and all run again, each in a savepoint of its own.
+        Where one fails, the transaction is rolled back, and all run again, each in a savepoint of its own.
         """
         try:
             with self._writing() as connection:
                 writes += self._waiting.take(_MAX_BATCH - len(writes))
                 works = [write.work for write in writes]
                 return [(value, None) for value in _run_all(connection, works, self.info)]
-        except (FileFault, OperationalError):  # each alone would fail the same way
+        except (FileFault, OperationalError):  # each write would fail the same way alone
             raise
         except Exception:
             if len(writes) == 1:
@@ -278,7 +278,7 @@ class Database:
 
 
 def is_snapshot(session: Session) -> bool:
-    """Return whether a session only reads, so that all it sees is committed."""
+    """Return whether a session only reads, so that it reads only committed rows."""
     return READ_ONCE in session.info
 
 
@@ -307,7 +307,7 @@ def _until_done(transaction: Callable[[], T]) -> T:
             try:
                 return transaction()
             except OperationalError as error:
-                # a COMMIT has no ``statement``; after a lost one no one knows if it was carried out
+                # a COMMIT has no ``statement``; after a lost COMMIT, no one knows if it was carried out
                 is_lost_before_commit = error.connection_invalidated and error.statement is not None
                 is_deadlock = getattr(error.orig, "sqlstate", None) == _DEADLOCK
                 if not is_lost_before_commit and not is_deadlock:
@@ -362,7 +362,7 @@ class _Write:
 
 
 class _Waiting:
-    """A thread-safe queue of writes; those that a person waits for come first."""
+    """A thread-safe queue of writes; writes for which a person waits come first."""
 
     def __init__(self) -> None:
         self._first: deque[_Write] = deque()
@@ -378,7 +378,7 @@ class _Waiting:
                 self._rest.append(write)
 
     def take(self, limit: int) -> list[_Write]:
-        """Take up to ``limit`` writes from the queue, without those whose callers are gone."""
+        """Take up to ``limit`` writes from the queue, and drop writes whose callers are gone."""
         taken: list[_Write] = []
         with self._lock:
             while len(taken) < limit and (self._first or self._rest):
@@ -388,7 +388,7 @@ class _Waiting:
         return taken
 
     def _next(self) -> _Write:
-        """Remove and return the next write, of which there is one."""
+        """Remove and return the next write; the queue must not be empty."""
         is_turn_of_rest = self._first_in_a_row >= _MAX_FIRST_IN_A_ROW
         if self._rest and (is_turn_of_rest or not self._first):
             self._first_in_a_row = 0

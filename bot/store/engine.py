@@ -21,9 +21,9 @@ from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
 from bot.telemetry.outages import may_open_files
 
-BACKUP_PAGES = 1000  # copied in one step
+BACKUP_PAGES = 1000  # the pages that are copied in one step
 _SESSION = (
-    "-cdatestyle=ISO",  # psycopg reads no other
+    "-cdatestyle=ISO",  # psycopg reads dates in no other style
     "-cidle_session_timeout=0",  # a session that only listens is idle for long
 )
 _NETWORK_OPTIONS = {
@@ -52,8 +52,8 @@ _ADVICE = {  # by SQLite's names, the codes of PostgreSQL, or words of its messa
 }
 _NO_FILES_TEXT = "Let this process open more files (ulimit -n), then start again."
 PATIENCE = 10.0  # seconds to wait for another process that writes
-READERS = 4  # threads, each with a connection
-POSTGRES_WRITERS = 4  # SQLite's file has one
+READERS = 4  # reading threads, each with a connection
+POSTGRES_WRITERS = 4  # writing threads on PostgreSQL; on SQLite there is one
 _CONNECTIONS = READERS + POSTGRES_WRITERS
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -62,9 +62,9 @@ _PRAGMAS = (
     "PRAGMA cache_size=-16000",
 )
 _LIMITS = (
-    # one that is stopped within a transaction would keep its locks, and everyone else, for good
+    # a process that is stopped within a transaction would otherwise keep its locks for good
     f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
-    # what others keep locked for longer, as while they change a table, is told like a database that is away
+    # a longer lock of others, as during a change of a table, is reported like a database that is away
     f"-clock_timeout={1.5 * PATIENCE:.0f}s",
 )
 _READONLY_PRAGMAS = ("PRAGMA query_only=ON",)
@@ -80,9 +80,9 @@ def find_damage(connection: sqlite3.Connection) -> str:
 
 
 def session_options(url: str | URL, *more: str) -> dict[str, str | int]:
-    """Return the arguments of psycopg's ``connect`` that override what the server, database or role prefer.
+    """Return the arguments of psycopg's ``connect`` that override settings of the server, database or role.
 
-    ``more`` are further options. Those of the URL come last, so they win.
+    ``more`` are further options. The options of the URL come last, so they win.
     """
     query = make_url(url).query
     from_url = query.get("options", "")
@@ -118,12 +118,12 @@ def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> 
 
 
 def insert_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
-    """Return the id of the row inserted; None where a unique key of it is taken."""
+    """Insert a row and return its id; None where one of its unique keys is taken."""
     return session.connection().execute(insert_or_ignore(session, table, "id"), values).scalar()
 
 
 def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
-    """Insert a row, or give these values to the one with the same primary key; no race can make it fail."""
+    """Insert a row, or update the row with the same primary key, in one statement without a race."""
     session.connection().execute(_replace(session.connection().dialect.name, table), values)
 
 
@@ -142,7 +142,7 @@ def _into(dialect: str, rows: Table) -> Any:
 def explain_refusal(error: object) -> str:
     """Return why the database can't be used, in a line that names the setting and says what to do.
 
-    ``error``: what SQLAlchemy, psycopg or sqlite3 raised.
+    ``error``: the error of SQLAlchemy, psycopg or sqlite3.
     """
     first = str(error).strip().splitlines()[0].rstrip(".")
     if "unsupported startup parameter" in first:
@@ -238,7 +238,7 @@ def check_pages(file: Path, max_bytes: float = math.inf) -> None:
     try:
         with contextlib.closing(_open_readonly(file)) as connection:
             damage = find_damage(connection)
-    except sqlite3.Error as error:  # a folder, or a file of another account
+    except sqlite3.Error as error:  # the path is a folder, or a file of another account
         raise SettingsError(f"NOD_DATABASE_URL: {file} can't be read ({error}).") from None
     if damage:
         raise SettingsError(

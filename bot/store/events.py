@@ -1,7 +1,7 @@
 """Incoming events of platforms, stored before they are acknowledged, so that a crash loses nothing.
 
-A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the
-next start is handled then; a second delivery of the same event is not recorded again.
+A channel records an event, acknowledges it, handles it, and marks it handled. An event that is unhandled
+at the next start is handled then; a second delivery of the same event is not recorded again.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from bot.store.tables.row import Row, as_json, delete_older, partial, serial
 
 
 class EventRow(Row, table=True):
-    """Something a platform delivered, kept from before it is acknowledged until it is handled."""
+    """An event that a platform delivered, kept from before it is acknowledged until it is handled."""
 
     __tablename__ = "event"
     __table_args__ = (
@@ -50,13 +50,13 @@ def record(
 
 
 def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
-    """Store that this came; False where it came before. Known for some days beyond ``until``."""
+    """Store that an event came; False if it came before. The event is known for some days after ``until``."""
     seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
     return insert_new(session, EventRow, seen) is not None
 
 
 def mark_handled(session: Session, row_id: int, now: datetime) -> None:
-    """Keep of an event only that it came: what people said in it is not needed any longer."""
+    """Mark an event as handled and delete its payload, which is not needed any longer."""
     done = update(EventRow).where(col(EventRow.id) == row_id)
     session.execute(done.values(handled_at=now, payload={}))
 

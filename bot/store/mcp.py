@@ -1,8 +1,8 @@
-"""Sign-ins at MCP servers: the tokens of each, kept like Slack's, and good for one address alone.
+"""Sign-ins at MCP servers: the tokens of each, encrypted like Slack's, and sent to one address alone.
 
-A sign-in under way is a row as well, since the person may come back to another process than the one they
-left from. What they bring is a code for that process: without the secret that it keeps in memory no one can
-use it.
+A sign-in under way is a row as well, since the person may come back to another process than the one that
+began it. The person brings a code for the process that began: without the secret in that process's memory no
+one can use the code.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
 
 _SECRETS = ("client", "tokens")
-_LONGEST_SECONDS = 366 * 86_400  # no token is believed to last longer
+_LONGEST_SECONDS = 366 * 86_400  # the longest lifetime of a token that is believed
 
 
 class McpLoginRow(Row, table=True):
@@ -41,7 +41,7 @@ class McpLoginRow(Row, table=True):
 
 
 class McpSignInRow(Row, table=True):
-    """A sign-in under way. ``id`` and ``state`` are hashes; ``said`` is what the person came back with."""
+    """A sign-in under way. ``id`` and ``state`` are hashes; ``said`` has the parameters of the return."""
 
     __tablename__ = "mcp_sign_in"
 
@@ -57,7 +57,7 @@ class McpSignInRow(Row, table=True):
 
 @dataclass(frozen=True, slots=True)
 class StoredSignIn:
-    """A sign-in under way, or just over: ``ended`` has the words then, and ``well`` how it went."""
+    """A sign-in under way, or just over: then ``ended`` has the words for people, ``well`` the success."""
 
     server: str
     ended: str | None
@@ -68,8 +68,8 @@ class StoredSignIn:
 class SignIn:
     """One sign-in. ``client``, ``tokens`` and ``found`` are JSON of the MCP SDK's own values.
 
-    ``found`` is what was discovered about the sign-in server; ``tokens`` is empty once they were refused.
-    ``is_lost``: no key opens it, so ``client`` and ``tokens`` are empty.
+    ``found`` is the discovered metadata of the sign-in server; ``tokens`` is empty once they were refused.
+    ``is_lost``: no key opens the row, so ``client`` and ``tokens`` are empty.
     """
 
     server: str
@@ -88,12 +88,12 @@ class SignIn:
 
 
 def find_token_end(seconds: float | None, now: datetime) -> datetime | None:
-    """Return the end of a token that is said to last so long, or None where that is unknown."""
+    """Return the end of a token by the lifetime that its server gives; None where that is unknown."""
     return None if seconds is None else now + timedelta(seconds=min(seconds, _LONGEST_SECONDS))
 
 
 def find(session: Session, server: str, url: str) -> SignIn | None:
-    """Return the sign-in of a server, if it was for this address: another one never gets the tokens."""
+    """Return the sign-in of a server if it was for this address: no other address gets the tokens."""
     row = session.get(McpLoginRow, server)
     if row is None or row.url != url:
         return None
@@ -107,12 +107,12 @@ def find(session: Session, server: str, url: str) -> SignIn | None:
 
 
 def store_sign_in(session: Session, made: SignIn) -> None:
-    """Keep a new sign-in in place of the one before."""
+    """Store a new sign-in in place of the one before."""
     kept = {
         name: encrypt_in(session, McpLoginRow, name, made.server, getattr(made, name)) for name in _SECRETS
     }
     values = asdict(made) | kept
-    values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}  # no one holds that one
+    values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}  # no older claim fits
     del values["is_lost"]
     insert_or_replace(session, McpLoginRow, values)
 
@@ -124,13 +124,13 @@ def forget_sign_in(session: Session, server: str) -> bool:
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the refresh of tokens: a refresh token may be good for one use only."""
+    """Claim the refresh of tokens, as a refresh token may be good for one use only; False if taken."""
     free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
     return _change(session, held, free, busy_until=until)
 
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
-    """Keep new tokens; False where a new sign-in came first."""
+    """Store new tokens; False where a new sign-in came first."""
     kept = encrypt_in(session, McpLoginRow, "tokens", held.server, tokens)
     values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
     return _change(session, held, **values)
@@ -149,15 +149,15 @@ def release(session: Session, held: SignIn) -> bool:
 def begin_sign_in(
     session: Session, ident: str, state: str, server: str, now: datetime, until: datetime
 ) -> None:
-    """Note a sign-in that waits for a person, and forget those whose time is up."""
+    """Store a sign-in that waits for a person, and delete the sign-ins whose time is up."""
     session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
     session.add(McpSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
 
 
 def store_return(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
-    """Leave what the person came back with for the process that waits for it, once.
+    """Store the parameters that a person came back with, once, for the process that waits for them.
 
-    Returns what `find_sign_in` takes; None where no sign-in waits for this.
+    Returns the key for `find_sign_in`; None where no sign-in waits for this.
     """
     waits = (
         col(McpSignInRow.state) == hash_text(state),
@@ -176,7 +176,7 @@ def has_returned(session: Session, ident: str) -> bool:
 
 
 def pop_return(session: Session, ident: str) -> dict[str, str] | None:
-    """Return the data that a person brought to another process, and delete it."""
+    """Return the parameters that a person brought to another process, and delete them."""
     row = session.get(McpSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None
@@ -185,7 +185,7 @@ def pop_return(session: Session, ident: str) -> dict[str, str] | None:
 
 
 def end_sign_in(session: Session, ident: str, words: str, *, well: bool) -> None:
-    """Note how it ended, for those who ask other processes."""
+    """Store the end of a sign-in, for requests that reach other processes."""
     this = update(McpSignInRow).where(col(McpSignInRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 

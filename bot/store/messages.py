@@ -16,8 +16,8 @@ from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import is_one_of, table_of
 
-MAX_LINES = 400  # how far back a turn reads before the token budget has its say
-SHOWN_LINES = 500  # of a conversation that people open
+MAX_LINES = 400  # the most lines that a turn reads; the token budget may leave out more
+SHOWN_LINES = 500  # the most lines of a conversation that people open
 _MESSAGE = table_of(MessageRow)
 
 # Statements that run often are built once: building one costs several times what running it costs.
@@ -64,14 +64,14 @@ _EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None,
 
 
 def find_conversation_of_event(session: Session, channel: str, event_id: str) -> str | None:
-    """Return the conversation that took in an event; None when none did."""
+    """Return the id of the conversation that took in an event, or None."""
     which = {"channel": channel, "event_id": event_id}
     found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
     return found
 
 
 def find_message_of_event(session: Session, channel: str, event_id: str) -> int | None:
-    """Return the line that took in an event; None when none did."""
+    """Return the id of the line that an event became, or None."""
     return session.execute(
         select(MessageRow.id).where(MessageRow.channel == channel, MessageRow.event_id == event_id)
     ).scalar_one_or_none()
@@ -86,9 +86,9 @@ def add_note(
     actor: Actor | None = None,
     event_id: str | None = None,
 ) -> int:
-    """Add a line that tells the model something. ``actor``: on whose wish, where that is known.
+    """Add a line that only the model reads. ``actor``: the account that caused it, where known.
 
-    ``event_id``: of a schedule's run; only one line can have it.
+    ``event_id``: the id of a schedule's run; only one line can have it.
     """
     return _append(session, conversation_id, LineRole.NOTE, text, now, actor=actor, event_id=event_id)
 
@@ -96,12 +96,12 @@ def add_note(
 def add_notice(
     session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
 ) -> int:
-    """Add a line that tells people something, and the model nothing."""
+    """Add a line that only people read."""
     return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
 def add_summary(session: Session, conversation_id: str, text: str, upto: int, now: datetime) -> None:
-    """Add a summary, which the model reads from now on in place of the lines up to ``upto``, in its order."""
+    """Add a summary, which the model reads from now on in place of the lines up to the id ``upto``."""
     _append(session, conversation_id, LineRole.SUMMARY, text, now, after=upto)
 
 
@@ -113,7 +113,7 @@ def was_noticed(session: Session, conversation_id: str, text: str, since: dateti
 
 
 def find_name(session: Session, conversation_id: str, actor: Actor) -> str:
-    """Return the latest name of someone in a conversation; empty where they said nothing there."""
+    """Return the latest name of an account in a conversation; empty where it wrote nothing there."""
     newest = (
         select(MessageRow.name)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
@@ -124,7 +124,7 @@ def find_name(session: Session, conversation_id: str, actor: Actor) -> str:
 
 
 def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
-    """Set what the calls of an answer gave, where that was known only after it was stored."""
+    """Set results of an answer's calls that came only after the answer was stored."""
     kept = {key: result_to_json(r) for key, r in results.items()}
     session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
 
@@ -154,14 +154,14 @@ def find_last_heard(session: Session, conversation_id: str) -> int:
 
 
 def find_last_answer(session: Session, conversation_id: str) -> int | None:
-    """Return the id of the last thing the agent said; None where it said nothing."""
+    """Return the id of the agent's last answer, or None."""
     said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
     found: int | None = session.execute(select(func.max(MessageRow.id)).where(*said)).scalar_one()
     return found
 
 
 def has_heard_since(session: Session, conversation_id: str, seen: int) -> bool:
-    """Return whether people spoke, or Nod told the model something, after the line ``seen``."""
+    """Return whether there are messages or notes to the model after the line ``seen``."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
 
@@ -173,9 +173,9 @@ def list_undelivered(session: Session, conversation_id: str) -> list[Line]:
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
-    """Delete everything that was said in these conversations.
+    """Delete all lines of these conversations.
 
-    The newest line of all stays, empty: SQLite would give its number again, and proposals name it.
+    The newest line of the table stays, without contents: SQLite would reuse its id, and proposals name it.
     """
     theirs = _MESSAGE.c.conversation_id.in_(conversation_ids)
     newest = select(func.max(_MESSAGE.c.id)).scalar_subquery()
@@ -200,8 +200,9 @@ def get_line(session: Session, message_id: int, conversation_id: str | None = No
 def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
     """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
-    With `MAX_LINES`, as a turn reads a long conversation: the last 200 to 400, and the first message. The
-    number grows from turn to turn, so that many turns begin with the same line and a model's cache fits.
+    With `MAX_LINES`, as a turn reads a long conversation, it returns the last 200 to 400 lines, and the first
+    message. The number grows from turn to turn, so that many turns begin with the same line, and the cache of
+    the model's server fits.
     """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
@@ -220,7 +221,7 @@ def list_latest(session: Session, conversation_id: str, limit: int | None = MAX_
 
 
 def list_until(session: Session, conversation_id: str, message_id: int, limit: int) -> list[Line]:
-    """Return the last lines of a conversation up to that one, newest first."""
+    """Return the last lines of a conversation up to ``message_id``, newest first."""
     here = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.id <= message_id)
     rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(limit))
     return [_to_line(row) for row in rows]
@@ -252,7 +253,7 @@ def add_answer(
     *,
     delivered: bool,
 ) -> tuple[int, bool]:
-    """Store the agent's answer. Returns its id, and True if new lines came since it read."""
+    """Store the agent's answer. Returns its id, and True if new lines came while it was written."""
     seen, ident = turn.transcript.seen, turn.transcript.conversation.id
     row = {
         "conversation_id": ident,

@@ -1,7 +1,7 @@
 """The outbox of Nod's own notices: texts, reminders at a card, cards in further places.
 
-``bot/channels/delivery/notices.py`` posts them. A crash before the row is gone posts one again rather than
-never.
+``bot/channels/delivery/notices.py`` posts them. A row is deleted after the post, so a crash may post a notice
+twice, but loses none.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from bot.domain.people import SHELL, Actor
 from bot.store import people
 from bot.store.tables.row import Row, as_json, count_changed, serial
 
-_LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
+_LONGEST = timedelta(minutes=5)  # the longest pause; a later next try means that the clock was set back
 
 
-_OF_COMMAND, _OF_PAGE = 3, 2  # texts that a row keeps of each offer
+_OF_COMMAND, _OF_PAGE = 3, 2  # the number of texts that a row has for an offered command or page
 POSTLESS = frozenset({"http", SHELL})
 """The channels in which nothing can be posted to a person."""
 
 
 class NoticeRow(Row, table=True):
-    """Something of Nod's own that wants to be posted: deleted once it was, or never can be."""
+    """A notice to be posted: deleted once it was posted, or never can be."""
 
     __tablename__ = "notice"
     __table_args__ = (Index("notice_due", "next_at"),)
@@ -34,8 +34,8 @@ class NoticeRow(Row, table=True):
     id: int | None = serial()
     channel: str
     key: str
-    instead: str = ""  # the address to try where this one refuses for good
-    proposal_id: str | None = None  # what it is about; without a text its card is what is posted
+    instead: str = ""  # the address to try if the first refuses for good
+    proposal_id: str | None = None  # the proposal of the notice; without a text its card is posted
     text: str = ""
     offers: list[list[str]] | None = as_json(nullable=True)
     """Commands with buttons, each as its line, label and words; or one page, as its label and address."""
@@ -49,12 +49,12 @@ class NoticeRow(Row, table=True):
 
     @property
     def commands(self) -> tuple[CommandOffer, ...]:
-        """The commands that it offers, each with a button."""
+        """The commands that the notice offers, each with a button."""
         return tuple(CommandOffer(*each) for each in self.offers or () if len(each) == _OF_COMMAND)
 
     @property
     def link(self) -> LinkButton | None:
-        """The page that it offers by a button."""
+        """The page that the notice offers by a button."""
         return next((LinkButton(*each) for each in self.offers or () if len(each) == _OF_PAGE), None)
 
 
@@ -68,7 +68,7 @@ def store_notice(
     offers: Sequence[CommandOffer] = (),
     link: LinkButton | None = None,
 ) -> None:
-    """Have it posted soon. ``offers`` and ``link`` follow the text; they are for ``address`` alone."""
+    """Have a notice posted soon. ``offers`` and ``link`` follow the text; they are for ``address`` alone."""
     kept = [[each.about, each.label, each.words] for each in offers]
     if link is not None:
         kept = [[link.label, link.url]]
@@ -92,8 +92,8 @@ def tell_privately(
 ) -> bool:
     """Have a text posted to a person in private; False where nothing can be posted to them.
 
-    ``link``: a button below it. It goes to the account's own chat or, where it has none, to those of all that
-    are linked with it.
+    ``link``: a button below it. It goes to the account's own chat or, where it has none, to the chats of all
+    accounts that are linked with it.
     """
     chats = [account]
     if account.channel in POSTLESS:
@@ -112,7 +112,7 @@ def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
 
 
 def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
-    """Count one more try, to be repeated at ``next_at`` unless it arrives; False: another took it."""
+    """Count one more try, to be repeated at ``next_at`` unless it arrives; False if another did."""
     mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
     return bool(
         count_changed(

@@ -1,7 +1,7 @@
 """Messages between the processes on one PostgreSQL, sent by NOTIFY.
 
-Nothing here is truth: what is lost, as while a connection is made again, is found in the rows. A message is
-cut to what NOTIFY takes and put together again where it arrives.
+Messages may be lost, as while a connection is made again: the rows have all facts. A message is cut into
+pieces that NOTIFY takes, and put together where it arrives.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PIECE = 7000  # bytes; NOTIFY takes fewer than 8,000
-_PAUSE = 1.0  # seconds between tries to connect again
+_PAUSE = 1.0  # seconds between two tries to connect
 
 HERE = "here"
-"""Said by one that listens from now on, after a start or a break; and heard, after a break, by itself."""
+"""The kind of message that a process sends when it begins to listen, also to itself after a break."""
 
 MessageHandler = Callable[[Any], None]
 
@@ -34,7 +34,7 @@ MessageHandler = Callable[[Any], None]
 def conninfo(url: str, *, hasty: bool = False) -> str:
     """Return psycopg's connection string for a database that SQLAlchemy knows by this URL.
 
-    ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
+    ``hasty``: no commit waits for the disk, for rows that may be lost with the server.
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
     told = session_options(url, *(["-csynchronous_commit=off"] if hasty else []))
@@ -51,17 +51,17 @@ class Wire:
         self._handlers: dict[str, MessageHandler] = {HERE: lambda _: None}  # by kind
         self._rang = asyncio.Event()
         self._numbers = itertools.count()
-        self._pieces: dict[str, list[str]] = {}  # of messages that have not come in full
+        self._pieces: dict[str, list[str]] = {}  # the pieces of messages that are not complete, by sender
         self._listening: psycopg.AsyncConnection[Any] | None = None
         self._sending: psycopg.AsyncConnection[Any] | None = None
         self._unsent: list[str] = []
         self._more = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.others = True  # there may be some
-        self.heard_of_others = 0  # how often
+        self.others = True  # there may be other processes
+        self.heard_of_others = 0  # the number of messages from other processes
 
     def on(self, kind: str, handler: MessageHandler) -> None:
-        """Call this with what other processes say of a kind."""
+        """Call the handler with each message of a kind from another process."""
         self._handlers[kind] = handler
 
     async def open(self) -> None:
@@ -90,7 +90,7 @@ class Wire:
             self.others = others
 
     async def rings(self) -> AsyncIterator[None]:
-        """Yield each time another process has, or may have, signalled (``locks/process_lock.py``)."""
+        """Yield each time another process has signalled, or may have (``locks/process_lock.py``)."""
         while True:
             await self._rang.wait()
             self._rang.clear()
@@ -101,7 +101,7 @@ class Wire:
         self._rang.set()
 
     def broadcast(self, kind: str, body: Any) -> None:
-        """Tell all other processes soon, in this order; it may be lost, and they look at the rows anyway."""
+        """Send a message to all other processes soon, in the order of the calls. It may be lost."""
         if self.others:
             self._unsent += self._cut(kind, body)
             self._more.set()
@@ -126,7 +126,7 @@ class Wire:
 
     def _cut(self, kind: str, body: Any) -> list[str]:
         """Cut a message into pieces ``sender number left text``, whose ``left`` counts down to 0."""
-        text = json.dumps([kind, body])  # all of it ASCII, so that characters are bytes
+        text = json.dumps([kind, body])  # the text is ASCII, so its characters are bytes
         texts = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
         number = next(self._numbers)
         return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
@@ -157,7 +157,7 @@ class Wire:
                     self._listening = connection = await self._connect()
             log.info("the connection to other processes is back")
             self.broadcast(HERE, None)
-            self._handlers[HERE](None)  # of those that were back earlier, it was not heard
+            self._handlers[HERE](None)  # processes that listened again earlier were not heard
             self._rang.set()
 
     def _take(self, payload: str) -> None:
@@ -177,7 +177,7 @@ class Wire:
         try:
             kind, body = json.loads(text)
             handler = self._handlers[kind]
-        except (ValueError, KeyError):  # its beginning was lost, or a newer release said it
+        except (ValueError, KeyError):  # the beginning was lost, or a newer release sent the message
             log.debug("another process was not understood", number=number)
             return
         handler(body)

@@ -1,8 +1,8 @@
-"""Files of a conversation: long output of tools, what they make, and what people attach.
+"""Files of a conversation: long output of tools, files that tools make, and files that people attach.
 
-Kept whole: the model reads on, people get them as files. The model's tool is in
-``bot/approvals/tools/outputs.py``. What people get is posted by ``bot/channels/delivery/attachments.py``;
-what they attach is read by ``bot/agent/attachments.py``.
+They are kept in full: the model reads further parts by its tool in ``bot/approvals/tools/outputs.py``, and
+``bot/channels/delivery/attachments.py`` posts the files of tools for people. ``bot/agent/attachments.py``
+reads the files that people attach.
 
 Every function is one short transaction.
 """
@@ -32,9 +32,9 @@ from bot.store.tables.row import Row, count_changed, delete_older, is_old, parti
 class OutputRow(Row, table=True):
     """One file; ``posted`` once people have it or never can.
 
-    ``data`` are its bytes, of the media type ``kind``, where it is more than a text. What an ``actor``
+    ``data`` are its bytes, of the media type ``kind``, where it is more than a text. A file that an ``actor``
     attached has a ``ref`` until it is fetched from its platform, and a ``fault`` where it can't be read.
-    ``origin`` is an `Origin`; None of rows that are older than it.
+    ``origin`` is an `Origin`; None in older rows.
     """
 
     __tablename__ = "output"
@@ -78,7 +78,7 @@ UNPOSTED = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a kept text; ``total`` is the length of the whole. Both are counted in characters."""
+    """A part of a stored text; ``total`` is the length of the text. Both are counted in characters."""
 
     text: str
     offset: int
@@ -92,7 +92,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """A kept text as a file for people, and whose result it is, if a proposal's."""
+    """A stored text as a file for people, and the proposal whose result it is, if any."""
 
     handle: str
     file: File
@@ -100,7 +100,7 @@ class StoredOutput:
 
 
 class ListedFile(NamedTuple):
-    """A file in a list, ``size`` in characters or bytes, with the conversation that it is of."""
+    """A file in a list, ``size`` in characters or bytes, with its conversation."""
 
     handle: str
     name: str
@@ -138,7 +138,7 @@ def store_output(
 
 
 def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
-    """Store what a card cannot show of an ended proposal; False when there is nothing."""
+    """Store the files of an ended proposal, and a result too long for its card; False if there are none."""
     given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
@@ -177,14 +177,14 @@ def list_of_proposal(session: Session, p: Proposal) -> list[StoredOutput]:
 
 
 def list_handles(session: Session, conversation_id: str) -> list[tuple[str, str]]:
-    """Handle and name of all that is kept of a conversation, newest first."""
+    """Return the handle and the name of each stored file of a conversation, newest first."""
     query = select(OutputRow.id, OutputRow.name).where(OutputRow.conversation_id == conversation_id)
     rows = session.exec(query.order_by(col(OutputRow.created_at).desc(), col(OutputRow.id)))
     return [(handle, name) for handle, name in rows]
 
 
 def list_of_owner(session: Session, channel: str, owner: str, limit: int) -> list[ListedFile]:
-    """Return the newest that are kept of what one account began in a channel, and did not delete."""
+    """Return the newest stored files of the conversations of one account in a channel."""
     out, conversation = _OUTPUT.c, table_of(ConversationRow).c
     size = case((out.size > 0, out.size), else_=func.length(out.text))
     shown = (out.id, out.name, size, out.created_at, conversation.id, conversation.title)
@@ -214,7 +214,7 @@ def store_attached(
     files: Sequence[tuple[str, Upload, str]],
     now: datetime,
 ) -> None:
-    """Store what came with a message: for each its handle and, where it is not taken, why."""
+    """Store the files of a message, each with its handle and, where it is refused, the reason."""
     rows = [
         {
             "id": handle,
@@ -270,7 +270,7 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
 
 
 def load_source(session: Session, handle: str) -> tuple[bytes | None, str]:
-    """Return the bytes of an attached file where they are here, and what its channel fetches it by."""
+    """Return the bytes of an attached file if they are stored, and the reference for its channel."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
     if row:
@@ -285,7 +285,7 @@ def load_contents(session: Session, handles: Collection[str]) -> dict[str, tuple
 
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
-    """Keep what was read of an attached file; False where it was forgotten, or read before."""
+    """Store the content of an attached file; False where the file was deleted, or read before."""
     kept = {"text": storable(read.told), "data": read.data, "kind": read.kind, "fault": read.fault}
     size = {"size": len(read.data)} if read.data else {}
     unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
@@ -298,7 +298,7 @@ def load_part(
 ) -> Part | None:
     """Return up to ``max_chars`` characters from ``offset`` on; None for a handle of another conversation.
 
-    ``call-MESSAGE-POSITION`` is what a call of an answer gave (``bot/agent/transcript.py``).
+    ``call-MESSAGE-POSITION`` is the result of a call of an answer (``bot/agent/transcript.py``).
     """
     if handle.startswith("call-"):
         text = _load_result_of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
@@ -326,12 +326,12 @@ def _load_result_of_call(
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
-    """Delete what is kept of these conversations."""
+    """Delete the files of these conversations."""
     session.execute(delete(_OUTPUT).where(_OUTPUT.c.conversation_id.in_(conversation_ids)))
 
 
 def purge(session: Session, before: datetime, limit: int) -> int:
-    """Forget up to ``limit`` of what was kept before then; returns how many."""
+    """Delete up to ``limit`` files from before a moment; returns how many."""
     return delete_older(session, OutputRow, "created_at", before, limit)
 
 

@@ -1,6 +1,6 @@
 """Linked accounts, and the latest names of accounts and places.
 
-Rows keep addresses, and people read names. How accounts come together: ``bot/approvals/accounts/linking.py``.
+Rows keep addresses, and people read names. Accounts are linked by ``bot/approvals/accounts/linking.py``.
 """
 
 from collections.abc import Hashable, Iterable
@@ -26,12 +26,12 @@ KNOWN = select(
     select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
     select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
 )
-_LONGEST = 100  # characters
+_LONGEST = 100  # the most characters of a name
 _MOST_NAMED = 500
 
 
 def person_of(session: Session, actor: Actor) -> Person:
-    """Return the Person behind an account: itself alone, unless it was linked."""
+    """Return the Person behind an account; an account that is not linked is a Person of its own."""
     return database.read_once(session, key(actor), lambda: _person_of(session, actor))
 
 
@@ -50,7 +50,7 @@ def _person_of(session: Session, actor: Actor) -> Person:
 
 
 def of_known(session: Session, actor: Actor, person_id: str | None, last_said: str | None) -> Person:
-    """Return the Person, from what `KNOWN` has of an account."""
+    """Return the Person, from the columns that `KNOWN` selects for an account."""
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
         standing = Membership(last_said or standing or Membership.MEMBER)
@@ -71,7 +71,7 @@ class Linked(NamedTuple):
 
 
 def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
-    """Return every linked account, or those of one Person."""
+    """Return every linked account, or the accounts of one Person."""
     rows = select(AccountRow).order_by(col(AccountRow.actor))
     if person_id is not None:
         rows = rows.where(AccountRow.person_id == person_id)
@@ -81,7 +81,7 @@ def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
 def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
     """Return the votes of a verb, or all, each as the ids of its voter and the absent person, if any.
 
-    They are as they are now: accounts may be linked after they voted.
+    Links count as they are now: accounts may be linked after they voted.
     """
     found: list[set[str]] = []
     for vote in (v for v in p.votes if verb in (None, v.verb)):
@@ -91,8 +91,8 @@ def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[s
 
 
 def learn(session: Session, names: Names) -> None:
-    """Remember what accounts and places are called now."""
-    for key, name in sorted(names.items()):  # in one order, or two of these could wait for each other
+    """Store the current names of accounts and places."""
+    for key, name in sorted(names.items()):  # sorted, or two transactions could wait for each other
         said = storable(" ".join(name.split()))[:_LONGEST]
         row = session.get(NameRow, key)
         if row is None:
@@ -103,9 +103,9 @@ def learn(session: Session, names: Names) -> None:
 
 
 def learn_standing(session: Session, actor: Actor) -> None:
-    """Remember whether an account belongs to the team; what its platform did not say changes nothing.
+    """Store whether an account belongs to the team; nothing changes where its platform did not say.
 
-    Where that changes the name does, too: it says so of one from outside.
+    An account that has no row yet gets one, with its current name.
     """
     if actor.standing in (None, Membership.UNKNOWN):
         return
@@ -125,13 +125,13 @@ def find_by_name(session: Session, name: str) -> list[Actor]:
 
 
 def accounts_in(session: Session, channel: str) -> list[str]:
-    """Return accounts of a channel that have a name, the most that are compared with one that is mistyped."""
+    """Return accounts of a channel that have a name, to compare with a mistyped one, up to a limit."""
     keys = select(NameRow.key).where(col(NameRow.key).startswith(f"{channel}:", autoescape=True))
     return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MOST_NAMED)))
 
 
 def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
-    """Return the names of accounts and places, and of what they are part of, as far as there are any."""
+    """Return the known names of accounts and places, and of the places around them."""
     keys = {each for what in wanted for each in within(what)}
     if not keys:
         return {}

@@ -18,7 +18,7 @@ from bot.store.tables.row import table_of, value_of
 
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
-BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
+BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # the condition of the index ``copy_behind``
 _ROW = _PROPOSAL.alias("row")
 _PASSING = (State.APPROVED, State.EXECUTING)
 _BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING))
@@ -26,7 +26,7 @@ _BEHIND_OF_MESSAGE = (
     select(_COPY, (_PROPOSAL.c.state.in_(_PASSING) | _BATCH_PASSES).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
-    .order_by(_COPY.c.id.desc())  # the first card tells of the others, so it is drawn after them
+    .order_by(_COPY.c.id.desc())  # the first card sums up the others, so it is drawn after them
 )
 _SHOWN = (_PROPOSAL.c.id == bindparam("card_id")) | (_PROPOSAL.c.batch == bindparam("card_id"))
 _VERSION = select(func.sum(_PROPOSAL.c.version)).where(_SHOWN).scalar_subquery()
@@ -60,9 +60,9 @@ def add_card(
     shown_version: int,
     fingerprint: str | None = None,
 ) -> bool:
-    """Remember a card that was posted; gives whether it is behind: the proposal changed while it was sent.
+    """Store a posted card; returns True if it is behind, since the proposal changed while it was posted.
 
-    ``shown_version`` is the sum over a batch; 0 says that no one knows what it shows, so it is behind.
+    ``shown_version`` is the sum over a batch; 0: the shown version is unknown, so the card is behind.
     """
     copy = {
         "proposal_id": proposal_id,
@@ -78,7 +78,7 @@ def add_card(
     wanted = session.connection().execute(added, copy | versions).scalar()
     if shown_version:
         _note_copy(session, proposal_id, address, ref)
-    return bool(wanted)  # a copy that was known already is redrawn as its row says
+    return bool(wanted)  # a copy that had a row already is redrawn by that row
 
 
 def list_copies(session: Session, proposal_id: str) -> list[Copy]:
@@ -87,7 +87,7 @@ def list_copies(session: Session, proposal_id: str) -> list[Copy]:
 
 
 class PostedMessage(NamedTuple):
-    """The proposal of a posted message, and if the message was given up."""
+    """The proposal of a posted message, and True if the message was given up."""
 
     proposal_id: str
     gone: bool
@@ -131,7 +131,7 @@ def list_outdated_messages(session: Session) -> list[int]:
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
-    """Mark a copy as drawn in the state that was read, and tell if a change since keeps it behind."""
+    """Mark a copy as drawn in the state that was read; return True if a later change keeps it behind."""
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
     _note_copy(session, copy.proposal_id, copy.address, copy.ref)
@@ -165,7 +165,7 @@ def mark_lost(session: Session, channel: str, ref: str) -> None:
 
 
 def are_posted_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
-    """Return whether each of these has a copy at this address."""
+    """Return whether each of these proposals has a copy at this address."""
     found = session.exec(
         select(CopyRow.proposal_id)
         .where(

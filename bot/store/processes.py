@@ -1,7 +1,7 @@
-"""The processes on this database. The work of one whose row is gone is taken over by others.
+"""The processes on this database. Others take over the work of a process whose row is gone.
 
-A process says that it is there by counting up its ``beats``, as often as all the others; who stopped is
-judged by `bot/domain/jobs.py`, which needs no clock.
+A process shows that it lives by raising its ``beats``, as often as all the others. `bot/domain/jobs.py`
+judges, without a clock, which processes stopped.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from bot.store.tables.row import Row, count_changed, table_of
 
 
 class ProcessRow(Row, table=True):
-    """A process that works on this database. One whose row is gone owns nothing: others take it over."""
+    """A process that works on this database. A process without a row owns no work."""
 
     __tablename__ = "process"
 
@@ -47,7 +47,7 @@ _HOLD = table_of(HoldRow)
 
 
 def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
-    """Return the condition that a column names no living process; the asking ``process`` lives."""
+    """Return the condition that a column names no living process; the asking ``process`` counts as living."""
     there = exists().where(_PROCESS.c.id == owner)
     condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
     return condition
@@ -60,13 +60,13 @@ def enter_process(session: Session, process: Process, now: datetime) -> None:
 
 
 def enter_alone(session: Session, process: Process, now: datetime) -> None:
-    """Register this process and remove all others: none can be at work."""
+    """Register this process and remove all others, none of which can be at work."""
     session.execute(delete(_PROCESS).where(_PROCESS.c.id != process.id))
     enter_process(session, process, now)
 
 
 def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
-    """Say that this process is there, even if others took it for gone; gives the beats of the others."""
+    """Count a beat of this process, even if others removed its row; returns the beats of the others."""
     mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
     if not count_changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
         enter_process(session, process, now)
@@ -75,7 +75,7 @@ def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
 
 
 def forget_processes(session: Session, silent: Mapping[str, int]) -> list[str]:
-    """Take processes for gone that count no further than this; gives those that did not."""
+    """Remove the processes whose beats are still the given number; returns their ids."""
     gone = [
         ident
         for ident, beats in silent.items()
@@ -104,7 +104,7 @@ def take_lease(session: Session, name: str, process: str) -> str:
         session.execute(update(_HOLD).where(named, mine).values(owner=process))
         owner = session.execute(select(_HOLD.c.owner).where(named)).scalar()
         if owner:
-            return str(owner)  # without one, it was released in this moment
+            return str(owner)  # no owner: the lease was released in this moment
 
 
 def release_lease(session: Session, name: str, process: str) -> None:
@@ -117,8 +117,9 @@ class Leases:
 
     Such tasks are: post in a conversation, redraw the cards of an answer.
 
-    Rows, held for as long as their process lives. On SQLite there is one process, and no row. They keep other
-    processes out; in this one, the caller sees to it that a name is held once at a time.
+    A lease is a row, held for as long as its process lives. On SQLite there is one process, and no row.
+    Leases keep other processes out; in this process, the caller makes sure that a name is held once at a
+    time.
     """
 
     def __init__(self, database: Database, process: str) -> None:
@@ -127,12 +128,12 @@ class Leases:
         self._held: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Return whether this process holds it now."""
+        """Return whether this process holds the lease on a name now."""
         return name in self._held
 
     @contextlib.asynccontextmanager
     async def held(self, name: str) -> AsyncIterator[None]:
-        """Hold it inside; raises LeasedElsewhere where another living process does."""
+        """Hold the lease on a name in the context; raises LeasedElsewhere if another process has it."""
         shared = self._database.dialect == "postgresql"
         if shared:
             owner = await self._database.write(take_lease, name, self._process)
@@ -144,5 +145,5 @@ class Leases:
         finally:
             self._held.discard(name)
             if shared:
-                with contextlib.suppress(SQLAlchemyError):  # then it stays with this process, which may do it
+                with contextlib.suppress(SQLAlchemyError):  # then this process keeps the lease
                     await self._database.write(release_lease, name, self._process)

@@ -45,7 +45,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 class _Conversion(NamedTuple):
-    """The two functions between a field's value and what its column holds."""
+    """The two functions that convert a field's value to its column's value and back."""
 
     to_column: Callable[[Any], Any]
     from_column: Callable[[Any], Any]
@@ -90,7 +90,7 @@ def _same(value: Any) -> Any:
 
 
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a conversion that gives None for None and for what is empty."""
+    """Return a conversion that gives None for None and for an empty value."""
     return lambda value: convert(value) if value else None
 
 
@@ -105,7 +105,7 @@ def _fields_to_json(preview: Iterable[PreviewField]) -> list[list[Any]]:
 
 
 def _fields_from_json(stored: list[list[Any]]) -> tuple[PreviewField, ...]:
-    # an older release stored what tools gave, with characters that ``storable`` replaces
+    # an older release stored the output of tools with characters that ``storable`` replaces
     return tuple(PreviewField(*values) for values in storable(stored))
 
 

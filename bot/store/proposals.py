@@ -1,6 +1,6 @@
 """Proposals as rows, with the schemas of proposed tool versions and the arguments of inverse calls.
 
-What changes one is in ``bot/store/transitions.py``.
+Changes of proposals are in ``bot/store/transitions.py``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,8 +34,8 @@ from bot.store.tables.row import delete_older, is_one_of, starts_with, table_of
 
 OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 MIN_ID_CHARS = 4
-"""The fewest characters of an ID that people may type: fewer would name another proposal by a slip."""
-_RECENT_PROPOSALS = 2000  # the newest of all tools, among which the calls of one tool are looked for
+"""The fewest characters of an ID that people may type: a slip in a shorter ID would name another proposal."""
+_RECENT_PROPOSALS = 2000  # the newest proposals of all tools, among which the calls of a tool are searched
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
@@ -118,8 +118,8 @@ def list_of_batch(session: Session, batch: str) -> list[Proposal]:
 def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
     """Return the proposals that are decided together with this one.
 
-    They are its batch or, outside a batch, the proposals of its answer that are in no batch. Questions are a
-    group of their own.
+    The group is its batch or, outside a batch, the proposals of its answer that are in no batch. Questions
+    are a group of their own.
     """
     if proposal.batch:
         return list_of_batch(session, proposal.batch)
@@ -195,14 +195,14 @@ def list_in_states(session: Session, states: Sequence[State], limit: int = 200) 
 
 
 class Reach(NamedTuple):
-    """The proposals that a query may find: all, or those of some people."""
+    """The proposals that a query may find: all, or proposals of some people."""
 
     accounts: frozenset[str]
-    """The people who asked for them."""
+    """The accounts of the requesters whose proposals may be found."""
     everything: bool
-    """True: those of everyone."""
+    """True: proposals of everyone may be found."""
     named: frozenset[str] = frozenset()
-    """Also those that these accounts asked for, are named in or voted on, except in a list of one's own."""
+    """Proposals that these accounts decide or voted on may be found, too, except in a list of own requests."""
 
 
 def list_seen(
@@ -246,7 +246,7 @@ def list_seen(
 def _list_parts(reach: Reach, states: Sequence[State], *, own: bool) -> list[Any]:
     """Return the conditions of the parts that a list is read from, each of which an index answers.
 
-    ``own``: only what the people of ``reach`` asked for.
+    ``own``: only requests of the accounts of ``reach``.
     """
     in_each_state = [_TABLE.c.state == state for state in states]
     if reach.everything and not own:
@@ -300,7 +300,7 @@ def list_soonest(
 
 
 def list_waiting_of(session: Session, card_ids: Any) -> list[Proposal]:
-    """Return what is open of these cards, soonest to expire first. ``card_ids``: a subquery or ids."""
+    """Return the open proposals on these cards, soonest to expire first. ``card_ids``: a subquery or ids."""
     shown = _TABLE.c.id.in_(card_ids) | _TABLE.c.batch.in_(card_ids)
     return _read(session, SELECT_PROPOSALS.where(shown, _IS_PROPOSED).order_by(*_BY_EXPIRY))
 
@@ -315,7 +315,7 @@ def list_recent_arguments(
 ) -> list[Mapping[str, Any]]:
     """Return the arguments of a tool's last calls since then, newest first.
 
-    They are looked for among the newest `_RECENT_PROPOSALS` of all tools, so a rare tool costs no more.
+    They are searched among the newest `_RECENT_PROPOSALS` of all tools, so a rare tool costs no more.
     """
     newest = (
         select(_TABLE.c.id)
@@ -364,7 +364,7 @@ def list_due_for(session: Session, action: str, now: datetime, limit: int) -> li
 
 def list_approved(session: Session) -> list[str]:
     """Return the ids of proposals that wait to be run."""
-    # a condition that says nothing new: the index of what moves is chosen by it
+    # the condition excludes nothing: with it, the database chooses the index of moving proposals
     return _read_ids(session, IS_MOVING, _TABLE.c.state == State.APPROVED)
 
 
@@ -376,7 +376,7 @@ def list_undo_expired(session: Session, now: datetime, limit: int) -> list[str]:
 
 
 def list_stop_requested(session: Session, running: Collection[str]) -> list[str]:
-    """Return those of these ids of running proposals that someone wants stopped."""
+    """Return the ids, among these running proposals, that someone wants stopped."""
     is_stopped = (_TABLE.c.state == State.EXECUTING) & (_TABLE.c.cause == Cause.STOPPED)
     return _read_ids(session, is_stopped, _TABLE.c.id.in_(running))
 
@@ -396,7 +396,7 @@ def store_schema(session: Session, name: str, version: str, parameters: Mapping[
 
 
 def load_schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
-    """Return the schema as it was stored; None where nothing was ever proposed of that version."""
+    """Return the stored schema; None where no call of that version was ever proposed."""
 
     def read() -> Mapping[str, Any] | None:
         row = session.get(ToolVersionRow, (name, version))
@@ -412,23 +412,23 @@ def was_called(session: Session, name: str) -> bool:
 
 
 def store_inverse(session: Session, p: Proposal, arguments: Mapping[str, Any], now: datetime) -> None:
-    """Store the arguments of the call that undoes ``p``; those of an earlier run are replaced.
+    """Store the arguments of the call that undoes ``p``, in place of the arguments from an earlier run.
 
-    They are no part of the audited record: the old values in them may be long and private, and are deleted
-    with the conversation. The digest in the proposal proves that they were not changed.
+    The arguments are no part of the audited record: the old values in them may be long and private, and are
+    deleted with the conversation. The digest in the proposal proves that they were not changed.
     """
     row = {"id": p.id, "conversation_id": p.conversation_id, "arguments": dict(arguments), "created_at": now}
     insert_or_replace(session, InverseRow, row)
 
 
 def find_inverse(session: Session, proposal_id: str) -> Mapping[str, Any] | None:
-    """Return the arguments of the call that undoes it; None where none were stored, or no longer."""
+    """Return the arguments of the call that undoes a proposal; None where none are stored."""
     row = session.get(InverseRow, proposal_id)
     return row.arguments if row else None
 
 
 def delete_inverses(session: Session, conversation_ids: Sequence[str]) -> None:
-    """Delete what would undo proposals of these conversations."""
+    """Delete the arguments of calls that undo proposals of these conversations."""
     session.execute(delete(InverseRow).where(col(InverseRow.conversation_id).in_(conversation_ids)))
 
 

@@ -1,6 +1,6 @@
-"""Questions about open proposals: where the answer is awaited, what it was, and how many a person asked.
+"""Questions about open proposals: the awaited answers, the given answers, and the number for each person.
 
-Kept as states in rooms of their own (``bot/store/state.py``). What is told is kept for a day.
+They are states in rooms of their own (``bot/store/state.py``). A given answer is kept for a day.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ ASKED = select(_ROWS.c.key).where(_ROWS.c.channel == _ASKED, _OF_HOME)
 
 
 def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:
-    """Count one more question of a person; False, uncounted, where that is too many within the hour."""
+    """Count a further question of a person; return False, uncounted, if it is too many within the hour."""
     kept = load_state(session, _ASKERS, person_id) or {"at": []}
     lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
@@ -42,9 +42,9 @@ def store_question(session: Session, question: AskedQuestion, now: datetime) -> 
 
 
 def list_answered(session: Session, home: str) -> list[AskedQuestion]:
-    """Return the questions of a conversation that have an answer now, each with it.
+    """Return the questions of a conversation that have an answer now, each with the answer.
 
-    None while a turn is wanted.
+    The list is empty while a turn is wanted.
     """
     waiting = _load_questions(session, _ASKED, f"{home}/")
     if not waiting or is_turn_wanted(session, home):
@@ -78,13 +78,13 @@ def list_unanswered(session: Session) -> Mapping[str, str]:
 
 
 def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Return the conversations with an answer that is awaited elsewhere since before then."""
+    """Return the conversations with an answer that has been awaited elsewhere since before a moment."""
     keys = list_keys_since(session, _ASKED, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
 
 def purge(session: Session, now: datetime) -> None:
-    """Forget what was answered more than a day ago, and who asked more than an hour ago."""
+    """Delete answers of more than a day ago, and counts of more than an hour ago."""
     for room, most in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
         forget_states(session, room, now - most)
 

@@ -1,7 +1,7 @@
 """Queries of past proposals: the newest ones, counts by tool, place and person, earlier calls of a tool.
 
-What people may see of it is for those who ask: everything here counts what it is given. Earlier calls of a
-tool are an exception: they are those that everyone who may decide the new one may see.
+The callers choose the proposals that a person may see; most functions here check no right. Earlier calls of a
+tool are an exception: only calls are returned that everyone who may decide the new call may see.
 """
 
 import json
@@ -28,7 +28,7 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
 MAX_ROWS = 50_000
-"""Proposals of one look."""
+"""The most proposals that one query reads."""
 _PAGE_ROWS = 500
 _MAX_PARTS = 200
 _RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
@@ -45,13 +45,13 @@ _ASKER_IN_PRIVATE = select(bindparam("asked_by")).where(_ASKED_HERE, _PLACE.c.pr
 _IN_CHAT, _IS_SHARED = _PROPOSAL.c.chat == _THIS_CHAT, _PROPOSAL.c.chat.is_not(None)
 _OF_ASKER = _PROPOSAL.c.requester == _ASKER_IN_PRIVATE
 _IS_SAME = _PROPOSAL.c.digest == bindparam("same")
-_BEFORE = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are no earlier ones
+_BEFORE = _PROPOSAL.c.message_id != bindparam("answer")  # calls of the same answer are not earlier calls
 _KNOWN = select(_PROPOSAL.c.id).where(_IN_CHAT, _BEFORE).limit(KNOWN_LEAST).subquery()
 _COUNTED = select(func.count().label("known")).select_from(_KNOWN).subquery()
 
 
 def _select_calls(*which: Any) -> Any:
-    """Return the newest calls of a tool among these. JSON stays text: few rows are read further."""
+    """Return the query for a tool's newest calls under these conditions. JSON stays text, mostly unread."""
     plain = ("kind", "state", "message_id", "created_at", "undoes", "escalate_to")
     found = select(
         *(_PROPOSAL.c[name] for name in plain),
@@ -66,7 +66,7 @@ def _select_calls(*which: Any) -> Any:
 
 _EARLIER = union_all(_select_calls(_IN_CHAT), _select_calls(_OF_ASKER, _IS_SHARED)).subquery()
 _PAST_CALLS = select(_COUNTED, _EARLIER).select_from(_COUNTED.outerjoin(_EARLIER, true()))
-"""One row at least. For a private place: what who asks asked for in shared ones."""
+"""Returns one row at least. For a private place, the requester's calls in shared places."""
 
 
 def list_newest(
@@ -81,8 +81,8 @@ def list_newest(
 ) -> Iterator[Any]:
     """Yield the proposals since then, newest first: of these accounts, or of anyone.
 
-    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
-    with those of each call, and the version of its tool.
+    ``before`` continues after that position. ``ended``: with the decider and the time. ``arguments``: with
+    the arguments of each call, and the version of its tool.
     """
     also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
@@ -150,11 +150,10 @@ def count_insights(
 
 
 def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
-    """Return the earlier calls of its tool that everyone who may decide it may see.
+    """Return the earlier calls of a proposal's tool that everyone who may decide the proposal may see.
 
-    In a shared chat these are the calls of that chat. For a proposal of a private place they are those that
-    who asks made in shared chats. Calls of private places never count, nor do calls that fewer people may
-    see.
+    In a shared chat these are the calls of that chat, for a private place the requester's calls in shared
+    chats. Calls of private places never count, nor do calls that fewer people may see.
     """
     given = {
         "asked_in": proposal.conversation_id,
@@ -174,7 +173,7 @@ def find_past_calls(session: Session, proposal: Proposal) -> PastCalls:
 
 
 def _may_all_see(row: Any, proposal: Proposal) -> bool:
-    """Return whether everyone who may decide a proposal may see a row of its chat, or of who asked."""
+    """Return whether everyone who may decide a proposal may see a call of its chat, or of its requester."""
     targets = proposal.escalation_targets
     if targets and not _list_targets(row).issuperset(targets):
         return False  # it may come before people of another chat
@@ -183,13 +182,13 @@ def _may_all_see(row: Any, proposal: Proposal) -> bool:
 
 
 def _list_targets(row: Any) -> set[str]:
-    """Return the chats, accounts and groups that an earlier call came to, or might have."""
+    """Return the chats, accounts and groups to which an earlier call was escalated, or might have been."""
     steps = json.loads(row.steps or "null") or ()
     return {row.escalate_to, *(to for to, *_ in steps)}
 
 
 def _find_decliners(row: Any) -> tuple[str, ...]:
-    """Return the names of those who declined exactly this call."""
+    """Return the names of the people who declined exactly this call."""
     if row.votes is None or row.state != State.DECLINED:
         return ()
     votes = ((voter, name) for _, voter, name, verb, *_ in json.loads(row.votes) if verb == Verb.DECLINE)
@@ -216,7 +215,7 @@ def _ends(row: Any) -> list[str]:
 
 
 def _connection(row: Any) -> tuple[str, str]:
-    """Return in whose name it runs: a key of the account, and words."""
+    """Return the account under which a call runs: its key, and its words."""
     if not row.connection:
         return "nod", "Nod's own accounts"
     connection = Connection.from_json(row.connection)
@@ -224,7 +223,7 @@ def _connection(row: Any) -> tuple[str, str]:
 
 
 def _place(row: Any) -> str:
-    """Return the chat where it was requested; for a private chat its channel."""
+    """Return the chat of the request; for a private chat its channel."""
     address = Address.parse(row.place)
     if row.private:
         return address.channel

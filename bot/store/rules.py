@@ -1,7 +1,7 @@
 """Rules as rows, and the rulebook made of them.
 
 Every change raises the book's version in the same transaction, so a process knows with one small read whether
-it holds the current one. Who changed what is recorded in ``bot/store/audit/admin_changes.py``.
+its book is the current one. Changes and their authors are recorded in ``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
 BOOK_ID = 1
-_ALL = "everything"  # what a pause is about
+_ALL = "everything"  # the key of the pause in the audit log
 GROUP_COUNTS = timedelta(seconds=30)
 """The time for which a platform's list of a group's members counts."""
 _BOOKS = table_of(BookRow)
@@ -64,13 +64,13 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self.held = defaults  # the newest that a snapshot saw; another process may have changed it since
+        self.held = defaults  # the newest policy that was read; another process may have changed it since
         self._lock = Lock()  # for changes of ``held``
         self._clock = clock
-        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name; when its platform told it
+        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # by name, with the time of the list
 
     def know_group(self, name: str, group: UserGroup) -> None:
-        """Cache the members of a group, as its platform has just told them."""
+        """Cache the members of a group, as its platform has just listed them."""
         self._groups = {**self._groups, name: (group, self._clock())}
 
     def unknown_groups(self) -> list[str]:
@@ -99,13 +99,13 @@ class Policies:
         return self._of(session, *_load_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        """Return the policy, and who someone is to it."""
+        """Return the policy, and the Person of an account."""
         return database.read_once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
 
     def find_for(
         self, session: Session, proposal_id: str, actor: Actor
     ) -> tuple[Proposal, Policy, Person] | None:
-        """Return a proposal, and what `load_for` does, read together; None if there is no such proposal."""
+        """Return a proposal with the results of `load_for`; None if there is no such proposal."""
         which = {"id": proposal_id, "actor": str(actor)}
         row = session.connection().execute(_PROPOSAL_FOR, which).first()
         if row is None:
@@ -133,7 +133,7 @@ class Policies:
         return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
-        """Return the policy with the book of this version (None: empty), with what counts now of the rest."""
+        """Return the policy with the book of this version (None: empty), and current groups and absences."""
         version, held = version or 0, self.held
         if version != held.book.version:
             rules = session.exec(
@@ -155,10 +155,10 @@ class Policies:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
 
     def bound_to(self, session: Session, actor: Actor) -> str | None:
-        """Return the workspace beyond which an admin rules nothing, such as ``slack:T1``.
+        """Return the only workspace whose rules an admin may change, such as ``slack:T1``.
 
-        None for no such bound. Only where Nod is in several workspaces: in a single one, its admins are those
-        of all of Nod.
+        None without such a bound. A bound exists only where Nod is in several workspaces: in a single one,
+        its admins are admins of all of Nod.
         """
         bound = self.load(session).find_admin_workspace(people.person_of(session, actor))
         if bound and _count_workspaces(session) > 1:
@@ -172,7 +172,7 @@ def _count_workspaces(session: Session) -> int:
 
 
 def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
-    """Set a rule and return it with its number. The one in its `Rule.slot` is replaced."""
+    """Set a rule, in place of a rule with the same `Rule.slot`, and return it with its number."""
     conversation_lock.everywhere(session)
     before: admin_changes.State = None
     same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
@@ -233,7 +233,7 @@ def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) ->
 
 
 class RuleRecord(NamedTuple):
-    """A rule, and which account set it when."""
+    """A rule, with the account that set it and the time."""
 
     rule: Rule
     by: str
@@ -253,7 +253,7 @@ def count_versions(session: Session, rule: Rule) -> int:
 
 
 def pause_all(session: Session, by: Actor, now: datetime) -> bool:
-    """Stop every execution and every clock; False when that is so already."""
+    """Pause every execution and every clock; False if they are paused already."""
     conversation_lock.everywhere(session)
     raise_version(session)
     paused = session.execute(
@@ -281,7 +281,7 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
 
 
 def move_pause_start(session: Session, by: By, since: datetime, now: datetime) -> None:
-    """Move the start of the current pause: due times were moved already by the time before that."""
+    """Move the start of the current pause, after due times were moved by the time up to the new start."""
     row = session.get_one(BookRow, BOOK_ID)
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
@@ -314,7 +314,7 @@ def format_pause(session: Session, zone: tzinfo) -> str:
 
 
 def raise_version(session: Session) -> None:
-    """Have every process read the rulebook again, which `Policies` caches."""
+    """Raise the book's version, so that every process reads the rulebook again."""
     session.execute(insert_or_ignore(session, BookRow).values(id=BOOK_ID, version=0))
     session.execute(update(BookRow).where(col(BookRow.id) == BOOK_ID).values(version=BookRow.version + 1))
 

@@ -1,8 +1,8 @@
 """Encryption of secrets in rows: tokens of sign-ins, of installations, of people's connections.
 
 ``NOD_SECRET_KEY`` has the keys, the newest first. Each value is encrypted for its own place (table, column,
-key of the row), so one that was copied to another row can't be read there. Without a key a value is kept as
-it is; what was kept so is read as it is, and encrypted by `encrypt_plain` at the next start with a key.
+key of the row), so a value that was copied to another row can't be read there. Without a key a value is
+stored as plain text, which `encrypt_plain` encrypts at the next start with a key.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,14 +30,14 @@ class Keyring:
     keys: Sequence[str] = field(default=(), repr=False)
 
     def encrypt(self, text: str, place: str) -> str:
-        """Return the text encrypted for its place, or as it is if it is empty or there is no key."""
+        """Return the text encrypted for its place; an empty text, or any text without a key, as it is."""
         if not text or not self.keys:
             return text
         token: bytes = self._fernets.encrypt(f"{place}\n{text}".encode())
         return _ENCRYPTED + token.decode()
 
     def decrypt(self, stored: str, place: str) -> str:
-        """Return the text of what is stored at a place. Raises SecretLost where no key opens it there."""
+        """Return the text of a stored value. Raises SecretLost where no key opens the value at this place."""
         if not stored.startswith(_ENCRYPTED):
             return stored
         if not self.keys:
@@ -54,7 +54,7 @@ class Keyring:
         return text
 
     def opens(self, stored: str, place: str) -> bool:
-        """Return whether what is stored at a place can be read."""
+        """Return whether a stored value can be read at this place."""
         try:
             self.decrypt(stored, place)
         except SecretLost:
@@ -62,7 +62,7 @@ class Keyring:
         return True
 
     def is_newest(self, stored: str) -> bool:
-        """Return whether it is encrypted with the newest key."""
+        """Return whether a stored value is encrypted with the newest key."""
         if not self.keys or not stored.startswith(_ENCRYPTED):
             return False
         from cryptography.fernet import Fernet, InvalidToken
@@ -75,7 +75,7 @@ class Keyring:
 
     @cached_property
     def _fernets(self) -> Any:
-        from cryptography.fernet import Fernet, MultiFernet  # few need it
+        from cryptography.fernet import Fernet, MultiFernet  # few processes need it
 
         return MultiFernet([Fernet(key) for key in self.keys])
 
@@ -112,12 +112,12 @@ def find_place(row: type[SQLModel], column: str, key: str) -> str:
 
 
 def encrypt_in(session: Session, row: type[SQLModel], column: str, key: str, text: str) -> str:
-    """Return what to keep in this column of the row with that key."""
+    """Return the text, encrypted for a column of the row with that key."""
     return keyring_of(session).encrypt(text, find_place(row, column, key))
 
 
 def decrypt_in(session: Session, row: type[SQLModel], column: str, key: str, stored: str) -> str:
-    """Return the text that is kept there. Raises SecretLost."""
+    """Return the text of a value in a column of the row with that key. Raises SecretLost."""
     return keyring_of(session).decrypt(stored, find_place(row, column, key))
 
 
@@ -141,7 +141,7 @@ class StoredSecret:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The outcome of encrypting: how many values were, and which no key opens."""
+    """The outcome of encrypting: the number of encrypted values, and the values that no key opens."""
 
     encrypted: int
     lost: tuple[StoredSecret, ...]
@@ -149,7 +149,7 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class SecretsFound:
-    """The values there are: how many are plain text, how many need an older key, which no key opens."""
+    """The numbers of values in plain text and of values under an older key, and the values no key opens."""
 
     plain: int
     older: int
@@ -157,19 +157,19 @@ class SecretsFound:
 
 
 def encrypt_plain(session: Session) -> Rotation:
-    """Encrypt what is kept as plain text with the newest key; without a key nothing changes."""
+    """Encrypt values in plain text with the newest key; without a key nothing changes."""
     found = examine_secrets(session)
     return Rotation(_encrypt_again(session, lambda each: not each.is_encrypted), found.lost)
 
 
 def rotate(session: Session) -> Rotation:
-    """Encrypt with the newest key what is not, so that older keys are needed no longer."""
+    """Encrypt all other values with the newest key, so that older keys are no longer needed."""
     found, keyring = examine_secrets(session), keyring_of(session)
     return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
 
 
 def examine_secrets(session: Session) -> SecretsFound:
-    """Return how the values are kept; nothing changes."""
+    """Return the state of the stored values; nothing changes."""
     keyring, plain, older = keyring_of(session), 0, 0
     lost: list[StoredSecret] = []
     for each in list_secrets(session):
@@ -196,7 +196,7 @@ def list_secrets(session: Session) -> Iterator[StoredSecret]:
 
 
 def _encrypt_again(session: Session, wants: Callable[[StoredSecret], bool]) -> int:
-    """Encrypt the values that are wanted and that a key opens with the newest key; returns how many."""
+    """Encrypt, with the newest key, the wanted values that a key opens; returns how many."""
     keyring, encrypted = keyring_of(session), 0
     if not keyring.keys:
         return 0
@@ -208,7 +208,7 @@ def _encrypt_again(session: Session, wants: Callable[[StoredSecret], bool]) -> i
 
 
 def _replace(session: Session, secret: StoredSecret, stored: str) -> int:
-    """Put another value in its place, unless someone else has put one there; returns how many changed."""
+    """Replace a stored value, unless another transaction did; returns the number of changed rows."""
     [key] = secret.table.primary_key.columns
     column = secret.table.c[secret.column]
     statement = update(secret.table).where(key == secret.key, column == secret.stored)

@@ -1,8 +1,8 @@
 """State that is kept by name: small JSON values, so that a restart or another process finds them.
 
-Two places, each for one kind of owner. A **room** has values by key: what a channel is in the middle of
-asking people, questions about cards, browsers that went to the organisation's sign-in. A **task** that comes
-back has one value between its runs: what it told last, the day on which it ran.
+There are two places. A **room** has values by key: dialogues of a channel with people, questions about cards,
+sign-ins of browsers with the organisation. A recurring **task** has one value between its runs: its last
+message, or the day of its last run.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ State = Mapping[str, Any]
 
 
 class StateRow(Row, table=True):
-    """One value of a room. ``channel`` is the room: a channel's name, or that of who else keeps it."""
+    """One value of a room. ``channel`` is the room: the name of a channel or of another owner."""
 
     __tablename__ = "dialogue"
 
@@ -52,7 +52,7 @@ def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict
 
 
 def list_keys_since(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
-    """Return the keys whose state is unchanged since before then."""
+    """Return the keys whose state has been unchanged since before a moment."""
     return list(
         session.exec(
             select(StateRow.key).where(_ROWS.c.channel == room, is_old(_ROWS.c.updated_at, before, now))
@@ -66,7 +66,7 @@ def count_states(session: Session, room: str) -> int:
 
 
 def keep_state(session: Session, room: str, key: str, state: State | None, now: datetime) -> None:
-    """Keep a state in the place of what there is; None ends it."""
+    """Store a state in place of the one before; None deletes it."""
     if state is None:
         session.execute(delete(StateRow).where(_is_at(room, key)))
         return
@@ -82,7 +82,7 @@ def take_state(session: Session, room: str, key: str, after: datetime) -> State 
 
 
 def forget_states(session: Session, room: str, until: datetime) -> None:
-    """Forget what a room has kept unchanged since a moment or longer."""
+    """Delete the states of a room that have been unchanged since a moment."""
     session.execute(delete(StateRow).where(_ROWS.c.channel == room, _ROWS.c.updated_at <= until))
 
 
@@ -102,7 +102,7 @@ def keep_task_state(session: Session, name: str, state: State) -> None:
 
 
 def claim_day(session: Session, name: str, today: date) -> bool:
-    """Take the run of a daily task for today; False where another process, or an earlier look, has it."""
+    """Claim today's run of a daily task; False where it was claimed before, here or in another process."""
     day = today.isoformat()
     if load_task_state(session, name).get("day") == day:
         return False

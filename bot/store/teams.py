@@ -1,7 +1,7 @@
-"""Teammates as rows, read, and the one message of each conversation that shows its team.
+"""Reading teammates, and the rows of the message that shows a conversation's team.
 
-How they are started and ended is in ``bot/approvals/team/teammates.py``. The message has a table of its own:
-posted cards belong to a proposal and are redrawn by answer, this one belongs to a conversation.
+Teammates are started and ended in ``bot/approvals/team/teammates.py``. The message has a table of its own:
+posted cards belong to a proposal and are redrawn by answer, this message belongs to a conversation.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from bot.store.tables.row import table_of, value_of
 _DOING = 300
 _LISTED = 50
 _TABLE = table_of(TeamStatusRow)
-_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index ``board_behind`` has it
+_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the condition of the index ``board_behind``
 
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
@@ -50,7 +50,7 @@ def _with_teammate(session: Session, transcript: Transcript) -> Transcript:
 
 
 def get(session: Session, conversation_id: str) -> Teammate | None:
-    """Return the teammate whose conversation it is."""
+    """Return the teammate with this conversation, or None."""
     row = session.get(TeammateRow, conversation_id)
     if row:
         return from_row(session, row)
@@ -58,7 +58,7 @@ def get(session: Session, conversation_id: str) -> Teammate | None:
 
 
 def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
-    """Raise ToolError, naming those there are."""
+    """Return the teammate of that name. Raises ToolError, which lists the names that exist."""
     team = list_of_lead(session, lead_id)
     found = next((t for t in team if t.name == name.strip()), None)
     if found is None:
@@ -92,7 +92,7 @@ def list_at(session: Session, place: str | None) -> list[Teammate]:
 
 
 def find_lead_conversation(session: Session, p: Proposal) -> str:
-    """Return the id of the conversation that people read: of what a teammate proposed, the lead agent's."""
+    """Return the id of the conversation that people read: for a teammate's proposal, the lead agent's."""
     found = get(session, p.conversation_id) if p.teammate else None
     if found:
         return found.lead_id
@@ -100,7 +100,7 @@ def find_lead_conversation(session: Session, p: Proposal) -> str:
 
 
 def find_run_hindrance(session: Session, teammate_id: str) -> str | None:
-    """Return why nothing that a teammate asked for may run now, in words; None when it may."""
+    """Return why no call of a teammate may run now, in words; None if calls may run."""
     found = get(session, teammate_id)
     if found is None or found.over:
         return "The teammate that asked for it was stopped or failed, so it won't run."
@@ -123,7 +123,7 @@ def find_repeat_hindrance(session: Session, proposal: Proposal) -> str | None:
 
 
 def from_row(session: Session, row: TeammateRow) -> Teammate:
-    """Return the teammate with its plan, what it waits for, what it does and what it spent."""
+    """Return the teammate with its plan, its open proposals, its activity and its usage."""
     asked = proposals.list_of_conversation(session, row.id)
     calls, prompt, completion = session.exec(
         select(
@@ -146,7 +146,7 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
 
 
 def _doing(session: Session, conversation_id: str) -> str:
-    """Return its last calls in words, or its last text."""
+    """Return the last calls of a conversation in words, or its last text."""
     found: Any = session.exec(
         select(MessageRow.text, MessageRow.calls)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
@@ -162,7 +162,7 @@ def _doing(session: Session, conversation_id: str) -> str:
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:
     """Mark a team's message as behind, and return the job that redraws it.
 
-    ``origin`` starts one if there isn't one yet.
+    ``origin``: the address for a first message, if there is none yet.
     """
     if origin is not None:
         fresh = insert_or_ignore(session, TeamStatusRow).values(
@@ -188,7 +188,7 @@ def list_outdated(session: Session) -> list[str]:
 
 
 def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:
-    """Store the posted message ``ref`` as current, and tell if the team has changed since it was read."""
+    """Store the posted message ``ref`` as current; return True if the team has changed since it was read."""
     shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
     wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
     return wanted is not None and wanted != copy.wanted

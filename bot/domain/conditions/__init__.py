@@ -6,9 +6,9 @@
 
 ``parser.py`` has the grammar, ``expressions.py`` the judgement of a call.
 
-A condition answers True or False, or None where that can't be told: a field is missing or of another kind,
-the condition does not fit the tool, or spellings of one path, address or name disagree
-(``bot/domain/spellings``). What a rule makes of None is told in ``bot/domain/rules.py``.
+A condition answers True or False, or None where the answer is unknown: a field is missing or of another
+kind, the condition does not fit the tool, or spellings of one path, address or name disagree
+(``bot/domain/spellings``). ``bot/domain/rules.py`` says how a rule counts when the answer is None.
 """
 
 from collections.abc import Mapping
@@ -33,23 +33,20 @@ __all__ = ("LONGEST", "Condition", "ConditionError")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition that an admin wrote after ``where``.
-
-    ``root`` is None for one of another release that this one can't parse.
-    """
+    """The condition that an admin wrote after ``where``."""
 
     text: str
-    root: Expression | None
+    root: Expression | None  # None: another release stored the condition, and this one can't parse it
 
     @classmethod
     def parse(cls, text: str) -> "Condition":
-        """Raise ConditionError."""
+        """Parse a condition and write its text in the plain form. Raises ConditionError."""
         plain, root = parse_expression(text)
         return cls(plain, root)
 
     @classmethod
     def restore(cls, text: str) -> "Condition":
-        """Read a condition from a row. Never raises: an unreadable one can't be told of any call."""
+        """Read a condition from a row. Never raises: the answer of an unreadable condition is always None."""
         try:
             return cls.parse(text)
         except ConditionError:
@@ -76,14 +73,15 @@ class Condition:
         identity: Identity = Identity.NOD,
         level: Level | None = None,
     ) -> Answer:
-        """Return whether a call with these arguments, of a tool with this JSON schema, is meant.
+        """Return whether the condition holds for a call: its arguments, and the JSON schema of its tool.
 
-        ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
-        ``identity``: under whose account it is made. ``level``: how risky it is.
+        ``of_several``: the rule is about several tools, so a tool that lacks the field is outside the rule.
+        ``identity``: the account under which the call is made. ``level``: the risk of the call.
         """
         if self.root is None:
             return None
         if of_several and self.lacking(schema):
+            # no field of the condition is left out, since a path may stand in any argument of this tool
             call = GivenArguments(arguments, schema, frozenset())
             if any(comparison.may_be_in_other_argument(call) for comparison in self._comparisons):
                 return None
@@ -101,7 +99,7 @@ class Condition:
         return None
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
-        """Return why it does not fit a tool's JSON schema, in words; None where it does."""
+        """Return why the condition does not fit a tool's JSON schema, in words; None where it fits."""
         if self.root is None:
             return "this release can't read it"
         for comparison in self._comparisons:

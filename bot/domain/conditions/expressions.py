@@ -1,8 +1,8 @@
-"""Expressions of a condition, and how each judges a call: True, False, or None where it can't be told.
+"""Expressions of a condition, which judge a call: True, False, or None where the answer is unknown.
 
-None is doubt, as in SQL: `Not` keeps it, and `Several` answers None unless another part decides. A rule in
-doubt counts where it makes the call stricter. So False has to be certain: where the thing that a condition
-names may stand in another argument of the call, the answer is None.
+None is unknown, as in SQL: `Not` keeps None, and `Several` answers None unless another part decides. A rule
+whose condition is unknown counts where it makes the call stricter. So False has to be certain: where the
+thing that a condition names may stand in another argument of the call, the answer is None.
 """
 
 import operator
@@ -36,7 +36,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPath:
-    """The path to a value in the arguments; with ``host`` to the host in the address that stands there.
+    """The path to a value in the arguments; with ``host``, to the host in the address at that path.
 
     Each step is the name of a field, or the index of an item in a list.
     """
@@ -92,7 +92,7 @@ def _list_all_alternatives(parts: Sequence[Schema], root: Schema) -> list[Schema
 
 
 def _find_first_referent(parts: Iterable[Schema]) -> Referent | None:
-    """Return the kind of thing that the first of these schemas with such a declaration declares, or None."""
+    """Return the first kind of thing that one of these schemas declares, or None."""
     for part in parts:
         if declared := spellings.find_declared(part):
             return declared
@@ -100,7 +100,7 @@ def _find_first_referent(parts: Iterable[Schema]) -> Referent | None:
 
 
 class OtherPath(NamedTuple):
-    """A path in an argument that a condition does not name, with what the tool declares of it."""
+    """A path in an argument that a condition does not name, with the kind that the tool declares for it."""
 
     field_name: str
     text: str
@@ -111,7 +111,7 @@ class OtherPath(NamedTuple):
 class GivenArguments:
     """The arguments of a call, the tool's JSON schema, and the arguments that a condition names.
 
-    ``level``: how risky the call is; None where that is not told.
+    ``level``: the risk of the call; None where it is not known yet.
     """
 
     arguments: Mapping[str, Any]
@@ -145,7 +145,7 @@ class GivenArguments:
 
 
 def _list_texts(value: object, field_name: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield each text in a value, after the name of its field."""
+    """Yield the name of the field and the text, for each text in a value."""
     if isinstance(value, str):
         yield field_name, value
     elif depth < MAX_DEPTH and isinstance(value, Mapping):
@@ -158,7 +158,7 @@ def _list_texts(value: object, field_name: str, depth: int = 0) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A field against values: one of them (``in``), a number by order, or a pattern (``matches``)."""
+    """The comparison of a field with values: any value (``in``), a bound, or a pattern (``matches``)."""
 
     field: ArgumentPath
     verb: Literal["in", "matches", "<", "<=", ">", ">="]
@@ -178,7 +178,7 @@ class Comparison:
         return None
 
     def _compare_field(self, text: str, call: GivenArguments) -> Answer:
-        """Compare the field's text, and answer None if other texts of the call leave a doubt.
+        """Compare the field's text, and answer None if other texts of the call make the answer uncertain.
 
         For a field that is a path, all other paths of the call must give the same answer. A False also needs
         that no other text, which may be the thing that the rule names, gives True or None.
@@ -219,7 +219,7 @@ class Comparison:
                     yield item
 
     def may_be_in_other_argument(self, call: GivenArguments) -> bool:
-        """Tell if a path of a tool that lacks the field may be what the values name."""
+        """Tell if another argument of a tool that lacks the field may hold a path that the values name."""
         if (
             self.field.host
             or self.verb in ORDER
@@ -229,14 +229,14 @@ class Comparison:
         return any(answer is not False for answer in self._compare_other_paths(call))
 
     def is_lacking_in(self, schema: Schema) -> bool:
-        """Tell if a tool with this schema has nothing of the field's name."""
+        """Tell if a tool with this schema has no field of that name."""
         alternatives = schemas.list_alternatives(schema, schema)
         if not alternatives:
             return False
         return all(schemas.is_left_out(part, self.field.path[0]) for part in alternatives)
 
     def _is_one_of_values(self, value: object) -> Answer:
-        """Compare a value that is not a text; None if one of the condition's is of another kind."""
+        """Compare a value that is not a text; None if one of the condition's values is of another kind."""
         same_kind = [each for each in self.values if schemas.kind_of(each) == schemas.kind_of(value)]
         if value in same_kind:
             return True
@@ -245,9 +245,9 @@ class Comparison:
         return None
 
     def _compare_text(self, text: str, referent: Referent | None, field_name: str) -> Answer:
-        """Compare a text with the values: True if one of them names it, False if none may.
+        """Compare a text with the values: True if a value names the text, False if no value may name it.
 
-        ``referent`` is what the tool declares of the text, ``field_name`` the name of its field.
+        ``referent`` is the kind that the tool declares for the text, ``field_name`` the name of its field.
         """
         is_pattern = self.verb == "matches"
         answers: list[Answer] = []
@@ -359,7 +359,7 @@ class Several:
     """All of these (``and``), or any of these (``or``)."""
 
     parts: tuple["Expression", ...]
-    decisive: bool  # the answer of one part that settles it: False for all, True for any
+    decisive: bool  # the answer of one part that decides for all parts: False for ``and``, True for ``or``
 
     def holds(self, call: GivenArguments) -> Answer:
         answers = [part.holds(call) for part in self.parts]
@@ -374,7 +374,7 @@ Expression = Comparison | ConnectionIs | RiskIs | Not | Several
 
 
 def list_parts(part: Expression | None) -> Iterator[Comparison | ConnectionIs | RiskIs]:
-    """Yield the parts of an expression that look at a call."""
+    """Yield the parts of an expression that read something of a call."""
     match part:
         case Comparison() | ConnectionIs() | RiskIs():
             yield part

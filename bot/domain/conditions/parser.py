@@ -12,8 +12,8 @@ The grammar, with words in any case::
     field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
     value  = NUMBER | "true" | "false" | WORD | "quoted text"
 
-``connection is person`` looks at the account under which the call is made, ``risk is destructive`` at how
-risky it is; both at no argument.
+``connection is person`` is about the account under which the call is made, ``risk is destructive`` about the
+risk of the call; neither is about an argument.
 """
 
 import re
@@ -40,7 +40,7 @@ _Word = TypeVar("_Word", Identity, Level)
 LONGEST = 500  # characters of a condition
 _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
-_QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # as phones write them
+_QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # the quotes that phones write
 _PATH = re.compile(r"[^\W\d][\w-]*(\.[\w-]+)*")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
@@ -219,7 +219,7 @@ class _Parser:
         return self._tokens[self._position : self._position + count]
 
     def _is_at(self, word: str, *, ahead: int = 0) -> bool:
-        """Tell if the next token, or the one so many ahead, is this word."""
+        """Tell if the next token, or the token ``ahead`` places after it, is this word."""
         position = self._position + ahead
         return position < len(self._tokens) and self._tokens[position].is_word(word)
 

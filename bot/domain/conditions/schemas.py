@@ -1,4 +1,4 @@
-"""Reading of JSON schemas as far as conditions need it: what a part of the arguments may be."""
+"""Reading of JSON schemas as far as conditions need it: the kinds of value that a part may have."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from bot.domain.redaction import find_referred
 
 MAX_DEPTH = 8  # references in a schema, names in a path, nested brackets and nots
 LIST, NUMBER, OBJECT, TEXT, YES_OR_NO = "a list", "a number", "an object", "text", "yes or no"
-"""The kinds of values, as people are told of them."""
+"""The kinds of values, as messages to people name them."""
 
 Schema = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ def list_alternatives(part: Schema, root: Schema, depth: int = 0) -> list[Schema
 
 
 def may_have(part: Schema, name: str) -> bool:
-    """Return whether a value of this schema may have a field of that name, or an item at that place."""
+    """Return whether a value of this schema may have a field of that name, or an item at that index."""
     kinds = list_kinds(part)
     if not kinds or OBJECT in kinds or "properties" in part:
         return True
@@ -82,7 +82,7 @@ def is_left_out(part: Schema, name: str) -> bool:
 
 
 def find_part(part: Schema, name: str) -> Schema:
-    """Return the schema of a field, or of an item of a list; empty where it is not told."""
+    """Return the schema of a field, or of an item of a list; empty where there is none."""
     if name.isdecimal() and "items" in part:
         found = part["items"]
     else:

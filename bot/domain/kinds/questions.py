@@ -1,6 +1,6 @@
-"""Questions: the agent's to people, and those of a tool's server to the person whose call it runs.
+"""Questions: of the agent to people, and of a tool's server to the person whose call the server runs.
 
-An answer approves nothing. Rows call both ``question``; a call of the model leads to those of the agent.
+An answer approves nothing. Rows call both kinds ``question``; the model's own call leads to the agent's.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ QUESTION = ProposalKind(
     may_be_requested=False,
     is_counted=False,
 )
-"""A question of the agent, with choices or for words."""
+"""A question of the agent, with choices or for an answer in words."""
 
 FORM = ProposalKind(
     "question",

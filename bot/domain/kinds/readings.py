@@ -1,4 +1,4 @@
-"""Readings: what only reads under a person's account, where others learn what it finds, or led to it."""
+"""Readings: calls that only read under a person's account, where others see the result or caused the call."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def _tell_model(p: Proposal) -> str:
 
 
 def is_private_only(p: Proposal) -> bool:
-    """Tell if its owner said that it is to be read only in private."""
+    """Tell if the owner of the account said that the call is to run only in private."""
     return any(vote.verb == Verb.NEVER for vote in p.votes)
 
 

@@ -1,11 +1,11 @@
-"""The spellings of one thing: a path, an address, a mail address or a name, compared as tools use them.
+"""The spellings of a path, an address, a mail address or a name, compared as tools use them.
 
 `compare` answers True where a text is what a rule names, False where it is not, and None where the spellings
 disagree: then one program may take it for the same and another may not. A rule that makes a call stricter
 counts for None, one that makes it looser does not (``bot/domain/rules.py``).
 
-There is a module for each kind of thing: names, paths, hosts, addresses, mail. Each compares twice: strictly,
-as the standard says, and loosely, as the least particular program takes it.
+There is a module for each kind: names, paths, hosts, addresses, mail. Each module compares twice: strictly,
+as the standard says, and loosely, as the most tolerant program reads the text.
 """
 
 import re
@@ -35,7 +35,7 @@ __all__ = (
 KEYWORD = "x-names"
 """The keyword of a field's JSON schema that says what it names, as a `Referent`."""
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
-_MAX_NAME_CHARS = 300  # a longer text with spaces is no name
+_MAX_NAME_CHARS = 300  # a longer text with spaces counts as no name
 _CAMEL_CASE_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
 _LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")

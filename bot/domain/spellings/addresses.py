@@ -1,4 +1,4 @@
-"""Addresses: as RFC 3986 (6.2) writes them, and as the least particular program takes them."""
+"""Addresses, as RFC 3986 (6.2) writes them, and as the most tolerant program reads them."""
 
 import contextlib
 import re
@@ -14,13 +14,13 @@ from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
+_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # with these in it, programs disagree where an address leads
 # percent-escapes of letters, digits, "-", ".", "_" and "~", which are never necessary (RFC 3986, 2.3)
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 
 
 def compare_addresses(found: str, wanted: NamedText) -> Answer:
-    """Compare addresses: as RFC 3986 writes them, and as the least particular program takes them."""
+    """Compare addresses, as RFC 3986 writes them, and as the most tolerant program reads them."""
     if len(found) > MAX_CHARS:
         return None
     strict = _normalize_address(found)
@@ -47,7 +47,7 @@ def compare_addresses(found: str, wanted: NamedText) -> Answer:
 
 
 class _SplitAddress(NamedTuple):
-    """An address in parts. Its host and port are read once: reading may fail."""
+    """An address in parts. Host and port are read only here, since reading them may fail."""
 
     parts: SplitResult
     host: str
@@ -130,5 +130,5 @@ def compare_host_or_address(found: str, wanted: NamedText) -> Answer:
     without_port = re.sub(r":[0-9]{1,5}$", "", found)
     has_port = without_port != found and ":" not in without_port  # IPv6 addresses have several colons
     if has_port and compare_hosts(without_port, wanted) is not False:
-        return None  # the host, but on a port of its own
+        return None  # the host, but on another port
     return compare_hosts(found, wanted)

@@ -22,18 +22,18 @@ _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
-    """Compare the host of an address with the one that a rule names; None if programs disagree on it."""
+    """Compare the host of an address with the host that a rule names; None if programs disagree on it."""
     return agree(*(compare_hosts(host, wanted) for host in _list_hosts(address)))
 
 
 def _list_hosts(address: str) -> Iterator[str]:
     """Yield the host of an address as different programs read it."""
     yield host_of(address).removesuffix(".")
-    rest = _SLASHES.sub("", address)  # some take any number of slashes
+    rest = _SLASHES.sub("", address)  # some programs accept any number of slashes
     if not _IN_BRACKETS.search(rest):  # an IPv6 address
         front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
         yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
-    late = _LATE_USER.search(rest)  # some take ``?@`` and ``#@`` for the end of a user's name
+    late = _LATE_USER.search(rest)  # some programs take ``?@`` and ``#@`` for the end of a user's name
     if late:
         yield late[1]
 

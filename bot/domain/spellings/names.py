@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from bot.domain.spellings.terms import MAX_CHARS, Answer, NamedText, agree
 
-_MAX_DECODED = 3  # times that a text is percent-decoded
+_MAX_DECODED = 3  # the most times that a text is percent-decoded
 _ID = re.compile(r"[0-9a-fA-F]{12,}")
 _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 

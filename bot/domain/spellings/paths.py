@@ -1,4 +1,4 @@
-"""Paths: as the tool's own system splits them, and as the least particular program does.
+"""Paths, as the tool's own system splits them, and as the most tolerant program does.
 
 Source: https://learn.microsoft.com/windows/win32/fileio/naming-a-file (case, dots and spaces at the end).
 """
@@ -17,23 +17,23 @@ _HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a
 _WILD = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"\[[^\]/]*\]?")
 _BRACED = re.compile(r"\{[^{}]*\}")
-_EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # as shells write alternatives
+_EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # the alternatives of shells
 _ANY_FOLDERS = re.compile(r"\*\*+/")
 _SHORT_NAME = re.compile(r"([^/~]{1,6})~[0-9]{1,6}(\.[^/.]{1,3})?(?=/|$)")  # of Windows: PROGRA~1
-_MAX_WILD_CHARS = 500  # of a path with wildcards; what a longer one may stand for is not looked at
+_MAX_WILD_CHARS = 500  # a longer path with wildcards may stand for anything: it is not compared
 
 Steps = tuple[str, ...]
-"""The names of a path; an absolute path begins with an empty one."""
+"""The names of a path; an absolute path begins with an empty name."""
 
 
 def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = None) -> Answer:
-    """Compare paths. ``below``: the call reaches what is below the folder, too."""
+    """Compare paths. ``below``: the call reaches everything below the folder, too."""
     if len(found) > MAX_CHARS:
         return None
     strict, strict_wanted = _split_strictly(found), _split_strictly(wanted.text)
     loose, loose_wanted = _split_loosely(found), _split_loosely(wanted.text)
     if any(".." in steps for steps in (strict, strict_wanted, loose, loose_wanted)):
-        return None  # it depends on links
+        return None  # the answer depends on links
     fits = wanted.fits(_join_steps(strict), _join_steps(strict_wanted))
     if fits != wanted.fits(_join_steps(loose), _join_steps(loose_wanted)):
         return None
@@ -43,7 +43,7 @@ def compare_paths(found: str, wanted: NamedText, *, below: Referent | None = Non
     if unescaped != found and compare_paths(unescaped, wanted, below=below) is not False:
         return None  # a backslash before a letter is nothing to a program that expands wildcards
     if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose, loose_wanted, wanted):
-        return None  # it depends on the folder of that drive, or on who expands it
+        return None  # the answer depends on the current folder of that drive, or on the program
     if _is_near(loose, loose_wanted, wanted, below):
         return None
     return False
@@ -63,7 +63,7 @@ def _may_expand_to(found: Steps, named: Steps, wanted: NamedText) -> bool:
 
 
 def _to_wildcards(path: str) -> str:
-    """Return a path in which * and ? stand for all that programs may expand, for as much as they may."""
+    """Return a path with * and ? in place of everything that a program may expand."""
     plain = _EXTENDED.sub("*", path)
     while _BRACED.search(plain):
         plain = _BRACED.sub("*", plain)
@@ -80,8 +80,8 @@ def _may_both_fit(one: str, other: str) -> bool:
     """
     other = re.sub(r"\*+", "*", other)
     stars = _mark_positions(other, "*")
-    all_positions = (1 << (len(other) + 1)) - 1  # the last one is behind the end
-    reached = 1 | ((1 & stars) << 1)  # the beginning, and what a star there skips
+    all_positions = (1 << (len(other) + 1)) - 1  # the last position is behind the end
+    reached = 1 | ((1 & stars) << 1)  # the beginning, and the position behind a star there
     for character in one:
         if character == "*":  # any number of steps: all positions from the lowest
             lowest = reached & -reached
@@ -117,7 +117,7 @@ def compare_folders(found: str, wanted: NamedText) -> Answer:
 
 
 def _split_strictly(text: str) -> Steps:
-    """Split a path into names; an absolute path begins with an empty one."""
+    """Split a path into names; an absolute path begins with an empty name."""
     names = tuple(name for name in text.split("/") if name not in ("", "."))
     if text.startswith("/"):
         return ("", *names)
@@ -126,7 +126,7 @@ def _split_strictly(text: str) -> Steps:
 
 @lru_cache(maxsize=1024)
 def _split_loosely(text: str) -> Steps:
-    """Return the names as the least particular program takes them."""
+    """Split a path into names as the most tolerant program does."""
     path = _loosen_path(text)
     names = [_loosen_name(name) for name in path.split("/")]
     is_absolute = path.startswith("/")
@@ -139,7 +139,7 @@ def _split_loosely(text: str) -> Steps:
 
 
 def _loosen_path(text: str) -> str:
-    """Return a path decoded, with plain slashes, and without a scheme, quotes and what follows a NUL."""
+    """Return a path decoded, with plain slashes, without a scheme and quotes, and cut at a NUL."""
     path = text.strip()
     if _HOME.match(path):
         path = _HOME.sub("~", path, count=1)
@@ -168,7 +168,7 @@ def _join_steps(steps: Steps) -> str:
 def _is_near(found: Steps, named: Steps, wanted: NamedText, below: Referent | None) -> bool:
     """Return whether a path may be what a rule names from another folder, or lies below or above it."""
     if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
-        return True  # it may be above the folder that the rule begins at
+        return True  # the path may be above the folder at which the rule begins
     for placed, placed_named in _place_in_one_folder(found, named):
         if wanted.fits(_join_steps(placed), _join_steps(placed_named)):
             return True
@@ -207,7 +207,7 @@ def _is_above(found: Steps, named: Steps, wanted: NamedText, below: Referent | N
         return True  # the workspace
     parents = [named[:count] for count in range(1, len(named))]
     if wanted.pattern and below is Referent.TREE:
-        # of ``**/*.py`` no parent counts: it names files anywhere, wherever a folder with them is moved
+        # for ``**/*.py`` no parent counts: the rule names files anywhere, also after their folder was moved
         parents = [parent for parent in parents if set(_join_steps(parent)) - set("*/")]
     if any(wanted.fits(_join_steps(found), _join_steps(parent)) for parent in parents):
         return True

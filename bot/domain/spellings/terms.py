@@ -8,7 +8,7 @@ from typing import NamedTuple
 Answer = bool | None
 """An answer: True if a text is what a rule names, False if not, None where the spellings disagree."""
 
-MAX_CHARS = 8_000  # of a text that is compared; of a longer one the answer is None
+MAX_CHARS = 8_000  # for a longer text the answer is None
 
 
 class Referent(StrEnum):
@@ -20,15 +20,15 @@ class Referent(StrEnum):
     ADDRESS = "address"  # a URL, with or without its scheme
     HOST = "host"
     EMAIL = "email"
-    NAME = "name"  # of an account, a branch, a channel
-    NAME_OR_ID = "name or id"  # of a container: an id may be that of what a rule names
+    NAME = "name"  # the name of an account, a branch, a channel
+    NAME_OR_ID = "name or id"  # of a container: the id may belong to a container that a rule names
 
 
 class NamedText(NamedTuple):
     """The text in a rule."""
 
     text: str
-    pattern: bool  # it may hold * and ?
+    pattern: bool  # True: the text may hold * and ?
 
     def fits(self, found: str, named: str) -> bool:
         """Return whether an argument is what the rule names; both were brought into the same form."""

@@ -1,9 +1,9 @@
 """The audit log of people's changes other than proposals: rules, grants, accounts, tokens, sessions, pauses.
 
-Append-only. Each row says who, when, and what was before and after, and holds the hash of every table row
-that the change left behind. So a rule, a grant or a link that no one made, or that was altered since, shows
-(`breaks`). The rows are links of the one chain (``bot/store/audit/chain.py``), with those about proposals
-(``bot/store/audit/log.py``).
+Append-only. Each row names the author and the time, has the states before and after, and holds the hash of
+every table row that the change left behind. So `breaks` finds a rule, a grant or a link that no one made, or
+that was altered since. The rows are links of the one chain (``bot/store/audit/chain.py``), like the rows
+about proposals (``bot/store/audit/log.py``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ class Thing(StrEnum):
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
-    PAUSE = "pause"  # always the word everything
+    PAUSE = "pause"  # the key is always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
@@ -54,7 +54,7 @@ class Thing(StrEnum):
 IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
 
 State = Mapping[str, Any] | None
-"""What a thing is, as JSON, or None."""
+"""The state of a thing as JSON; None where it does not exist."""
 
 
 def record(
@@ -69,8 +69,8 @@ def record(
 ) -> None:
     """Record who changed a thing and how, in the change's own transaction.
 
-    ``key``: which one, as `Thing` says. ``before`` and ``after``: its states. ``tool``: the pattern of the
-    tools that it is about.
+    ``key``: the key of the thing, as `Thing` says. ``before`` and ``after``: its states. ``tool``: the
+    pattern of the tools that the thing is about.
     """
     session.flush()
     row = {
@@ -99,7 +99,7 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
 
 
 def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
-    """Return the last time that this was done to a thing."""
+    """Return the newest row in which this was done to a thing, or None."""
     chain.link_added(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
@@ -112,9 +112,9 @@ def seal_with_key(session: Session, now: datetime) -> None:
 
 
 def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
-    """Begin to seal a record that has no seal; returns the number of the first sealed row.
+    """Begin to seal a log that has no seal; returns the number of the first sealed row.
 
-    The rows before it are trusted as they are. From now on a change of these shows as well.
+    The rows before it are trusted as they are. Later changes of these rows are found, too.
     """
     first = chain.adopt(session)
     by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
@@ -172,7 +172,7 @@ def grant_state(row: GrantRow) -> State:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """Accounts that became one person, or one that left, in words for admins."""
+    """Accounts that became one person, or an account that left, in words for admins."""
 
     row: int
     words: str
@@ -216,7 +216,7 @@ def _find_audited_tables() -> dict[str, Any]:
 
 
 def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
-    """Return the table rows that a change was about, each as its thing and its key in the table."""
+    """Return the table rows that a change was about, each by its thing and its key in the table."""
     table = _find_audited_tables().get(thing)
     if table is None:
         return []
@@ -225,7 +225,7 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
 
 
 def _hash_now(session: Session, name: str) -> str | None:
-    """Return the hash of what a row is now, or None."""
+    """Return the hash of a row as it is now; None where it does not exist or count."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
     by = table.c[table.info[AUDITED].key]
@@ -287,7 +287,7 @@ def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str
             yield f"{name}: it is gone, but no one is recorded to have removed it"
         elif hash_recorded is not None:
             yield f"{name}: it is not as it was recorded"
-        elif not name.startswith(Thing.TOOL):  # a tool's schema that no one used yet has no record
+        elif not name.startswith(Thing.TOOL):  # a schema has no record before its first use
             yield f"{name}: it is there, but no one is recorded to have made it"
     yield from _find_miscounted(session)
 

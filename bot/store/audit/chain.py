@@ -3,13 +3,13 @@
 The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
 ``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
 middle. It is locked from the first row that a transaction adds to its commit, so numbers are committed in
-order: anyone who has read up to a number has read everything below it. Everyone waits for that lock, so rows
-are collected (`add`) and linked as the last thing that a transaction does (`link`).
+order: anyone who has read up to a number has read everything below it. Every writer waits for that lock, so
+rows are collected (`record_row`) and linked as the last step of a transaction (`link`).
 
-With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
-rows that fit. Several keys: the first seals, the others still verify what they sealed. The end has a seal of
-its own, from the first moment of a database that is made with a key, and a row is added only to an end whose
-seal fits: a record without a seal is continued only if an operator asked for that once (`adopt`).
+With ``NOD_AUDIT_KEY`` the hashes are HMACs: a writer of the database without the key cannot make rows that
+fit. With several keys, the first seals, and the others still verify the rows that they sealed. The end has a
+seal of its own, from the first moment of a database that is made with a key, and a row is added only to an
+end whose seal fits: a log without a seal is continued only if an operator asked for that once (`adopt`).
 """
 
 import hashlib
@@ -36,10 +36,10 @@ KEYS = "nod_audit_keys"
 """The execution option of an engine that holds the keys, as a tuple of bytes."""
 
 UPGRADE = "upgrade"
-"""The thing of the ledger row that follows the rows written before there was one chain."""
+"""The thing of the ledger row that follows the rows from before the one chain."""
 
 KEY = "key"
-"""The thing of the ledger row with which seals begin, or those of a new key."""
+"""The thing of the ledger row with which seals begin, or with which the seals of a new key begin."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
@@ -54,13 +54,13 @@ _MOVE_END = (
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
 ADDITIONS = "to be linked"
-"""The key of a session's `Additions`. A session that has none can't record anything."""
+"""The key of a session's `Additions`. A session without `Additions` can't record anything."""
 _BATCH = 2000
 _ANCHOR_DIGITS = 32  # hexadecimal digits of a hash in an anchor: 128 bits
-_MIN_ANCHOR_DIGITS = 16  # that an anchor to check must have
+_MIN_ANCHOR_DIGITS = 16  # the fewest digits that an anchor to check must have
 
 ADDED: Mapping[str, Any] = {}
-"""Columns that were added to hashed tables later, with the value at which they are left out of a hash."""
+"""Columns that were added to hashed tables later; a hash leaves out a column with the value given here."""
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 _OLD = {
@@ -73,7 +73,7 @@ _OLD = {
         *("previous", "hash"),
     ),
 }
-"""The columns of rows that are older than the one chain."""
+"""The columns of rows from before the one chain."""
 
 
 class OtherKey(NodError):
@@ -108,7 +108,7 @@ class EndAltered(NodError):
 
 
 def keys_of(session: Session) -> tuple[bytes, ...]:
-    """Return the keys that this process has, the one that seals first."""
+    """Return the keys of this process; the first is the sealing key."""
     return _keys_in(session.connection())
 
 
@@ -121,7 +121,7 @@ def _keys_in(connection: Connection) -> tuple[bytes, ...]:
 class Additions:
     """The new rows of a transaction, each with the statement that inserts it, until `link` inserts them.
 
-    ``adopts``: the first of them is the first sealed one, after rows without a seal.
+    ``adopts``: the first of these rows is the first sealed row, after rows without a seal.
     """
 
     rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
@@ -134,7 +134,7 @@ def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> 
 
 
 def link_added(session: Session) -> None:
-    """Insert what was added so far in the transaction of a session that is about to read the record."""
+    """Insert the rows added so far in a session's transaction, before the session reads the log."""
     added = session.info.get(ADDITIONS)
     if added is not None:
         link(session.connection(), added)
@@ -177,16 +177,16 @@ def _choose_key(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> byt
 
 
 def is_sealed_with_newest(session: Session) -> bool:
-    """Return whether the newest row is sealed as the next will be. Raises like `link`."""
+    """Return whether the newest row has the seal that the next will have. Raises like `link`."""
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_choose_key(keys_of(session), end)) == end.key
 
 
 def adopt(session: Session) -> int:
-    """Let the row that is added next be the first sealed one, after rows without a seal; gives its number.
+    """Make the next row the first sealed row, after rows without a seal; returns its number.
 
-    Raises NodError where that can't be.
+    Raises NodError if that is impossible.
     """
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
@@ -222,7 +222,7 @@ def name_of(key: bytes) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a column's value as both databases give it back."""
+    """Return a column's value in the form that both databases return."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, float) and value.is_integer():
@@ -251,7 +251,7 @@ def _mark(key: bytes, number: int, last: str) -> str:
 def content(row: Mapping[str, Any]) -> str:
     """Return the hash of a row of another table.
 
-    Columns without a value are left out: later ones change nothing.
+    Columns without a value are left out, so that a new column changes no hash.
     """
     hashed = {}
     for name, value in row.items():
@@ -271,7 +271,7 @@ def anchor(session: Session) -> str | None:
 
 
 def astray(session: Session, anchor: str) -> str | None:
-    """Return the contradiction between the log and an anchor once taken of it, in words, or None.
+    """Return the contradiction between the log and an earlier anchor of it, in words, or None.
 
     Raises NodError where the text is no anchor.
     """
@@ -290,11 +290,11 @@ class _Check:
     """A check of rows in their order. Once a row is sealed with a key, no older key may seal a later one."""
 
     keys: tuple[bytes, ...]
-    """The keys that may seal the next row, the newest first; the empty key comes last, for rows without."""
+    """The keys that may seal the next row, the newest first. The empty key, for unsealed rows, is last."""
 
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Return whether one of the keys sealed the row, and drop the keys that are older."""
-        # from the oldest: it is the one that sealed the row before, and mostly the right one
+        # from the oldest: that key sealed the row before, and mostly this row, too
         for at in range(len(self.keys) - 1, -1, -1):
             if _hash(self.keys[at], row) == row["hash"]:
                 self.keys = self.keys[: at + 1]
@@ -303,16 +303,16 @@ class _Check:
 
 
 class SnapshotReader(Protocol):
-    """Runs a function over one snapshot: `Database.read_now`, or all of them over the same."""
+    """Runs a function over one snapshot: each over its own (`Database.read_now`), or all over the same."""
 
     def __call__(self, function: Callable[[Session], T], /) -> T: ...
 
 
 def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
-    """Yield the rows that were changed, removed or inserted, in words, over the record in its order.
+    """Yield the rows that were changed, removed or inserted, in words, in the order of the log.
 
-    Each part is read over a snapshot of its own: one that is held for long lets SQLite's log grow, and
-    PostgreSQL clear nothing away. What is added in the meantime is read as well.
+    Each part is read over a snapshot of its own: a snapshot that is held for long lets SQLite's log grow, and
+    PostgreSQL keep dead rows. Rows that are added in the meantime are read, too.
     """
     keys, end, (least, found), previous = read(_read_beginning)
     if end is None:
@@ -367,11 +367,11 @@ def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int
 
 @dataclass
 class _Parts:
-    """The rows of both tables in their order, so many at a time."""
+    """The rows of both tables in their order, a part at a time."""
 
     read: SnapshotReader
     after: int
-    end: Any = None  # of the record, in the snapshot in which no more rows were left
+    end: Any = None  # the end of the log, from the snapshot in which no rows were left
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         while rows := self.read(self._read_part):
@@ -399,9 +399,9 @@ def _name_row(row: Mapping[str, Any]) -> str:
 
 
 def check_upgraded(session: Session) -> tuple[int, list[str]]:
-    """Return the number of the row that follows an older record, and what was wrong with that record.
+    """Return the number of the row that follows the rows from before the chain, and the faults of those rows.
 
-    0 where the chain began with the database.
+    The number is 0 where the chain began with the database.
     """
     row = session.execute(
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
@@ -412,7 +412,7 @@ def check_upgraded(session: Session) -> tuple[int, list[str]]:
 
 
 def before_the_chain(connection: Connection, least: int) -> str:
-    """Return the hash over every row of an older record: what the first row of the chain follows."""
+    """Return the hash over all rows from before the chain, which the first row of the chain follows."""
     running = hashlib.sha256()
     for table in (_AUDIT, _LEDGER):
         columns = [table.c[name] for name in _OLD[table.name]]

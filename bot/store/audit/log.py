@@ -1,9 +1,9 @@
-"""The append-only record of every change of a proposal, written in the change's own transaction.
+"""The append-only log of every change of a proposal, written in the change's own transaction.
 
 Each row is a link of the one chain (``bot/store/audit/chain.py``) and holds the hash of the full proposal
-as the change left it: who asked, who may decide, votes, preview, result, due times. So a cell that was
-changed past the record shows. The first row, and each that changes the arguments, also says what was asked,
-without secrets.
+as the change left it: requester, deciders, votes, preview, result, due times. So a change of a cell without
+a row in the log is found. The first row, and each that changes the arguments, also has the request, without
+secrets.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ PLACE_AND_SCHEMA = (
     .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
     .scalar_subquery(),
 )
-"""The columns that `describe_request` needs: where a proposal was asked for, and its tool's stored schema."""
+"""The columns that `describe_request` needs: the place of the request, and the tool's stored schema."""
 _SINCE = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
@@ -62,7 +62,7 @@ _LAST = (
         _TABLE,
         (_TABLE.c.proposal_id == _P.c.id)
         & (_TABLE.c.version == _P.c.version)
-        & (_TABLE.c.proposal_id > bindparam("after")),  # else each part reads the log's index from its start
+        & (_TABLE.c.proposal_id > bindparam("after")),  # otherwise each part reads the log's index from its start
     )
     .where(_P.c.id > bindparam("after"))
     .order_by(_P.c.id)
@@ -114,7 +114,7 @@ class Change:
     proposal: Proposal
     row: Mapping[str, Any]
     by: By
-    about: Mapping[str, Any] | None = None  # what it would do, where that is new: the first change, an edit
+    about: Mapping[str, Any] | None = None  # the request, if the change is the first one or an edit
 
 
 def append(session: Session, changes: Sequence[Change]) -> None:
@@ -155,7 +155,7 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
     }
-    # left out where there is nothing, as in the rows of earlier releases
+    # left out where empty, as in the rows of earlier releases
     lines = [redact_text(line.words) for line in proposal.frozen_annotations]
     if lines:
         request["annotations"] = lines
@@ -177,7 +177,7 @@ def schema_hash(schema: Mapping[str, Any]) -> str:
 
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
-    """Return ids of audit rows and of their proposals after ``last_id``, oldest first."""
+    """Return the ids of audit rows after ``last_id`` with the ids of their proposals, oldest first."""
     rows = session.connection().execute(_SINCE, {"last_id": last_id, "limit": limit}).all()
     return [(row[0], row[1]) for row in rows]
 
@@ -189,7 +189,7 @@ def last_id(session: Session) -> int:
 
 
 def history(session: Session, proposal_id: str) -> list[AuditRow]:
-    """Return all that happened to one proposal, oldest first."""
+    """Return all rows about one proposal, oldest first."""
     its = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
     return list(session.exec(its.order_by(col(AuditRow.version))))
 
@@ -199,7 +199,7 @@ def list_newest(session: Session, limit: int) -> list[AuditRow]:
 
 
 def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
-    """Yield the proposals that are not what their last row says, in words. The chain is checked apart."""
+    """Yield the proposals that differ from their last row, in words. The chain is checked apart."""
     after = ""
     while part := read(partial(_read_last, after=after)):
         for row in count.follow(part):
@@ -238,7 +238,7 @@ def _difference(row: Any) -> str | None:
 
 
 def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
-    """Yield every proposed tool and version with the hash of its schema as it was then, in parts."""
+    """Yield every proposed tool and version, with the hash of its schema when it was proposed."""
     seen, after = set(), 0
     while part := read(partial(_read_asked, after=after)):
         for _, about in count.follow(part):
@@ -251,5 +251,5 @@ def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterato
 
 
 def _read_asked(session: Session, after: int) -> Sequence[Any]:
-    """Return the next rows that record a request, each its number and the request."""
+    """Return the number and the request of the next rows that record one."""
     return session.connection().execute(_ASKED, {"after": after}).all()

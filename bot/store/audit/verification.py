@@ -1,7 +1,7 @@
-"""The audit log as a whole: verification, anchors, export.
+"""The audit log with both its parts: verification, anchors, export.
 
-Every row is a link of one chain (``bot/store/audit/chain.py``): of proposals in ``bot/store/audit/log.py``,
-of what people change besides in ``bot/store/audit/admin_changes.py``.
+Every row is a link of one chain (``bot/store/audit/chain.py``). Rows about proposals are made in
+``bot/store/audit/log.py``, rows about other changes in ``bot/store/audit/admin_changes.py``.
 """
 
 import csv
@@ -47,9 +47,9 @@ EXPORTED = (
 )
 """The columns of the export: every column of both records, so that each hash can be computed again.
 
-Rows about proposals leave empty what only the others have, and the other way round. ``arguments`` and
-``about`` are on the first row of a proposal and on each that changed them; what else was asked is on all of
-them, as it was then. ``hidden`` names the columns of a row in which a secret is hidden.
+A column that only one kind of row has is empty in the other kind. ``arguments`` and ``about`` are on the
+first row of a proposal and on each row that changed them; the other facts of the request are on all of its
+rows, as they were then. ``hidden`` names the columns of a row in which a secret is hidden.
 """
 _EARLIER = _AUDIT.alias("earlier")
 _ASKED_THEN = (
@@ -64,7 +64,7 @@ _ASKED_THEN = (
     .correlate(_AUDIT)
     .scalar_subquery()
 )
-"""What was last asked for up to a row."""
+"""The newest request of a proposal up to a row."""
 _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
 """The columns that have nothing to hide."""
 
@@ -89,10 +89,10 @@ def find_faults(
 ) -> list[str]:
     """Return every row that was changed, removed or inserted, in words, or empty.
 
-    It takes long where there is much, so each part is read over a snapshot of its own.
+    A long log takes long, so each part is read over a snapshot of its own.
 
     ``anchors`` are numbers and hashes kept outside the database (`chain.anchor`). Raises NodError for any
-    other text. ``progress`` is told how many rows were looked at, some of them for more than one reason.
+    other text. ``progress`` receives the number of checks so far; some rows have several.
     """
     found: list[str] = []
     count = Counter(0 if progress is ignore else read(_rows_to_check), progress)
@@ -121,7 +121,7 @@ def _rows_to_check(session: Session) -> int:
 
 
 def anchor_due(session: Session, now: datetime) -> str | None:
-    """Return the anchor to store elsewhere now: at most one an hour, and none where nothing was recorded."""
+    """Return the anchor to store elsewhere now, at most one an hour; None if nothing was recorded since."""
     last = load_task_state(session, _ANCHOR)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
@@ -156,7 +156,8 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
     """Return the newest rows of both tables, newest first, and the ``before`` of the next page, if any.
 
-    A page may have a row more: records of before the upgrade count proposals and the rest apart.
+    A page may have one row more than ``limit``: rows from before the upgrade are numbered in each table
+    apart.
     """
     who = _accounts(session, wanted)
     of_proposals = _read(session, _of_proposals(wanted, who), limit + 1)
@@ -172,7 +173,7 @@ def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class ExportPart:
-    """Some rows of an export, oldest first, and how far it is."""
+    """Some rows of an export, oldest first, and the progress of the export."""
 
     rows: list[dict[str, Any]]
     done: int  # the number up to which rows have been read
@@ -182,8 +183,8 @@ class ExportPart:
 def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | None = None) -> ExportPart:
     """Return the next rows of an export, in the order of their numbers.
 
-    ``after`` and ``total`` are the last part's `done` and `total`. It was the last where they are equal: what
-    is recorded while an export runs is not in it.
+    ``after`` and ``total`` are the `done` and `total` of the part before. The part where both are equal is
+    the last one: rows that are added while an export runs are not in it.
     """
     if total is None:
         newest = [session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER)]
@@ -232,7 +233,7 @@ def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
 
 
 def _read(session: Session, of_proposals: Any, limit: int | None = None) -> list[dict[str, Any]]:
-    """Read the newest of these rows about proposals, each with what was asked for then."""
+    """Read the newest of these rows about proposals, each with the request as of the row."""
     newest = session.connection().execute(of_proposals.limit(limit)).mappings()
     return [row | _read_request(row) for row in map(dict, newest)]
 
@@ -256,7 +257,7 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
 def _of_the_rest(
     session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
 ) -> list[dict[str, Any]]:
-    """Read the newest rows about everything else."""
+    """Read the newest rows about other changes."""
     statement = select(_LEDGER)
     if wanted.proposal:
         about = starts_with(_LEDGER.c.key, wanted.proposal)
@@ -323,7 +324,7 @@ FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] 
     "jsonl": ("", as_jsonl),
     "csv": (csv_head(), csv_lines),
 }
-"""What a file of each format begins with, and how rows are written in it."""
+"""The beginning of a file in each format, and the function that writes rows."""
 
 
 def _cell(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """Locks for transactions that read before they decide: on a conversation, or on everything.
 
-On PostgreSQL; SQLite has one writer. What decides or moves proposals is alone in its conversation, with its
-team's: so the last proposal of an answer to end sees that it is the last. What changes the rules, or who is
-who, is alone everywhere: so nothing is decided by a rule after its change was recorded. Taken before any row
-is locked, so that no two transactions wait for each other, and held until the transaction ends.
+Only on PostgreSQL; SQLite has one writer. A transaction that decides or moves proposals locks the
+conversation and its team: so the last proposal of an answer to end is known to be the last. A transaction
+that changes rules or links of accounts locks everything: so nothing is decided by a rule after its change was
+recorded. A lock is taken before any row is locked, so that no two transactions wait for each other, and held
+until the transaction ends.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from bot.store.tables.conversations import TeammateRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
-_HELD = "exclusive in"  # the ids of conversations
+_HELD = "exclusive in"  # the key of a session's ``info`` for the ids of locked conversations
 _EVERYWHERE = ""
 
 _PROPOSAL = table_of(ProposalRow)

@@ -24,23 +24,26 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 CHANNEL = "'nod_' || md5(coalesce(current_schema(), ''))"
-"""Where those who work in this schema of a PostgreSQL database listen."""
+"""The SQL of the channel on which the processes in this schema of a PostgreSQL database listen."""
 AT_WORK = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
-"""What they all hold together while they do."""
-_NO_ONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
+"""The SQL of the advisory lock that all of these processes share while they work."""
+_TRY_LOCK_ALONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
 _RING = text(f"SELECT pg_notify({CHANNEL}, '')")
 
 
 def at_work(url: str) -> bool:
-    """Return whether a process works on this database. Makes no file. Raises DBAPIError."""
+    """Return whether a process works on this database. Creates no file.
+
+    Raises DBAPIError if PostgreSQL can't be asked, SettingsError if the lock file of SQLite can't be locked.
+    """
     if make_url(url).drivername == "sqlite":
         return FileLock(Path(make_url(url).database or "")).is_taken()
     with open_unpooled(url).connect() as connection:
-        return not connection.execute(_NO_ONE).scalar_one()
+        return not connection.execute(_TRY_LOCK_ALONE).scalar_one()
 
 
 def notify(engine: Engine) -> None:
-    """Wake the processes that work on this database: their next tick would be seconds away."""
+    """Wake the processes that work on this database, whose next tick may be seconds away."""
     if engine.dialect.name == "sqlite":
         _write_to(_beside(Path(engine.url.database or ""), ".wake"))
         return
@@ -50,18 +53,19 @@ def notify(engine: Engine) -> None:
 
 def _beside(database: Path, ending: str) -> Path:
     """Return the path of a file next to the database, whose symbolic links are resolved first."""
-    true = database.resolve()
-    return true.with_name(true.name + ending)
+    resolved = database.resolve()
+    return resolved.with_name(resolved.name + ending)
 
 
 def check_not_lost(database: Path) -> None:
-    """Raise SettingsError where the lock file knows of a database that is gone or empty."""
-    marked = _beside(database, ".lock")
-    there = database.exists() and database.stat().st_size
-    if not there and marked.exists() and marked.stat().st_size:
+    """Raise SettingsError if the lock file says that there was a database, and it is gone or empty."""
+    lock_file = _beside(database, ".lock")
+    has_database = database.exists() and database.stat().st_size > 0
+    was_marked = lock_file.exists() and lock_file.stat().st_size > 0  # see `FileLock.mark`
+    if was_marked and not has_database:
         raise SettingsError(
             f"NOD_DATABASE_URL: there was a database {database}, and it is gone or empty. "
-            f"Put it back. For a new one, delete {marked} first."
+            f"Put it back. For a new one, delete {lock_file} first."
         )
 
 
@@ -70,7 +74,11 @@ class DatabaseTakenError(SettingsError):
 
 
 class FileLock:
-    """Held while entered; raises SettingsError on entering where another process holds it."""
+    """The lock on a SQLite database, held while entered.
+
+    Entering raises DatabaseTakenError if another process holds the lock, and SettingsError if the lock file
+    can't be written or locked, or if the database is a folder or has a second name.
+    """
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -78,7 +86,7 @@ class FileLock:
         self._pipe: int | None = None
 
     def is_taken(self) -> bool:
-        """Return whether another process holds it right now. Makes no file."""
+        """Return whether another process holds the lock right now. Creates no file. Raises SettingsError."""
         if not _beside(self._database, ".lock").exists():
             return False
         try:
@@ -124,7 +132,7 @@ class FileLock:
 
     def _check_names(self) -> None:
         """Refuse a database with a second name: SQLite names its write-ahead log like the database."""
-        if self._database.is_dir():  # a container makes one where the file that it was to have is not there
+        if self._database.is_dir():  # Docker makes a folder where a file to be mounted is missing
             raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
         if self._database.exists() and (names := self._database.stat().st_nlink) > 1:
             raise SettingsError(
@@ -142,7 +150,7 @@ class FileLock:
             self._handle = None
 
     async def rings(self) -> AsyncIterator[None]:
-        """Yield each time another process has changed rows, without end."""
+        """Yield each time another process says that it changed rows, without end."""
         self._pipe = pipe = _open_pipe(_beside(self._database, ".wake"))
         rang = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -159,11 +167,11 @@ class FileLock:
 
 
 def _open_pipe(path: Path) -> int | None:
-    """Return a named pipe, readable without waiting; None where there can be none."""
+    """Open a named pipe that is read without waiting; return None where none can be made."""
     try:
         if not path.exists():
             os.mkfifo(path, 0o600)
-        # also open for writing: else it would be at its end whenever no one rings
+        # also open for writing: otherwise the pipe would be at its end whenever no process writes
         pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         log.warning("other processes cannot wake this one", file=str(path), why=error.strerror)
@@ -181,7 +189,7 @@ def _hear(pipe: int, rang: asyncio.Event) -> None:
 
 
 def _write_to(path: Path) -> None:
-    with contextlib.suppress(OSError):  # no one listens
+    with contextlib.suppress(OSError):  # no process has the pipe open
         pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
             if stat.S_ISFIFO(os.fstat(pipe).st_mode):

@@ -1,9 +1,9 @@
 """Locks on named resources: one change at a time, in every process on the database.
 
 An approved call reads the old values again, is claimed and runs between `ResourceLock.enter` and
-`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the place
-taken is not kept waiting: `leave` names those whose turn it is, in the order they came. All of it is memory;
-after a crash the approved rows are found again and enter in a new order.
+`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the
+lock taken does not wait: `leave` returns the proposals whose turn it is, in the order they came. The order is
+only in memory; after a crash the approved rows are found again and enter in a new order.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between looks at a name that another process holds
+_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between tries for a lock that another process holds
 
 
 _NUMBER = "hashtextextended('nod thing ' || coalesce(current_schema(), '') || ' ' || :name, 0)"
@@ -31,12 +31,12 @@ class ResourceLock:
     """The locks on resources. ``who`` is the id of a proposal; one proposal enters once at a time."""
 
     def __init__(self, database: Database) -> None:
-        self._inside: dict[str, str] = {}  # who, by name
-        self._waiting: dict[str, str] = {}  # name by who, in the order they came
+        self._inside: dict[str, str] = {}  # the proposal that holds the lock, by name
+        self._waiting: dict[str, str] = {}  # the name by waiting proposal, in the order they came
         self._elsewhere = _Advisory(database) if database.dialect == "postgresql" else None
 
     async def enter(self, who: str, name: str) -> bool:
-        """Take the name; False where it is taken, or others came first: `leave` says when to come again."""
+        """Take the lock on a name; False where others have it or came first, until `leave` names ``who``."""
         first = next(iter(self._in_line(name)), who)
         if name in self._inside or first != who:
             self._waiting.setdefault(who, name)
@@ -52,13 +52,13 @@ class ResourceLock:
         return True
 
     def ahead(self, name: str) -> str | None:
-        """Return the next waiter for a name that no one holds in this process."""
+        """Return the proposal that waits next for a name without a holder in this process."""
         if name in self._inside:
             return None
         return next(iter(self._in_line(name)), None)
 
     async def leave(self, who: str, name: str) -> tuple[str, ...]:
-        """Give up what ``who`` holds; returns who comes next, if anyone waits for it."""
+        """Give up the lock that ``who`` holds; returns the proposal that comes next, if one waits."""
         self._waiting.pop(who, None)
         if self._elsewhere is not None:
             await self._elsewhere.give(name)
@@ -66,7 +66,7 @@ class ResourceLock:
         return self._next(name)
 
     def forget(self, who: str) -> tuple[str, ...]:
-        """Remove a waiter, and return the next one if that was its turn. A lock that it holds stays."""
+        """Remove a waiting proposal, and return the next if it was its turn. A lock that it holds stays."""
         return self._next(self._waiting.pop(who, None))
 
     def _next(self, name: str | None) -> tuple[str, ...]:
@@ -78,22 +78,22 @@ class ResourceLock:
         return tuple(who for who, wanted in self._waiting.items() if wanted == name)
 
     def close(self) -> None:
-        """Let go of everything; no one enters any longer."""
+        """Give up every lock; no proposal enters any longer."""
         if self._elsewhere is not None:
             self._elsewhere.close()
 
 
 class _Advisory:
-    """PostgreSQL's own locks, for all processes: on one connection of this process, without a transaction.
+    """PostgreSQL's advisory locks for all processes, on one connection without a transaction.
 
-    They last until they are given back or the connection ends, as it does with the process.
+    A lock lasts until it is given back or the connection ends, as it does with the process.
     """
 
     def __init__(self, database: Database) -> None:
-        self._engine = open_unpooled(database.engine.url)  # a pool would lend it to others and reset it
+        self._engine = open_unpooled(database.engine.url)  # a pool would reset the connection
         self._connection: Connection | None = None
         self._speaking = asyncio.Lock()  # a connection does one thing at a time
-        self._in_use = threading.Lock()  # a caller may be gone while its statement still runs
+        self._in_use = threading.Lock()  # a cancelled caller's statement may still run in its thread
         self._over = False
 
     async def take(self, name: str) -> None:

@@ -30,7 +30,7 @@ _LIST_COLUMNS = {
         " WHERE table_schema = current_schema()"
     ),
 }
-_MAX_NAMED = 3  # tables or columns, in a fault
+_MAX_NAMED = 3  # the most tables or columns that a fault names
 HERE = Path(__file__).parent
 
 _FIRST = "0007"
@@ -89,9 +89,9 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
 
 
 def find_damage(engine: Engine) -> str:
-    """Return what is wrong with the present tables, and how to fix it; empty if nothing is.
+    """Return the fault of the present tables, and how to fix it; empty if there is none.
 
-    The tables are compared with this release's only at the newest version.
+    Only tables of the newest version are compared with the tables of this release.
     """
     encoding = _find_wrong_encoding(engine)
     if encoding:
@@ -169,7 +169,7 @@ def read_version(engine: Engine) -> str | None:
 
 
 def find_newest_version() -> str:
-    """Return the version this release knows."""
+    """Return the newest version that this release knows."""
     return max(list_known_versions())
 
 

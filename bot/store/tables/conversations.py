@@ -34,7 +34,7 @@ class ConversationRow(Row, table=True):
     title: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    shown_at: str | None = None  # the address where people see a teammate's: the lead agent's
+    shown_at: str | None = None  # for a teammate, the address of the lead agent's conversation, which people see
     deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
@@ -44,7 +44,7 @@ SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLAC
 _NO_SLASHES = func.replace(SEEN_AT, "/", "")
 _IS_THREAD = func.length(SEEN_AT) - func.length(_NO_SLASHES) >= 2  # noqa: PLR2004 - as in slack:T1/C2/1.5: a team, a channel, a thread
 SEEN_IN: Any = case((_IS_THREAD, func.rtrim(func.rtrim(SEEN_AT, _NO_SLASHES), "/")), else_=SEEN_AT)
-"""The chat of that address, as text: what `bot.domain.chat.chat_of` returns."""
+"""The chat of `SEEN_AT`, as text, like `bot.domain.chat.chat_of` of that address."""
 
 
 def inside(scope: str) -> Any:
@@ -83,14 +83,14 @@ class MessageRow(Row, table=True):
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
     role: str  # a `LineRole`
     text: str
-    # the id of the last person's line or note that this one answers; NULL: its own. Lines are ordered by it,
-    # so an answer comes before lines that arrived while it was written
+    # the id of the last person's line or note that this line answers; NULL: the line's own id. Lines are
+    # ordered by it, so an answer comes before lines that arrived while the answer was written
     after: int | None = None
-    actor: str | None = None  # the account that wrote it, or on whose wish Nod did
-    name: str = ""  # of that account, then
+    actor: str | None = None  # the account that wrote the line, or for which Nod wrote it
+    name: str = ""  # the account's name at that time
     channel: str | None = None  # with ``event_id``: unique, so an event that comes twice has one line
     event_id: str | None = None
-    calls: list[list[str]] | None = as_json(nullable=True)  # of each: id, tool, arguments, summary
+    calls: list[list[str]] | None = as_json(nullable=True)  # id, tool, arguments and summary of each
     results: dict[str, list[Any]] | None = as_json(nullable=True)  # text and success, by the call's id
     files: list[str] | None = as_json(nullable=True)  # handles (``bot/store/outputs.py``)
     delivered: bool = True
@@ -117,19 +117,19 @@ class TurnRow(Row, table=True):
     conversation_id: str = Field(foreign_key=id_of(ConversationRow))
     state: str
     owner: str = ""  # id of the process that runs it; "" while none does
-    attempts: int = 0  # failed ones, since its last answer
+    attempts: int = 0  # failed attempts since its last answer
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float | None = None  # in the currency of the prices then; NULL where the model has none
-    model: str | None = None  # the one asked last
-    asker: str | None = None  # the account that it works for
-    # the id of the person's line that all of it answers
+    cost: float | None = None  # in the currency at that time; NULL where the model has no price
+    model: str | None = None  # the model that was asked last
+    asker: str | None = None  # the account for which the agent works
+    # the id of the person's line that ordered the work
     asked: int | None = Field(default=None, sa_column=Column(Id, nullable=True))
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # when a failed one is tried again
+    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the time of the next try after a failure
 
 
 class TeammateRow(Row, table=True):
@@ -143,7 +143,7 @@ class TeammateRow(Row, table=True):
 
     id: str = Field(primary_key=True, foreign_key=id_of(ConversationRow))
     lead_id: str = Field(foreign_key=id_of(ConversationRow))  # the conversation it was started in
-    place: str  # the address of that
+    place: str  # the address of that conversation
     name: str
     role: str
     task: str
@@ -178,4 +178,4 @@ class TeamStatusRow(Row, table=True):
     ref: str = ""
     wanted: int  # counts the changes to show
     rendered: int = 0  # the value of ``wanted`` that was drawn last
-    gone: bool = False  # it can't be edited
+    gone: bool = False  # the message can't be edited any longer

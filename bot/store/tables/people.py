@@ -21,17 +21,17 @@ class AccountRow(Row, table=True):
 
 
 class NameRow(Row, table=True):
-    """The latest name of an account or chat, as its channel told it."""
+    """The latest name of an account or chat, as its channel reported it."""
 
     __tablename__ = "name"
 
     key: str = Field(primary_key=True)  # an account or an address
     name: str
-    standing: str | None = None  # the membership of an account, as its channel last told it
+    standing: str | None = None  # the membership of an account, as its channel last reported it
 
 
 class AbsenceRow(Row, table=True):
-    """A person's absence, with who decides in their place; ended ones stay as the record."""
+    """A person's absence, with the stand-in who decides for them; ended absences stay as the record."""
 
     __tablename__ = "absence"
     __table_args__ = (
@@ -53,7 +53,7 @@ class AbsenceRow(Row, table=True):
 class TokenRow(Row, table=True):
     """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept.
 
-    One with ``tools`` is an agent's, for one person.
+    A token with ``tools`` belongs to an agent, which works for one person.
     """
 
     __tablename__ = "token"
@@ -62,21 +62,21 @@ class TokenRow(Row, table=True):
         make_audited("token", "label", uncounted=frozenset({"accounts", "known", "last_used_at"})),
     )
 
-    label: str = Field(primary_key=True)  # the part of it that is no secret
+    label: str = Field(primary_key=True)  # the part of the token that is no secret
     name: str
     hash: str
     made_by: str
     made_at: datetime = Field(sa_type=UTCDateTime)
     revoked_by: str | None = None
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    tools: list[str] | None = as_json(nullable=True)  # patterns of the names of those that it may call
-    person: str | None = None  # an account: for whom it calls
+    tools: list[str] | None = as_json(nullable=True)  # patterns of the names of tools that the agent may call
+    person: str | None = None  # the account for which the agent calls tools
     person_name: str | None = None
-    accounts: list[str] | None = as_json(nullable=True)  # those of that person, as they were linked then
-    servers: list[str] | None = as_json(nullable=True)  # at which that person lets it act as them
+    accounts: list[str] | None = as_json(nullable=True)  # the linked accounts of that person, at that time
+    servers: list[str] | None = as_json(nullable=True)  # the servers at which the agent may act as that person
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person has not agreed
-    known: list[str] | None = as_json(nullable=True)  # names of tools that that person was told of
+    known: list[str] | None = as_json(nullable=True)  # names of the tools that were shown to that person
     last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 

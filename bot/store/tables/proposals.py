@@ -13,8 +13,8 @@ from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
 WAITS = "NOT state <> 'proposed'"
 """The condition of open proposals, in a form for which SQLite can use only the index of exactly these rows.
 
-With ``state = 'proposed'`` it would choose an index over all states, and read and sort everything that waits.
-PostgreSQL treats both forms alike.
+With ``state = 'proposed'`` SQLite would choose an index over all states, and read and sort all open
+proposals. PostgreSQL treats both forms alike.
 """
 OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
 CALLS = ("warn", "remind", "notify", "escalate")
@@ -106,10 +106,10 @@ class ProposalRow(Row, table=True):
     error: str | None = None
     progress: str | None = None
     owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
-    vouched: bool | None = None  # False: no one vouches that it is no riskier than ``level``
-    thing: str | None = None  # digest of the name of what it changes, once it runs
+    vouched: bool | None = None  # False: no one vouches that the risk is no higher than ``level``
+    thing: str | None = None  # the digest of the name of the thing that it changes, once it runs
     trial: dict[str, Any] | None = as_json(nullable=True)
-    for_real: bool | None = None  # whether people chose to run it although it was tried
+    for_real: bool | None = None  # True: people chose to run the call although it was tried
     read_again: list[list[str | bool | None]] | None = as_json(nullable=True)
     undo_seconds: float | None = None
     inverse: dict[str, Any] | None = as_json(nullable=True)
@@ -121,9 +121,9 @@ class ProposalRow(Row, table=True):
     ticked: list[int] | None = as_json(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
     annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
-    connection: dict[str, Any] | None = as_json(nullable=True)  # in whose name it runs; NULL: in Nod's
+    connection: dict[str, Any] | None = as_json(nullable=True)  # the account under which it runs; NULL: Nod's
     chat: str | None = None  # the chat in which people see it; NULL: a private one
-    agent: str | None = None  # name and label of the token that asked for the requester
+    agent: str | None = None  # name and label of the agent's token that asked on the requester's behalf
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)
@@ -181,8 +181,8 @@ class CopyRow(Row, table=True):
     ref: str  # the platform's reference to the message
     wanted: int  # counts the changes to show
     rendered: int  # the value of ``wanted`` that was drawn last
-    gone: bool = False  # it can't be edited
-    shown: str | None = None  # a digest of what was last posted or drawn there
+    gone: bool = False  # the message can't be edited any longer
+    shown: str | None = None  # a digest of the card that was last posted or drawn there
 
 
 class CallbackRow(Row, table=True):
@@ -202,7 +202,7 @@ class CallbackRow(Row, table=True):
     url: str
     attempts: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)
-    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # when it was delivered
+    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the time of the delivery
     over: bool = False  # delivered, or given up
     fault: str = ""
 

@@ -30,7 +30,7 @@ class AuditRow(Row, table=True):
     digest: str
     rule: str
     grant_id: int | None = None
-    # who asked for what and where: on the first row, and where the arguments change
+    # the request: on the first row, and where the arguments change
     about: dict[str, Any] | None = as_json(nullable=True)
     # the hash of the proposal's row as the change left it
     content: str = Field("", sa_column_kwargs={"server_default": ""})
@@ -39,7 +39,7 @@ class AuditRow(Row, table=True):
 
 
 class LedgerRow(Row, table=True):
-    """Append-only: who changed what besides proposals; see ``bot/store/audit/admin_changes.py``."""
+    """Append-only: one row per change of anything but a proposal; see ``bot/store/audit/admin_changes.py``."""
 
     __tablename__ = "ledger"
     __table_args__ = (
@@ -49,9 +49,9 @@ class LedgerRow(Row, table=True):
 
     id: int | None = make_numbered_key()
     at: datetime = Field(sa_type=UTCDateTime)
-    thing: str  # the kind of what was changed: a `Thing`, or a feature's
-    key: str  # which of that kind
-    tool: str  # pattern of the tools that it is about; empty for none
+    thing: str  # the kind of the changed thing: a `Thing`, or a kind of a feature's
+    key: str  # the key of the thing within its kind
+    tool: str  # the pattern of the tools that the thing is about; empty for none
     verb: str
     actor: str
     person: str
@@ -65,14 +65,14 @@ class LedgerRow(Row, table=True):
 
 
 class ChainEndRow(Row, table=True):
-    """The end of the audit log, in one row: what the next row follows."""
+    """The end of the audit log, in one row, which the next row follows."""
 
     __tablename__ = "chain_end"
 
     id: int = Field(primary_key=True)
-    number: int = Field(sa_column=Column(Id, nullable=False))  # of the newest row
-    hash: str  # of the newest row
-    key: str  # the name of the key that sealed it; empty without one
+    number: int = Field(sa_column=Column(Id, nullable=False))  # the number of the newest row
+    hash: str  # the hash of the newest row
+    key: str  # the name of the key that sealed the newest row; empty without a key
     mark: str  # a seal over number and hash
 
 

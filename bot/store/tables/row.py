@@ -1,7 +1,7 @@
 """The base of all tables: flat rows, times in UTC. Values are made of them in the file of each aggregate.
 
-To make a table takes some milliseconds, so a command makes only those that it needs: a file of this folder
-imports those that its foreign keys name, and no other. ``bot/store/migrations/schema.py`` has all.
+Making a table takes some milliseconds, so a command makes only the tables that it needs: a file of this
+folder imports only the tables that its foreign keys name. ``bot/store/migrations/schema.py`` has all tables.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ AUDITED = "audited"
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The mark of a table that the audit log covers: a row made or altered without a record shows."""
+    """The mark of a table that the audit log covers: it finds rows made or altered without a record."""
 
     thing: str
     """The name of its rows in the log."""
@@ -46,7 +46,7 @@ class Audited:
 
 
 def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
-    """Return the table option that says `Audited`, for ``__table_args__``."""
+    """Return the table option with the `Audited` mark, for ``__table_args__``."""
     return {"info": {AUDITED: Audited(thing, key, **more)}}
 
 
@@ -56,7 +56,7 @@ def keys_in_states(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], C
 
 
 class Row(SQLModel):
-    """A row of a table. What pydantic would check it with is not built: the database checks."""
+    """A row of a table. Pydantic's validator is not built: the database checks the values."""
 
     model_config = {"defer_build": True}
 
@@ -91,7 +91,7 @@ def partial(
 ) -> Index:
     """Return an index of the rows that match ``where``; a query must have the same condition to use it.
 
-    ``postgresql``: the condition in its dialect, if that differs.
+    ``postgresql``: the condition in PostgreSQL's dialect, if that differs.
     """
     return Index(
         name,

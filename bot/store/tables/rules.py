@@ -11,7 +11,7 @@ from bot.store.tables.row import Row, as_json, id_of, keys_in_states, make_audit
 
 
 class RuleRow(Row, table=True):
-    """A rule an admin set; ended ones stay as the record of who set and ended what."""
+    """A rule that an admin set; ended rules stay as the record of their authors and times."""
 
     __tablename__ = "rule"
     __table_args__ = make_audited("rule", find_keys=keys_in_states("rule"))
@@ -21,8 +21,8 @@ class RuleRow(Row, table=True):
     scope: str
     pattern: str
     value: Any = as_json()
-    condition: str | None = None  # on the arguments of a call, as an admin wrote it
-    who: str | None = None  # an account: only what this Person asks for
+    condition: str | None = None  # the condition on the arguments of a call, as an admin wrote it
+    who: str | None = None  # an account: the rule is only for requests of its Person
     hours: list[str] | None = as_json(nullable=True)  # in the team's time zone, and days of the week
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
@@ -32,12 +32,12 @@ class RuleRow(Row, table=True):
 
     @property
     def clock(self) -> list[str]:
-        """The two times of day between which it counts; empty for all of the day."""
+        """The two times of day between which the rule counts; empty for all of the day."""
         return [part for part in self.hours or () if ":" in part]
 
     @property
     def days(self) -> str:
-        """The days of the week on which it counts; empty for all of them."""
+        """The days of the week on which the rule counts; empty for every day."""
         return "".join(part for part in self.hours or () if ":" not in part)
 
 
@@ -47,7 +47,7 @@ class BookRow(Row, table=True):
     __tablename__ = "book"
     __table_args__ = make_audited(
         "pause",
-        uncounted=frozenset({"version", "memory"}),  # of a cache, and of recurring tasks
+        uncounted=frozenset({"version", "memory"}),  # columns of a cache and of recurring tasks
         find_keys=lambda *_: [1],
         counts=lambda row: row["paused_at"] is not None,
     )
@@ -79,19 +79,19 @@ class GrantRow(Row, table=True):
     id: int | None = serial()
     tool_name: str
     tool_version: str
-    rung: str  # how similar a call must be
+    rung: str  # the `GrantScope`: how similar a call must be
     match: str  # the arguments, or their pattern, that a call must match
-    words: str  # what it allows, for people
-    person_id: str  # who gave it
+    words: str  # the allowed calls in words for people
+    person_id: str  # the id of the Person who gave it
     person_name: str
-    conversation_id: str  # where it was given
-    only_there: bool  # it counts in that conversation alone
-    requester: str | None = None  # an account: only this Person's calls
-    place: str | None = None  # an address as text: only there
+    conversation_id: str  # the conversation in which it was given
+    only_there: bool  # it counts only in that conversation
+    requester: str | None = None  # an account: it counts only for calls of its Person
+    place: str | None = None  # an address as text: it counts only there
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
     plan_digest: str | None = None
     schedule: str | None = None
-    connection: str | None = None  # the key of the only connection whose calls it lets run
+    connection: str | None = None  # the key of the connection whose calls alone it lets run
     uses: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
