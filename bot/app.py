@@ -142,8 +142,8 @@ class App:
     channels: dict[str, Channel]
     site: Site
     web: WebServer
-    services: Sequence[Service]  # of features
-    sweeps: Sequence[Sweep]  # of features
+    services: Sequence[Service]  # the services of features
+    sweeps: Sequence[Sweep]  # the sweeps of features
     questions: Questions
     cluster: Cluster
     own_tools: OwnTools
@@ -165,7 +165,7 @@ class App:
                 end = tracing.begin_tracing(collector, self.settings.otlp_header_pairs, self.process.id)
                 stack.push_async_callback(asyncio.to_thread, end)
 
-            # what may refuse the start comes before any row is changed: another process, a port in use
+            # checks that may refuse the start (another process, a port in use) come before any row is changed
             stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
@@ -233,7 +233,7 @@ class App:
             await self.metrics_web.start()
 
     def _apply_keys(self) -> None:
-        """Seal with the newest audit key, encrypt what was kept as plain text, and log what no key opens."""
+        """Seal with the newest audit key, encrypt plain values, and log the values that no key opens."""
         self.database.write_now(admin_changes.seal_with_key, self.clock())
         result = self.database.write_now(secrets.encrypt_plain)
         if result.encrypted:
@@ -258,7 +258,7 @@ class App:
             try:
                 await self.core.recovery.recover(self.clock())
                 self.notifier.notify()
-            except SQLAlchemyError as error:  # the next tick looks again
+            except SQLAlchemyError as error:  # the next tick reads the rows again
                 log.error("a look at the rows failed", exc_info=error)
 
 
@@ -278,7 +278,7 @@ def build(
     receives: bool = True,
     works: bool = True,
 ) -> App:
-    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those of the settings.
+    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those that the settings name.
 
     ``receives``: this process takes in messages and HTTP requests. ``works``: it runs turns and approved
     calls. On SQLite one process does both.
@@ -307,7 +307,7 @@ def build(
         models = _trace(models, named_models)
     begin_metrics = metrics_page = metrics_web = None
     if settings.metrics_token is not None:
-        from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
+        from bot.jobs.metrics import Metrics  # its library is loaded only where metrics are wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
         models = [metrics.time_model(each) for each in models]
@@ -568,7 +568,7 @@ def registry_of(
         *_make_feature_tools(parts, named=False),
     ]
     brought = FixedToolset("Nod", tuple(tool for toolset in builtin for tool in toolset.fixed))
-    # names are taken in this order: Nod's own tools, yours, those of MCP servers
+    # a name goes to the first tool that has it: of Nod, then your tools, then tools of MCP servers
     taken = frozenset(tool.name for tool in brought.fixed)
     own_tools = load_own(settings.tools, taken)
     connected = ConnectedTools(own_tools, database)

@@ -46,8 +46,8 @@ from bot.tools.registry import Registry
 class Ports:
     """The dependencies of the core: database, tools, models, delivery. Channels may be added later.
 
-    ``model`` is the default one, ``other_models`` are those that rules may name. If ``is_only_process``, no
-    other one works on these rows.
+    ``model`` is the default model, ``other_models`` are the models that rules may name. If
+    ``is_only_process``, no other process works on these rows.
     """
 
     database: Database
@@ -95,8 +95,8 @@ def core(
 ) -> Core:
     """Assemble the core; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
 
-    ``named``: what is known of the models. ``site_url``: where people find the console. ``hooks`` and
-    ``commands`` are those of features.
+    ``named``: the configured models. ``site_url``: returns the address of the console. ``hooks`` and
+    ``commands`` come from features.
     """
     database, clock, process = ports.database, ports.clock, ports.process.id
     channels, dispatcher, registry = ports.channels, ports.dispatcher, ports.registry

@@ -108,11 +108,11 @@ class ToolTimedOut(ToolError):
 class ModelError(NodError):
     """The language model could not answer. Send “continue” to try again."""
 
-    window: int | None = None  # how many tokens its server says that it takes
+    window: int | None = None  # the number of tokens that the model takes, as its server says
     passing = False  # the same request may be answered later
-    may_be_long = False  # it was refused, and not as too long; half of a long history may be taken
+    may_be_long = False  # the request was refused for another reason; half of a long history may be accepted
     away = False  # its server is down or over its limit: another model may answer
-    choices: tuple[str, ...] = ("Try again",)  # what people may say to it
+    choices: tuple[str, ...] = ("Try again",)  # the answers that people may choose
 
 
 class ModelTooLong(ModelError):
@@ -145,7 +145,7 @@ class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
     passing = away = True
-    has_reason = False  # its server said why, or the answer says so itself
+    has_reason = False  # the server gave a reason, or the answer itself has one
 
 
 class ModelEmpty(ModelError):
@@ -163,7 +163,7 @@ class SecretLost(NodError):
 class ChannelError(NodError):
     """The chat platform did not accept this."""
 
-    arrived = 0  # how many posts of a text it did accept before
+    arrived = 0  # the number of a text's posts that the platform accepted before
 
 
 class NotDeliverable(ChannelError):

@@ -74,7 +74,7 @@ from bot.telemetry.outages import describe_outage
 
 log = logger(__name__)
 
-MAX_MESSAGE = 32_000  # characters of one person's message
+MAX_MESSAGE = 32_000  # the most characters of one message
 _MAX_ATTEMPTS = 2
 _GIVEN_UP_TEXT = (
     "I kept being restarted while working on this, so I gave up. "
@@ -104,11 +104,11 @@ class Assistant:
     boards: TeamStatusDelivery
     dispatcher: Dispatcher
     clock: Clock
-    process: str  # the id of this one
+    process: str  # the id of this process
     bounds: Bounds
-    own: OwnWork  # of this process alone
+    own: OwnWork  # the work that only this process does
     site_url: Callable[[], str] = str  # where people find the console, if there is one
-    commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # of features
+    commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # the commands of features
 
     def __post_init__(self) -> None:
         parts = CommandParts(
@@ -132,7 +132,7 @@ class Assistant:
         self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()
         self._awaited: set[str] = set()  # ids of conversations whose answer may be awaited in another process
-        self._known_names: dict[str, str] = {}  # by account; those that this process has written
+        self._known_names: dict[str, str] = {}  # the names that this process has stored, by account
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._run_turn,
             Work.EXECUTE: partial(self.execution.start, wake=self.dispatcher.wake),
@@ -146,7 +146,7 @@ class Assistant:
         if isinstance(incoming, ChatMoved):
             return await self._move_chat(incoming)
         new = self._find_new_names(incoming)
-        if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
+        if isinstance(incoming, Message):  # the usual case: one transaction stores names and message
             return await self._take_message(incoming, new)
         if new:
             mentioned = incoming.mentions if isinstance(incoming, Command) else ()
@@ -239,7 +239,7 @@ class Assistant:
     ) -> arrive.Accepted | MessageAnswer | str | None:
         """Store a message. Returns its place, or a refusal in words, or None for a duplicate.
 
-        A message that a part of Nod had asked for is not stored: its answer is returned.
+        A message that a feature had asked for is not stored: the answer to it is returned.
         """
         if new:
             _learn_names(session, new, message.actor)
@@ -279,7 +279,7 @@ class Assistant:
         if verb is Verb.ASK:
             self._awaited.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
-            self.execution.stop(press.proposal_id)  # another process that runs it reads so within a second
+            self.execution.stop(press.proposal_id)  # another process reads the stop within a second
         self.own.keep_approved(decided.reply.proposals, decided.jobs)
         await self.dispatcher.wake(*decided.jobs)
         return decided.reply
@@ -287,7 +287,7 @@ class Assistant:
     async def stop(self, address: Address, who: Actor, begun_by: datetime | None = None) -> str:
         """Stop the turn at an address and its team for a person, and say what was stopped.
 
-        Empty if nothing. ``begun_by``: only a turn that was wanted by then, and its team.
+        Empty if nothing ran. ``begun_by``: stop only a turn that was wanted by then, and its team.
         """
         conversation = await self.database.read(conversations.find_current_conversation, address)
         if conversation is None:
@@ -311,7 +311,7 @@ class Assistant:
             self._stopping.add(conversation_id)
 
     async def _run_turn(self, conversation_id: str) -> tuple[Job, ...]:
-        self._stopping.discard(conversation_id)  # a stop of an earlier turn was not meant for this one
+        self._stopping.discard(conversation_id)  # a stop of an earlier turn does not count for this turn
         turn, policy = await self.database.read(self._load_turn, conversation_id)
         if turn is None:
             return ()
@@ -331,18 +331,18 @@ class Assistant:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as span:
                 events_of_turn = self._watch_turn(turn, follow_ups, span, delivered=not needs_delivery)
                 follow_ups += await self.shown.show(turn, events_of_turn, needs_delivery=needs_delivery)
-        except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
+        except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another process posts there
             await self.database.write(turns.release_turn, turn.id, self.process)
             raise
         except TakenOver:
             log.warning("another process took over this turn; what was said here is dropped")
         except Exception as error:
-            if not describe_outage(error):  # else the database failed it
+            if not describe_outage(error):  # an outage of the database is no failure of the turn
                 await self.database.write(partial(turns.release_turn, failed=True), turn.id, self.process)
             raise
         finally:
             self.own.turn_over(conversation_id)
-        if conversation_id in self._awaited:  # of what another process took in, the rows tell
+        if conversation_id in self._awaited:  # another process may have taken in lines: read the rows
             self._awaited.discard(conversation_id)
             follow_ups.append(Job(Work.DELIVER, conversation_id))
         return tuple(follow_ups)
@@ -395,7 +395,7 @@ class Assistant:
 
 
 def _list_ended(transcript: Transcript) -> list[str]:
-    """Return the ids of the ended proposals of the last answer, of which the agent is to be told."""
+    """Return the ids of the last answer's ended proposals, whose outcomes the agent reads now."""
     spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not spoken or spoken[-1].role is not LineRole.ASSISTANT:
         return []

@@ -1,7 +1,7 @@
 """Plugins: entry points of installed packages, loaded only where a setting names them.
 
-Such code is trusted: it runs in Nod's process with all that Nod may do. So nothing joins by being installed,
-and what no setting names is listed from its package's metadata without being imported.
+Such code is trusted: it runs in Nod's process with all that Nod may do. So no plugin is used just because
+it is installed, and a plugin that no setting names is listed from its package's metadata, not imported.
 """
 
 import functools
@@ -15,14 +15,14 @@ from typing import Any
 from bot.errors import SettingsError
 
 ENTRY = "entry:"
-"""Begins the name of an entry point in a setting, as in ``entry:acme``."""
+"""The beginning of an entry point's name in a setting, as in ``entry:acme``."""
 TOOLS = "nod.tools"
 CHANNELS = "nod.channels"
 
 
 @functools.cache
 def channel_names() -> frozenset[str]:
-    """Return the channels that accounts may name: Nod's own, and those of installed packages."""
+    """Return the channels that accounts may name: channels of Nod, and of installed packages."""
     return frozenset({"http", "cli", *(point.name for point in entry_points(group=CHANNELS))})
 
 
@@ -33,7 +33,7 @@ def list_unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
 
 
 def is_own(point: EntryPoint) -> bool:
-    """Return whether Nod itself brings it."""
+    """Return whether an entry point is one of Nod's own."""
     return point.module.partition(".")[0] == "bot"
 
 
@@ -45,7 +45,7 @@ def origin(point: EntryPoint) -> str:
 
 
 def load_entry_point(group: str, setting: str, name: str) -> Any:
-    """Import what the entry point ``name`` (``entry:…``) leads to.
+    """Import the object of the entry point ``name`` (``entry:…``).
 
     Raises SettingsError, in one line that begins with ``setting``, where it is missing, ambiguous or broken.
     """

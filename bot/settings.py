@@ -54,7 +54,7 @@ SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real 
 ONLY_HEARING = (
     "NOD_MODELS names only models that transcribe, so the scripted demo model answers. Add another."
 )
-"""What people are told where no model is named, outside the demo."""
+"""The notice to people where no model is named, outside the demo."""
 
 _ENTRY = re.compile(r"entry:[\w.\-]+")
 _POSTGRES = "postgresql+psycopg"
@@ -68,12 +68,12 @@ EXAMPLE_PUSH_KEY = EXAMPLE_SECRET_KEY.removesuffix("=")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _PAGER_KEY = re.compile(r"[A-Za-z0-9]{32}")
-_SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes, as Fernet writes them
+_SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes in the base64url of Fernet
 _PUSH_KEY = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?")
 """32 bytes as base64url: the last of 43 letters carries four bits."""
 _MAX_PORT = 65_535
 _MARK = 4  # characters
-_SHOWN = 60  # characters of a wrong value
+_SHOWN = 60  # the most characters of a wrong value in a fault
 _BLANKS = " \t\r\n\v\f\x00\x85\xa0\u2028\u2029\ufeff"
 """The characters around a value that was piped, pasted or mounted as a file, and that are no part of it."""
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://\S+")
@@ -101,7 +101,7 @@ _OWN = (
     "NOD_URL",
     "OTEL_",
 )
-"""How the names begin of what each process may have its own of."""
+"""The beginnings of the names of settings that may differ between processes."""
 _PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
@@ -257,7 +257,7 @@ TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
 
 class _Environment(EnvSettingsSource):
-    """The environment, without what is blank and what a cluster set: there .env still counts."""
+    """The environment, without blank values and values that a cluster set: for these .env counts."""
 
     def __call__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
@@ -269,7 +269,7 @@ class _Environment(EnvSettingsSource):
         value: Any,
         value_is_complex: bool,  # noqa: FBT001 - as the library calls it
     ) -> Any:
-        """Return the value, or None for what is not set: no setting is made of several variables."""
+        """Return the value, or None for a variable that is not set: no setting has several variables."""
         if value is None:
             return None
         return super().prepare_field_value(field_name, field, value, value_is_complex)
@@ -282,7 +282,7 @@ def _is_unset(name: str, value: object) -> bool:
 
 
 def _name_variable(field: str) -> str:
-    """Return the name of a field's variable: with Nod's prefix, or that of the platform it is for."""
+    """Return the name of a field's variable: with the prefix of Nod, or of the platform it is for."""
     name = field.upper()
     if name.startswith(_PLATFORM_PREFIXES):
         return name
@@ -310,7 +310,7 @@ class ModelSettings(BaseModel):
     _check_model_key = field_validator("openai_api_key")(header_secret)
 
     def prices(self, default: str) -> Prices:
-        """Return the price file, and over it what the models' file and NOD_MODEL_PRICE say.
+        """Return the prices of the price file, overridden by the models' file and NOD_MODEL_PRICE.
 
         Raises SettingsError. ``default``: the name of the model for which NOD_MODEL_PRICE is.
         """
@@ -336,7 +336,7 @@ class ModelSettings(BaseModel):
     def list_models(self) -> list[NamedModel]:
         """Return every model that can be asked, the default one first; raises SettingsError.
 
-        None but those of the file where neither a key nor a server is named.
+        Only the models of the file where neither a key nor a server is named.
         """
         found: dict[str, NamedModel] = {}
         if self.model_file is not None:
@@ -389,12 +389,12 @@ class ModelSettings(BaseModel):
 
     @property
     def scripted(self) -> bool:
-        """True if no model that answers is named, so that the offline one does; raises SettingsError."""
+        """True if no model that answers is named, so that the offline model answers; raises SettingsError."""
         return not self.models()
 
     @property
     def scripted_notice(self) -> str:
-        """What people are told where the offline model answers; empty where another does."""
+        """The notice to people if the offline model answers; empty if another model does."""
         if not self.scripted:
             return ""
         return ONLY_HEARING if self.hearing_models() else SCRIPTED
@@ -616,7 +616,7 @@ class WebSettings(BaseModel):
 
     @property
     def base_path(self) -> str:
-        """Below which path of its public address Nod is, as in ``/nod``; empty where it is alone there."""
+        """The path of Nod below its public address, such as ``/nod``; empty where Nod is at its root."""
         return urlsplit(self.public_url or "").path.rstrip("/")
 
     def site_url(self) -> str:
@@ -749,7 +749,7 @@ class Settings(
     @model_validator(mode="before")
     @classmethod
     def _strip_values(cls, given: Any) -> Any:
-        """Leave out the blanks around each value, a value that is blank, and what a cluster set."""
+        """Leave out the blanks around each value, blank values, and values that a cluster set."""
         if not isinstance(given, dict):
             return given
         texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
@@ -769,7 +769,7 @@ class Settings(
         return self
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that make these settings, each that has a value as one writes it."""
+        """Return the variables that make these settings, with the values as one writes them."""
         found = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -780,7 +780,7 @@ class Settings(
     def marks(self) -> dict[str, str]:
         """Return a hash of each setting that all processes on one database must have alike.
 
-        It is too short to tell the value.
+        The hash is too short to reveal the value.
         """
         alike = {name: value for name, value in self.environment().items() if not name.startswith(_OWN)}
         return {name: sha256(value.encode()).hexdigest()[:_MARK] for name, value in alike.items()}

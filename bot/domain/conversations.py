@@ -143,7 +143,7 @@ class Transcript:
 
     @property
     def order(self) -> int:
-        """The id of the line that ordered this work, also the work of teammates; 0 if there is none.
+        """The id of the line that ordered this work, also the work of teammates; 0 without such a line.
 
         It is the last line of a person, or the note that began a run of a schedule.
         """

@@ -114,7 +114,7 @@ class Field:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """Return the fault of a value in words, as far as the schema says; empty if there is none."""
+        """Return the fault of a value in words, as far as the schema says; empty for a right value."""
         if value is None:
             if self.nullable or not self.required:
                 return ""

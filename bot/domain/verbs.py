@@ -115,7 +115,7 @@ class Button:
     rare: bool = False  # behind ⋯ where there is a menu
     command: str = ""  # the effect of the command VERB ID [WORDS] in chats; empty: no such command
     asks: AskedFor | None = None  # the question for a reason or words; None: it needs neither
-    sure: Sure | None = None  # the question before the press counts; None: there is none
+    sure: Sure | None = None  # the question before the press counts; None: no question
 
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")

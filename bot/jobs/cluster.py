@@ -22,7 +22,7 @@ class Runner(Dispatcher, Protocol):
 
     @property
     def fault(self) -> str | None:
-        """The reason why this process can't do its work, in words; None while there is none."""
+        """The reason why this process can't do its work, in words; None while it can."""
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """Start. ``handler`` does one job and returns the next jobs; ``queue_of`` gives a job's queue."""

@@ -171,9 +171,7 @@ class DistributedDispatcher:
         await self._local.close(seconds)
         if self._workers:
             _, late = await asyncio.wait(self._workers, timeout=_PATIENCE)
-            for (
-                worker
-            ) in late:  # Python before 3.12 may lose a cancel in the moment in which the wait ends
+            for worker in late:  # Python before 3.12 may lose a cancel in the moment in which the wait ends
                 worker.cancel()
             await asyncio.gather(*self._workers, return_exceptions=True)
         await self._app.close_async()

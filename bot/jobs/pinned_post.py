@@ -40,7 +40,7 @@ class PostAnswer:
         return self.status not in _TRANSIENT and self.status < _SERVER_FAULT
 
     def read_pause(self, now: datetime, longest: timedelta) -> timedelta | None:
-        """Return the time in ``Retry-After``, at most ``longest``; None if it is neither a number nor a date."""
+        """Return the time in ``Retry-After``, at most ``longest``; None for no number and no date."""
         text = self.retry_after
         pause: timedelta | None = None
         if text.isascii() and text.isdigit():

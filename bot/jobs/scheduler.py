@@ -129,9 +129,7 @@ class Scheduler:
                 self._outage = ""
                 log.info("sweeps work again")
         except asyncio.CancelledError:
-            log.debug(
-                "sweep interrupted", sweep=sweep.name
-            )  # only at the end; the library calls it an error
+            log.debug("sweep interrupted", sweep=sweep.name)  # only at the end; the library calls it an error
         except Exception as error:
             why = describe_outage(error)
             if not why:

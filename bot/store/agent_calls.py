@@ -52,7 +52,7 @@ def add_call(session: Session, p: Proposal, depth: int, now: datetime) -> None:
 
 
 def find_again(session: Session, agent: str, call_digest: str, now: datetime) -> Proposal | None:
-    """Return the earlier equal call of an agent, which a new call repeats; None if there is none.
+    """Return the earlier equal call of an agent, which a new call repeats, or None.
 
     The earlier call waits or runs, or it is the last and was declined or has an end not yet told.
     """

@@ -138,7 +138,7 @@ def store_output(
 
 
 def store_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
-    """Store the files of an ended proposal, and a result too long for its card; False if there are none."""
+    """Store the files of an ended proposal, and a result too long for its card; False without any."""
     given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))

@@ -202,7 +202,7 @@ class Reach(NamedTuple):
     everything: bool
     """True: proposals of everyone may be found."""
     named: frozenset[str] = frozenset()
-    """Proposals that these accounts decide or voted on may be found, too, except in a list of own requests."""
+    """Proposals that these accounts decide or voted on may be found, too, except in a list of one's own."""
 
 
 def list_seen(

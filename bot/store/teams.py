@@ -24,7 +24,7 @@ from bot.store.tables.row import table_of, value_of
 _DOING = 300
 _LISTED = 50
 _TABLE = table_of(TeamStatusRow)
-_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the condition of the index ``board_behind``
+_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # the index ``board_behind``
 
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
@@ -162,7 +162,7 @@ def _doing(session: Session, conversation_id: str) -> str:
 def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:
     """Mark a team's message as behind, and return the job that redraws it.
 
-    ``origin``: the address for a first message, if there is none yet.
+    ``origin``: the address for a first message, if none was posted.
     """
     if origin is not None:
         fresh = insert_or_ignore(session, TeamStatusRow).values(

@@ -1,8 +1,8 @@
 """Tokens of the HTTP interface as rows, next to those that the environment names.
 
-A token is ``nod_LABEL_SECRET``, and an agent's ``noda_LABEL_SECRET``. The label finds its row and may be
-told; of the token only a SHA-256 is kept, which is enough: the secret is random and long, so it cannot be
-guessed from it.
+A token is ``nod_LABEL_SECRET``, and an agent's ``noda_LABEL_SECRET``. The label finds its row and is no
+secret; of the token only a SHA-256 is stored, which is enough: the secret is random and long, so it can't be
+guessed from the hash.
 """
 
 import hmac
@@ -28,9 +28,9 @@ from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
 
 _BEGINNING = "nod_"
-_LONGEST = 64  # characters of a name
+_LONGEST = 64  # the most characters of a name
 _LABEL_CHARS = 8
-_USED_SECONDS = 60  # between two notes of a use
+_USED_SECONDS = 60  # the least time between two records of a use
 _NOT_AGREED = (
     "{person} has not allowed this token yet. They are asked in their chat, the console and nod pending."
 )
@@ -40,9 +40,9 @@ _OUTSIDE = "{person} is not of this team now, so this token opens nothing."
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that works, without its secret; ``name`` is whose: ``http:NAME``, or an agent's.
+    """A token that works, without its secret. ``name`` is its owner: ``http:NAME``, or an agent.
 
-    Of an agent's token, ``tools`` are patterns of names and ``person`` is the account for whom it calls.
+    For an agent's token, ``tools`` are patterns of names and ``person`` is the account for whom it calls.
     """
 
     label: str
@@ -65,9 +65,9 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class AgentTerms:
-    """The terms of an agent's token: for whom, which tools, at which servers as that person, until when.
+    """The terms of an agent's token: its person, its tools, the servers to use as that person, its end.
 
-    ``known`` are the names of the tools that there are now. ``agreed``: that person made it themselves.
+    ``known`` are the names of the present tools. ``agreed``: that person made the token themselves.
     """
 
     person: Actor
@@ -81,10 +81,9 @@ class AgentTerms:
 def issue_token(
     session: Session, name: str, by: Actor, now: datetime, terms: AgentTerms | None = None
 ) -> str:
-    """Make a token and return it: nothing can tell it again. A name may have several.
+    """Make a token and return it; it can't be read again later. A name may have several tokens.
 
-    Raises NodError for what is no name of an account, and for an agent's name that another person's agent
-    has, or a script.
+    Raises NodError for an invalid name, and for an agent's name that a script or another person's agent has.
     """
     if len(name) > _LONGEST or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
@@ -113,7 +112,7 @@ def _check_name(session: Session, name: str, terms: AgentTerms | None) -> None:
 
 
 def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
-    """End the token with this label, or all of this name; returns those that ended."""
+    """End the token with this label, or all tokens of this name; returns the ended tokens."""
     named = or_(TokenRow.label == which, TokenRow.name == which)
     return _end(session, named, people.by(session, Act.REVOKE, by), now)
 
@@ -125,13 +124,13 @@ def revoke_agent(session: Session, label: str, by: Actor, now: datetime) -> list
 
 
 def revoke_of_person(session: Session, label: str, by: Actor, now: datetime) -> list[IssuedToken]:
-    """End an agent's token for its own person; nothing where it is not theirs."""
+    """End an agent's token for its own person; another person's token stays."""
     mine = col(TokenRow.person).in_(sorted(people.person_of(session, by).accounts | {str(by)}))
     return _end(session, (col(TokenRow.label) == label) & mine, people.by(session, Act.REVOKE, by), now)
 
 
 def end_of_account(session: Session, account: Actor, now: datetime) -> list[IssuedToken]:
-    """End agents' tokens once an account of their person is theirs no longer; keep them where one joined."""
+    """End agents' tokens after an account left their person; keep them if an account joined."""
     live = select(TokenRow).where(col(TokenRow.person).is_not(None), col(TokenRow.revoked_at).is_(None))
     ended: list[IssuedToken] = []
     for row in session.exec(live.order_by(col(TokenRow.label))).all():
@@ -176,9 +175,9 @@ def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) ->
 def confirm_agent(
     session: Session, label: str, person: Actor, servers: Sequence[str], now: datetime
 ) -> Agent | None:
-    """Have an agent's token open what it names, as its person said; None where it is not theirs, or over.
+    """Confirm an agent's token for its person; None where it is not that person's, or has ended.
 
-    ``servers``: those at which it may act as that person from now on.
+    ``servers``: the servers at which the agent may act as that person from now on.
     """
     row = session.get(TokenRow, label)
     if row is None or row.person is None or row.revoked_at is not None:
@@ -192,7 +191,7 @@ def confirm_agent(
 
 
 def note_told(session: Session, label: str, names: Collection[str]) -> list[str]:
-    """Note tools that an agent's person is told of now; returns those that they did not know yet."""
+    """Store the tools that an agent's person is shown now; returns the names that are new to them."""
     row = session.get(TokenRow, label)
     if row is None:
         return []
@@ -204,12 +203,12 @@ def note_told(session: Session, label: str, names: Collection[str]) -> list[str]
 
 
 def note_use(session: Session, label: str, now: datetime) -> None:
-    """Note that an agent's token was used just now."""
+    """Store that an agent's token was used just now."""
     session.execute(update(TokenRow).where(col(TokenRow.label) == label).values(last_used_at=now))
 
 
 def is_use_due(agent: Agent, now: datetime) -> bool:
-    """Return whether a use is to be noted: once a minute."""
+    """Return whether a use is to be stored: once a minute."""
     last = agent.last_used_at
     return last is None or abs(now - last) >= timedelta(seconds=_USED_SECONDS)
 

@@ -9,15 +9,15 @@ from bot.store import migrations
 from bot.store.audit import verification
 from bot.store.migrations.schema import SCHEMA
 
-_BATCH = 500  # rows
-_LEFT = frozenset({"process", "hold"})  # who works on the old one does not on the new one
+_BATCH = 500  # the rows that are copied at a time
+_LEFT = frozenset({"process", "hold"})  # processes at work on the old database are not at work on the new one
 _USED = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
 
 
 def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int:
-    """Move everything into an empty database, all or nothing; gives the number of rows.
+    """Copy all rows into an empty database, all or none; returns the number of rows.
 
-    ``progress`` is told of rows. No process may work on either.
+    ``progress`` receives the number of copied rows. No process may work on either database.
 
     Raises SettingsError where the target is in use, where the source is of another version, or where the
     audit log does not verify afterwards.
@@ -31,7 +31,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
         for name in _USED:
             if new.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
-        for table in reversed(tables):  # what a new database begins with
+        for table in reversed(tables):  # the rows that a new database begins with
             new.execute(table.delete())
         if progress is ignore:
             total = 0

@@ -49,9 +49,9 @@ _BEHIND = select(_CARD.c.id).where(
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_PLACE),
 )
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
-"""Whether any card that shows a change is posted: one without copies costs no statement for them."""
+"""Whether any card that shows a change is posted: without posted cards, no statement marks them."""
 _BEHIND_NOW = "cards behind"
-"""Where a session keeps the ids of the proposals whose change left cards behind in its transaction."""
+"""The key of a session's ``info`` for the ids of proposals whose change left cards behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
@@ -78,7 +78,7 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 
 def insert_proposals(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
-    """Open proposals, each with its first audit row. Returns them with what features say on their cards."""
+    """Open proposals, each with its first audit row. Returns them with the features' lines for cards."""
     changes = []
     for proposal in (_annotate(session, each) for each in proposals):
         row = to_row(proposal)
@@ -101,7 +101,7 @@ def _ask_people(session: Session, proposal: Proposal, now: datetime) -> None:
 
 
 def _annotate(session: Session, proposal: Proposal) -> Proposal:
-    """Return it with what features say of its contents now, in place of what they said of earlier ones."""
+    """Return the proposal with the features' lines on its current contents, in place of earlier lines."""
     hooks = hooks_of(session).annotate_card
     if not (hooks or proposal.annotations):
         return proposal
@@ -122,10 +122,15 @@ def move(
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
-    Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
-    vote, an edit). ``owner``: id of the process that runs it from now on; None while everything is paused.
-    ``thing``: the name of what it changes; None as well while another one that runs changes the same.
-    ``book``: with an owner, the version of the rulebook that allows it; None as well where it changed since.
+    Returns the changed proposal, or None if another change was faster, or for a reason below.
+
+    - ``state``: the new state; None keeps the state (a vote, an edit)
+    - ``owner``: the id of the process that runs it from now on; the result is None while Nod is paused
+    - ``thing``: the name of the thing that it changes; the result is None while another running proposal
+      changes the same thing
+    - ``book``: with an owner, the version of the rulebook that allows the run; the result is None if the book
+      has changed since
+
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
@@ -188,12 +193,12 @@ def raise_requirements(
     quorum: int | None = None,
     **times: Any,
 ) -> Proposal | None:
-    """Have a proposal ask for other people as well, or for more of them, guarded and recorded like a `move`.
+    """Have a proposal ask further people, or need more votes, guarded and recorded like a `move`.
 
-    ``deciders`` are its own with roles, groups or chats added, ``quorum`` is no fewer votes than before.
-    Votes that were given stand. ``times`` are columns of due times that change with it. What was approved and
-    not claimed waits for people again, for as long as at first. Returns what it is now, or None when someone
-    else was faster.
+    ``deciders`` are the present ones with roles, groups or chats added, ``quorum`` is no fewer votes than
+    before. Given votes stand. ``times`` are columns of due times that change, too. An approved proposal that
+    was not claimed waits for people again, for as long as at first. Returns the changed proposal, or None if
+    another change was faster.
     Raises ValueError where it is neither open nor approved, or where anything else would change.
     """
     held = before.deciders
@@ -223,7 +228,7 @@ def raise_requirements(
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
-    """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
+    """Store the progress of a run; False if that run is over. It is no change of the proposal."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}
     guard |= _cards_of(claimed)
@@ -249,16 +254,16 @@ def own_question(session: Session, proposal_id: str, process: str) -> None:
 
 
 def list_abandoned_questions(session: Session, process: str) -> list[str]:
-    """Return the ids of servers' open questions whose process is gone; this ``process`` is not."""
+    """Return the ids of servers' open questions whose process is gone; this ``process`` counts as living."""
     left = processes.has_left(_TABLE.c.owner, process)
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
     return list(session.connection().execute(found).scalars())
 
 
 def list_abandoned(session: Session, process: str) -> list[Proposal]:
-    """Return the executing proposals that no other living process has.
+    """Return the executing proposals that no other living process runs.
 
-    The caller knows which of them it has under way itself.
+    The caller knows which of these it runs itself.
     """
     mine = _TABLE.c.owner == process
     left = SELECT_PROPOSALS.where(
@@ -268,7 +273,7 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
 
 
 def _name_deciders(session: Session, proposal: Proposal) -> None:
-    """Store the accounts that are named in it or voted, for `list_seen`. None is ever removed."""
+    """Store the accounts that a proposal names or that voted, for `list_seen`. No account is ever removed."""
     accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
     rows = [{"account": account, "proposal_id": proposal.id} for account in accounts]
     if rows:
@@ -276,7 +281,7 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
 
 
 def _cards_of(proposal: Proposal) -> dict[str, Any]:
-    """Return the parameters that say which cards a change of a proposal is on."""
+    """Return the parameters that select the cards that show a change of a proposal."""
     return {"card_message": proposal.message_id, "card_batch": proposal.batch}
 
 
@@ -286,7 +291,7 @@ def has_cards_behind(session: Session, proposal: Proposal) -> bool:
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
-    """Mark as behind its copies, and the card of its batch or group."""
+    """Mark the copies of a proposal, and the card of its batch or group, as behind."""
     behind = {**_cards_of(proposal), "moved_id": proposal.id}
     if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
         session.info.setdefault(_BEHIND_NOW, set()).add(proposal.id)

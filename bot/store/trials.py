@@ -1,4 +1,4 @@
-"""Trials as rows: who tried what, the outcome, and the content that an approval applies, by its hash.
+"""Trials as rows: the tried calls, their outcomes, and by its hash the content that an approval applies.
 
 Every function is one short transaction.
 """
@@ -51,10 +51,10 @@ class TrialTokenRow(Row, table=True):
 def begin_trial(
     session: Session, asker: Actor, tool: str, what: Mapping[str, Any], process: str, now: datetime
 ) -> str | None:
-    """Record that a trial begins, and return its key; None while this person's others have to end first.
+    """Record that a trial begins, and return its key; None while this person has too many under way.
 
-    ``process``: the id of the one that runs it. Raises TooMuch for too many within an hour. One that no
-    living process runs is recorded as ended.
+    ``process``: the id of the process that runs it. Raises TooMuch for too many trials within an hour. A
+    trial that no living process runs is recorded as ended.
     """
     person = people.person_of(session, asker)
     conversation_lock.in_conversation(session, f"trials of {person.id}")

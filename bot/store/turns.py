@@ -67,7 +67,7 @@ _NEWEST = (
     .limit(1)
 )
 _IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
-"""1 for a turn that another process had: that process is gone once this one may take the turn over."""
+"""1 for a turn that another process ran, which is gone if this process may take the turn over; else 0."""
 _ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_WANTED_HERE)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)
@@ -93,7 +93,7 @@ _NEWEST_END = (
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
-LONGEST_PAUSE = timedelta(minutes=10)  # between two tries of a turn
+LONGEST_PAUSE = timedelta(minutes=10)  # the longest time between two tries of a turn
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
@@ -114,14 +114,15 @@ _WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def request_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
-    """Request a turn of a conversation; False when one is wanted already, which this request joins.
+    """Request a turn of a conversation; False if a turn is wanted already, which this request joins.
 
-    ``owner``: the process that begins it right after the commit; others leave it alone while that one lives.
-    The turn that is joined is locked (PostgreSQL): it can't end before it sees what this transaction adds.
+    ``owner``: the process that begins the turn right after the commit; while it lives, others leave the turn
+    alone. A joined turn is locked (PostgreSQL), so that it can't end before it reads the new rows of this
+    transaction.
     """
     of_conversation = {"conversation_id": conversation_id}
     new = of_conversation | {"state": WANTED, "created_at": now, "owner": owner} | _NEW_TURN
-    while True:  # a turn that ends between the two statements is neither: then once more
+    while True:  # both statements fail if a turn ends between them: then try again
         if insert_new(session, TurnRow, new) is not None:
             return True
         if session.connection().execute(_LOCKED_TURN, of_conversation).first() is not None:
@@ -135,7 +136,7 @@ def is_turn_wanted(session: Session, conversation_id: str) -> bool:
 
 
 def find_queue(session: Session, conversation_id: str, max_turns: int, process: str) -> Queue:
-    """Return the queue in which a conversation's turn waits: its person's, who has ``max_turns`` at a time.
+    """Return the queue of a conversation's turn: its person's, of which ``max_turns`` run at a time.
 
     After a crash, only a few turns of all people run at a time. A turn that no person caused (an expired
     proposal, a note) can wait longer.
@@ -154,7 +155,7 @@ def find_queue(session: Session, conversation_id: str, max_turns: int, process: 
 
 
 def load_turn(session: Session, conversation_id: str) -> Turn | None:
-    """Return the wanted turn of a conversation with all the model will see; None when none is wanted."""
+    """Return the wanted turn of a conversation with its transcript; None if no turn is wanted."""
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
@@ -183,9 +184,9 @@ def store_answer(
     delivered: bool,
     now: datetime,
 ) -> StoredAnswer | None:
-    """Store what the model said and what its reads gave, and end the turn, unless someone spoke since.
+    """Store the model's answer with the results of its reads, and end the turn, unless new lines came.
 
-    None when the turn is no longer wanted (stopped). Raises TakenOver where another process runs it by now.
+    None if the turn is no longer wanted (stopped). Raises TakenOver if another process runs it by now.
     """
     values = {
         "turn_id": turn.id,
@@ -229,7 +230,7 @@ def end_turn(
 
 
 def request_due_retries(session: Session, now: datetime) -> None:
-    """Request a turn for each failed one that is due to be tried again."""
+    """Request a turn for each failed turn whose next try is due."""
     due = is_old(_TURN.c.retry_at, now, now + LONGEST_PAUSE) & _TURN.c.retry_at.is_not(None)
     found = update(_TURN).where(due).values(retry_at=None).returning(_TURN.c.conversation_id)
     for conversation_id in session.execute(found).scalars().all():
@@ -237,13 +238,13 @@ def request_due_retries(session: Session, now: datetime) -> None:
 
 
 def find_newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
-    """Return the end of a conversation's turn that ended last; None before any has."""
+    """Return the end of a conversation's newest ended turn; None if no turn has ended."""
     found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
     return TurnEnd(*found) if found else None
 
 
 def store_usage(session: Session, turn: Turn, usage: Usage) -> None:
-    """Store what a turn has used so far. Raises TakenOver where another process runs it."""
+    """Store the usage of a turn so far. Raises TakenOver if another process runs the turn."""
     check_owned(session, turn)
     session.execute(update(_TURN).where(_TURN.c.id == turn.id, IS_WANTED).values(asdict(usage)))
 
@@ -253,8 +254,8 @@ def add_cost(
 ) -> None:
     """Store the cost of another model's call, as of a second opinion or a transcription, in a row of its own.
 
-    It is no turn of the agent, but usage and budgets count it like one. ``asked``: the id of the person's
-    line that led to it.
+    The call is no turn of the agent, but usage and budgets count it like a turn. ``asked``: the id of the
+    person's line that led to it.
     """
     row = TurnRow(
         conversation_id=conversation_id,
@@ -279,7 +280,7 @@ def lock_wanted_turn(session: Session, conversation_id: str) -> None:
 
 
 def is_under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
-    """Return whether in one of them a turn is wanted, or something that was approved has not ended."""
+    """Return whether one of the conversations has a wanted turn, or an approved call that has not ended."""
     turn = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
     moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
     call = moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
@@ -292,7 +293,7 @@ def stop_turn(
 ) -> bool:
     """Stop the turn that is wanted, or to be tried again, for a person; False when there was none.
 
-    ``begun_by``: only one that was wanted by then.
+    ``begun_by``: stop only a turn that was wanted by then.
     """
     found = update(TurnRow).where(
         col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None))
@@ -304,7 +305,7 @@ def stop_turn(
 
 
 def list_wanted(session: Session, process: str = "") -> list[str]:
-    """Return the conversations with a wanted turn that belongs to this ``process`` or to no living one."""
+    """Return the conversations with a wanted turn that this ``process`` or no living process owns."""
     return list(session.execute(_WAITING, {"process": process}).scalars())
 
 
@@ -348,7 +349,7 @@ def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
 def list_with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
     """Return the conversations with an undelivered message from before then, and no turn under way.
 
-    What the command line opened is due immediately: its process posts nothing itself.
+    A message from the command line is due immediately, since that process posts nothing.
     """
     from_shell = (
         select(ConversationRow.id)

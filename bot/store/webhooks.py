@@ -37,7 +37,7 @@ def list_due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
 
 
 def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
-    """Count one more attempt, to be repeated at ``next_at`` unless it arrives; False: another took it."""
+    """Count one more attempt, to be repeated at ``next_at`` unless it arrives; False if another did."""
     values = {"attempts": callback.attempts + 1, "next_at": next_at}
     return _change(session, callback.proposal_id, callback.attempts, values)
 

@@ -29,14 +29,14 @@ _WARNINGS_ONLY = (
     "uvicorn.access",
 )
 _CLOSED_SOCKET_TEXT = (
-    "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
+    "socket.send() raised exception."  # logged by asyncio for each write after a caller has left
 )
 _MAX_QUEUED_LINES = 2000
 _DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`: level and part
-_FINISH_SECONDS = 1.0  # that the end of the process waits for the log's reader
+_FINISH_SECONDS = 1.0  # the time that the end of the process waits for the log's reader
 _FINISH_POLL_SECONDS = 0.01
-_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes while the last one is still at work
-_MUTED = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
+_ERRORS_ONLY = ("apscheduler",)  # it warns of each tick that comes during the run of the last tick
+_MUTED = ("mcp.client.auth",)  # it logs the answers of sign-in servers, with their tokens
 
 
 _secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
@@ -59,7 +59,7 @@ def _redact_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutable
 
 def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Log an outage of the database without a traceback, which every sweep would repeat."""
-    from bot.telemetry.outages import describe_outage  # what only prints does without SQLAlchemy
+    from bot.telemetry.outages import describe_outage  # a command that only prints needs no SQLAlchemy
 
     error = event.get("exc_info")
     if error is True:  # as ``log.exception`` gives it: the error that is being handled
@@ -72,7 +72,7 @@ def _shorten_outage(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutable
 
 
 problems: Counter[tuple[str, str]] = Counter()
-"""How many warnings and errors this process logged, and lines it dropped, by level and part of Nod."""
+"""The number of logged warnings and errors, and of dropped lines, by level and part of Nod."""
 
 
 def _count_problem(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -112,7 +112,7 @@ class _Listener(QueueListener):
     def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
         super().__init__(lines)
         self._lines = lines
-        self._reported = 0  # dropped lines that the log has told of
+        self._reported = 0  # the dropped lines that the log has reported
 
     def handle(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):

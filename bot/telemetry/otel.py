@@ -1,4 +1,4 @@
-"""Spans for an OpenTelemetry collector, over HTTP. What is traced, by which names, is in ``tracing.py``."""
+"""Spans for an OpenTelemetry collector, over HTTP. The traced work and its names are in ``tracing.py``."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def _first_span_of(key: str) -> SpanContext:
 
 
 class Otel:
-    """The spans of one process. No library traces by itself: what it would tell was not reviewed for secrets.
+    """The spans of one process. No library makes spans itself, since those may hold secrets.
 
     A ``key`` names a trace that any process may add to.
     """
@@ -104,5 +104,5 @@ class Otel:
         return use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
 
     def close(self) -> None:
-        """Send what is left; waits for that."""
+        """Send the remaining spans, and wait until they are sent."""
         self._provider.shutdown()

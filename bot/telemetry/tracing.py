@@ -4,8 +4,9 @@ Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``n
 span holds a text: no message, no argument, no result, no person.
 
 A proposal may wait for weeks, so no span lasts that long. It is a trace of its own instead: one short span
-where it is made, one where people decide, one for each run, in whichever process that is. Its ids follow from
-the proposal's, so nothing has to be kept. The turn that proposed it and the one that continues are linked.
+when it is made, one when people decide, one for each run, in whichever process that is. The ids of the trace
+are computed from the proposal's id, so none is stored. The turn that proposed the call and the turn that
+continues after it are linked.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from bot.domain.model import Entry, Finished, Model, Part, Stop, ToolSpec
 
 Value = str | int | float | bool | tuple[str, ...]
 
-_otel: Any = None  # the one of this process; its library is loaded only where an endpoint is set
+_otel: Any = None  # the `Otel` of this process; its library is loaded only where an endpoint is set
 _REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 
 
@@ -152,7 +153,7 @@ def _current(start: Callable[[Any], Any]) -> Iterator[TracedSpan]:
 
 
 class TracedModel:
-    """Implements `Model` over another one; ``provider`` and ``server`` say whose it is and where."""
+    """Implements `Model` over another model; ``provider`` and ``server`` name its maker and its host."""
 
     def __init__(self, model: Model, provider: str, server: str = "") -> None:
         self._model, self._provider, self._server = model, provider, server

@@ -1,7 +1,7 @@
 """Answers without a schema: errors, a text of a tool as a file, a page of a few words.
 
-Every error is ``{ok: false, error}`` with the status that fits; the unforeseen is in ``limits.py``. What
-tools made is never shown as a page.
+Every error is ``{ok: false, error}`` with the status that fits; the unforeseen is in ``limits.py``. Files
+of tools are never shown as a page.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ async def _answer_http_error(request: Request, error: HTTPException) -> Response
         return plain_page(NO_PAGE, 404, request.app.state.site.base)
     words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
     headers = dict(error.headers or {})
-    if "Allow" in headers:  # that of one route; others at this address may take other methods
+    if "Allow" in headers:  # Starlette's, from one route; other routes at the address take other methods
         headers["Allow"] = ", ".join(method for method in _METHODS if _is_routed(request, method))
     return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
 

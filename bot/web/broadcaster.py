@@ -16,7 +16,7 @@ _MAX_WAITING_EVENTS = 1000  # a reader who is further behind reads the rows inst
 
 
 class Broadcast(NamedTuple):
-    """A change in a conversation, for those who listen to it."""
+    """A change in a conversation, for its listeners."""
 
     event: TurnEvent | None  # None for a change that no turn made
     console_event: TurnEvents | None  # the same for the console's streams; None if it is not shown there
@@ -28,9 +28,9 @@ Listener = asyncio.Queue[Broadcast | None]
 
 
 class Broadcaster:
-    """Hands changes to those who listen to one conversation, or to all of its owner's.
+    """Hands changes to the listeners of one conversation, or of all conversations of its owner.
 
-    Conversations go by their address keys, ``OWNER/ID``.
+    Conversations are named by their address keys, ``OWNER/ID``.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Broadcaster:
 
     @contextmanager
     def listen_to_owner(self, owner: str) -> Iterator[Listener]:
-        """Listen to all conversations whose address keys begin with ``owner/``, those to come included."""
+        """Listen to all conversations whose address keys begin with ``owner/``, also to later ones."""
         listener = self._new_listener()
         self._of_owners[owner].add(listener)
         try:
@@ -91,11 +91,11 @@ class Broadcaster:
         return self._has_listener.is_set()
 
     def has_own_listener(self, key: str) -> bool:
-        """Return whether someone listens to that one conversation."""
+        """Return whether someone listens to this conversation alone."""
         return key in self._listeners
 
     def has_listener(self, key: str) -> bool:
-        """Return whether someone listens to that conversation, or to all of its owner's."""
+        """Return whether someone listens to this conversation, or to all conversations of its owner."""
         return key in self._listeners or key.rpartition("/")[0] in self._of_owners
 
     def publish(self, key: str, event: TurnEvent | None, console_event: TurnEvents | None) -> None:

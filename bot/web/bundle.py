@@ -1,6 +1,6 @@
 """The console's scripts as one file: a new tab loads it in place of some forty.
 
-It knows the statements that the console's modules import and export with, and refuses any other.
+It knows the forms of import and export in the console's modules, and refuses any other form.
 """
 
 import re
@@ -19,8 +19,8 @@ _OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 def bundle(entry: Path) -> str:
     """Return a script that does what the module does, with all that it imports.
 
-    Each module becomes a function that is called once, after those it imports, and returns what it exports.
-    Raises ValueError where one has a statement that is not known here, or imports itself by a detour.
+    Each module becomes a function that is called once, after the modules that it imports, and returns its
+    exports. Raises ValueError where a module has an unknown statement, or imports itself by way of others.
     """
     joined: dict[Path, str] = {}
     _join(entry.resolve(), joined, ())
@@ -53,7 +53,7 @@ def _wrap(path: Path, text: str) -> str:
 
 
 def _take(path: Path, statement: re.Match[str]) -> str:
-    """Return the statement that takes from the other module what this one imports."""
+    """Return the statement that takes the imported names from the other module's exports."""
     other = _variable(path.parent / statement["path"])
     if statement["names"]:
         return f"const {{ {statement['names'].replace(' as ', ': ')} }} = {other};"

@@ -34,7 +34,7 @@ def key_of(owner: Actor, conversation_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastStream:
-    """A turn for everybody who listens at its address."""
+    """The stream of a turn to all listeners at its address."""
 
     channel: "HttpChannel"
     address: Address
@@ -51,7 +51,7 @@ class BroadcastStream:
         if not hub.has_listener(self.address.key):
             return
         hub.publish(self.address.key, event, await self._describe_event(event))
-        await asyncio.sleep(0)  # a model may send many pieces together: let those who listen read in between
+        await asyncio.sleep(0)  # a model may send many pieces together: let listeners read in between
 
     async def _describe_event(self, event: TurnEvent) -> TurnEvents | None:
         ident = self.address.key.rpartition("/")[2]

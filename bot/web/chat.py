@@ -41,9 +41,9 @@ from bot.web.streams import KEEP_ALIVE, read_listener, sse
 
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
-_MAX_FORM_FIELDS = 10  # of a form, files apart
+_MAX_FORM_FIELDS = 10  # the most fields of a form, apart from files
 _EXPORT_BATCH = 500  # messages or proposals that an export reads at a time
-_RECORDINGS = "recordings"  # the field of files that were spoken
+_RECORDINGS = "recordings"  # the field of a form with the writer's own recordings
 _FILE_FIELDS = ("files", _RECORDINGS)
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
 _RECORDINGS_TEXT = "recordings of what you say for this message: your words, where a model transcribes them"
@@ -199,12 +199,12 @@ async def chat(
 async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
-    """Yield the events of turns up to the end of the one that answers the message.
+    """Yield the events of turns up to the end of the turn that answers the message.
 
-    That end may be missed. So in each silence the rows are read: if they have the answer twice in a row, no
-    event of it comes any longer, and the stream ends.
+    The event of that end may be lost. So in each silence the rows are read: if they have the answer twice in
+    a row, no further event of the turn comes, and the stream ends.
     """
-    was_answered = False  # by the rows, at the last look
+    was_answered = False  # the rows had the answer when they were last read
     async for item in read_listener(listener, http.pace.quiet):
         if item is not None:
             was_answered = False

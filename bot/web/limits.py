@@ -18,9 +18,9 @@ log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
 RUNS = "/agui"
-WITH_FILES = frozenset({"/api/chat"})  # as ``multipart/form-data``
+WITH_FILES = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
-_EXTRA_BYTES = 16 * MAX_BODY  # read of a body that is too large, so that its sender reads the answer
+_EXTRA_BYTES = 16 * MAX_BODY  # the part of a too large body that is read, so that its sender reads the answer
 ARRIVING = 100  # requests whose body is still arriving, at the same time
 _FULL_TEXT = "Too many requests are under way. Try again in a moment."
 _SLOW_BODY_TEXT = "The body took too long to arrive. Send it again."
@@ -103,7 +103,7 @@ class BodyLimits:
         If too many bodies are arriving, the oldest one is given up.
         """
         if len(self._arriving) >= ARRIVING:
-            with contextlib.suppress(RuntimeError):  # its time is over
+            with contextlib.suppress(RuntimeError):  # the time of that body is over
                 self._arriving.pop(next(iter(self._arriving))).reschedule(0)
         try:
             async with asyncio.timeout_at(due) as limit:

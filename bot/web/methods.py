@@ -66,7 +66,7 @@ class _Head:
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
-        self._has_request = False  # it was handed on
+        self._has_request = False  # the request was handed on
         self._started = asyncio.Event()
 
     async def receive(self) -> Message:

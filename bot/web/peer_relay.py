@@ -57,7 +57,7 @@ class PeerRelay:
                 if event:
                     await self._show(Address(channel, key), requester, event)
             except Exception as error:
-                # a newer release sent it, or the database is away: continue with the next
+                # a newer release sent this event, or the database is away: continue with the next
                 log.warning("what another process told was not shown", kind=kind, exc_info=error)
 
     def _receive(self, body: list[Any]) -> None:

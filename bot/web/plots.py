@@ -15,23 +15,23 @@ from bot.domain.prices import money
 from bot.domain.text import make_visible, one_line, shorten, storable
 
 T = TypeVar("T")
-_MAX_ROWS = 12  # of a plot; the table has all
+_MAX_ROWS = 12  # the most rows of a plot; the table has all
 _MAX_NAME_CHARS = 18
 
-# all lengths in pixels; a text's position is that of its baseline, as SVG has it
+# all lengths are in pixels; in SVG a text's position is the position of its baseline
 _WIDTH, _NAMES_WIDTH = 560, 140
-_COUNTS_WIDTH = 60  # for the numbers behind the bars
+_COUNTS_WIDTH = 60  # the room for the numbers behind the bars
 _BARS_WIDTH = _WIDTH - _NAMES_WIDTH - _COUNTS_WIDTH
-_AMOUNTS_WIDTH = 100  # the same for costs and tokens, which are longer
+_AMOUNTS_WIDTH = 100  # the room for costs and tokens, which are longer
 _MARGIN, _GAP = 8, 8
 _TITLE_HEIGHT = 26
 _ROW_HEIGHT, _BAR_HEIGHT = 30, 22
-_TEXT_BASELINE = 16  # of a text in a bar's row, from the top of the bar
+_TEXT_BASELINE = 16  # the distance of a text's baseline from the top of its bar
 _LEGEND_SIDE, _LEGEND_ENTRY_WIDTH = 12, 110
 _HOUR_NAMES_BASELINE, _WEEK_TOP, _DAY_HEIGHT = 40, 48, 24
 _DAY_NAMES_WIDTH = 100
 _HOUR_WIDTH = (_WIDTH - _DAY_NAMES_WIDTH - 10) / HOURS
-_MIN_SHADE = 0.25  # of an hour with one request; the busiest has 1
+_MIN_SHADE = 0.25  # the lightest shade of an hour with requests; the busiest hour has 1
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400  # seconds
 _MIN_SECONDS, _MAX_SECONDS = 10, 14 * _DAY  # the ends of the scale of times
@@ -144,7 +144,7 @@ def _draw_times(parts: Sequence[InsightPart]) -> str:
         shapes.append(_draw_name(part.name, top))
         shapes.append(_draw_bar("edited", begin, top + 8, max(end - begin, 2), 6))
         shapes.append(f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{top + 11}" r="6"/>')
-    # of a tally's words those on the times, after those on the outcomes
+    # the words of a tally on times, which follow its words on outcomes
     description = "; ".join(f"{part.name}: {part.tally.words.partition('; ')[2]}" for part in parts)
     title = "Time to decide: the dot is the median, the line ends where the slowest tenth begins"
     return _make_svg(title, description, bottom + 26, shapes)

@@ -217,7 +217,7 @@ async def press(
     if reply.answer in STATUS:
         poll = poll.without_wait()  # refused, so there is no end to wait for
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
-        # most runs end at the next change: a look before that would be wasted
+        # most runs end at the next change, so the rows are not read before that
         await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
     seen = await _wait_for_end(http, proposal_id, actor, poll)
     # a person who may not see it may not decide it
@@ -310,8 +310,8 @@ async def _stream_changes(
 
 async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: Feed) -> AsyncIterator[str]:
     """Yield an event for each change between two feeds that the caller may see."""
-    row_of = {proposal_id: row_id for row_id, proposal_id in feed.rows}  # the newest of each
-    # in the order of their ids: a client that resumes after any of them misses none and gets none twice
+    row_of = {proposal_id: row_id for row_id, proposal_id in feed.rows}  # the newest row of each proposal
+    # in the order of their ids, so that a client that resumes misses no change and gets none twice
     for proposal_id, row_id in sorted(row_of.items(), key=lambda change: change[1]):
         shown = await http.proposals.find(proposal_id, actor)
         if shown is not None:

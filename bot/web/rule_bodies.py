@@ -20,7 +20,7 @@ _UNTIL = r"^(in )?\S{1,40}( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?$"
 Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 
 
-_SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its own
+_SUBJECTS = {"approvers": Subject.DECIDERS}  # subjects for which the API has a word of its own
 
 
 def _format_value(name: str, value: object) -> str:

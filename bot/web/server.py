@@ -26,7 +26,7 @@ from bot.web.sign_in.tokens import Unauthenticated
 
 _ACCEPT_BACKLOG = 100  # connections that the loop may open in one step
 _MAX_HEADER_BYTES = 16 * 1024  # with the request line
-_KEEP_ALIVE_SECONDS = 75  # of silence after an answer; proxies keep their connections for 60
+_KEEP_ALIVE_SECONDS = 75  # the silence that ends a connection; proxies end theirs first, after 60
 _MAX_OPEN_FILES = 65_536
 _REPEAT_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -197,7 +197,7 @@ class WebServer:
 def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
     """Return a listening socket.
 
-    Raises SettingsError, naming the variable and the fix, if it can't be had.
+    Raises SettingsError, naming the variable and the fix, if the port can't be bound.
     """
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

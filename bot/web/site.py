@@ -266,8 +266,8 @@ def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIR
 def event_stream(events: Any) -> dict[str, Any]:
     """Return the decorator arguments of a route that streams these ``events``, each as JSON.
 
-    ``x-itemSchema`` is the schema of one event, as OpenAPI 3.2 has it without ``x-``. The stream as a whole
-    gets no schema: generated clients would try to parse all of it by that.
+    ``x-itemSchema`` is the schema of one event, like OpenAPI 3.2's field without ``x-``. The stream itself
+    gets no schema: generated clients would try to parse the complete stream by it.
     """
     schemas = [
         {"$ref": f"#/components/schemas/{event_type.__name__}"}

@@ -15,10 +15,10 @@ from bot.web.broadcaster import Broadcast, Listener
 KEEP_ALIVE = ": still there\n\n"
 """A comment line: no client reads it as an event, and no proxy closes a stream that has one."""
 
-# how many one person may have open at the same time
+# the number of streams that one person may have open at the same time
 STREAMS = 50
 LONG_POLLS = 200
-EXPORTS = 2  # of conversations
+EXPORTS = 2  # exports of conversations
 _TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
 
 
@@ -47,10 +47,10 @@ class ConcurrencyLimit:
 class Pace:
     """Times of streams and request bodies, in seconds."""
 
-    feed: float = 2.0  # between looks at the database for changes that other processes made
-    quiet: float = 15.0  # after which a silent stream gets a comment line, so that no proxy closes it
-    body: float = 30.0  # that a request body may take to arrive
-    files: float = 120.0  # the same for a body with files
+    feed: float = 2.0  # between two reads of the database for changes by other processes
+    quiet: float = 15.0  # until a silent stream gets a comment line, so that no proxy closes it
+    body: float = 30.0  # for a request body to arrive
+    files: float = 120.0  # for a body with files to arrive
 
 
 class EventStream(StreamingResponse):

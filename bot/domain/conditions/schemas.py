@@ -82,7 +82,7 @@ def is_left_out(part: Schema, name: str) -> bool:
 
 
 def find_part(part: Schema, name: str) -> Schema:
-    """Return the schema of a field, or of an item of a list; empty where there is none."""
+    """Return the schema of a field, or of an item of a list; empty where it has no schema."""
     if name.isdecimal() and "items" in part:
         found = part["items"]
     else:

@@ -62,7 +62,7 @@ _LAST = (
         _TABLE,
         (_TABLE.c.proposal_id == _P.c.id)
         & (_TABLE.c.version == _P.c.version)
-        & (_TABLE.c.proposal_id > bindparam("after")),  # otherwise each part reads the log's index from its start
+        & (_TABLE.c.proposal_id > bindparam("after")),  # otherwise each part reads the index from its start
     )
     .where(_P.c.id > bindparam("after"))
     .order_by(_P.c.id)

@@ -89,7 +89,7 @@ def hold_migration_lock(engine: Engine) -> Iterator[None]:
 
 
 def find_damage(engine: Engine) -> str:
-    """Return the fault of the present tables, and how to fix it; empty if there is none.
+    """Return the fault of the present tables, and how to fix it; empty without a fault.
 
     Only tables of the newest version are compared with the tables of this release.
     """

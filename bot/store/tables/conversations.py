@@ -34,7 +34,7 @@ class ConversationRow(Row, table=True):
     title: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    shown_at: str | None = None  # for a teammate, the address of the lead agent's conversation, which people see
+    shown_at: str | None = None  # a teammate's: the address of the lead agent's, which people see
     deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
@@ -129,7 +129,7 @@ class TurnRow(Row, table=True):
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the time of the next try after a failure
+    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the next try after a failure
 
 
 class TeammateRow(Row, table=True):

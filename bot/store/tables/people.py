@@ -73,7 +73,7 @@ class TokenRow(Row, table=True):
     person: str | None = None  # the account for which the agent calls tools
     person_name: str | None = None
     accounts: list[str] | None = as_json(nullable=True)  # the linked accounts of that person, at that time
-    servers: list[str] | None = as_json(nullable=True)  # the servers at which the agent may act as that person
+    servers: list[str] | None = as_json(nullable=True)  # servers at which the agent may act as that person
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     agreed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # NULL: that person has not agreed
     known: list[str] | None = as_json(nullable=True)  # names of the tools that were shown to that person

@@ -39,7 +39,7 @@ class AuditRow(Row, table=True):
 
 
 class LedgerRow(Row, table=True):
-    """Append-only: one row per change of anything but a proposal; see ``bot/store/audit/admin_changes.py``."""
+    """Append-only: a row per change of anything but a proposal; see ``bot/store/audit/admin_changes.py``."""
 
     __tablename__ = "ledger"
     __table_args__ = (

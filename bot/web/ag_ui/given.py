@@ -1,7 +1,7 @@
 """The input of a run, as front ends send it. Pure.
 
-A front end sends all messages of a thread again with each run. They are read one by one, so that one that
-can't be read does not spoil the others. Of what people wrote, only the newest messages count.
+A front end sends all messages of a thread again with each run. The messages are read one by one, so that an
+unreadable message does not spoil the others. Of people's messages, only the newest ones count.
 """
 
 import base64
@@ -29,7 +29,7 @@ from bot.web.body import check_storable, count_values
 
 MAX_ID_CHARS = 200
 _MAX_VALUES = 200_000  # JSON values of the messages that are read; older messages are left out
-_MAX_WRITTEN = 100  # messages of a person's that one run takes in or answers, the newest
+_MAX_WRITTEN = 100  # the newest messages of a person that one run takes in or answers
 _MAX_VALUES_OF_REST = 50_000  # JSON values of a run besides its messages
 _UNREADABLE_TEXT = "I can't read this message. {} Write it again."
 _NO_OBJECT_TEXT = "It is not an object with an id, a role and a content."
@@ -44,10 +44,10 @@ _SILENT_ROLES = frozenset({"system", "developer", "reasoning", "activity"})
 class WrittenMessage:
     """A person's message with its files."""
 
-    id: str  # empty if it has none
+    id: str  # empty if the message has no id
     text: str = ""
     files: tuple[Upload, ...] = ()
-    problem: str = ""  # why it can't be taken in, in words; empty if it can
+    problem: str = ""  # why the message can't be taken in, in words; empty if it can
     repeats: int = 0  # earlier messages with this id in the same run
 
 
@@ -56,7 +56,7 @@ class SentMessages:
     """The messages of a thread that a front end has, oldest first."""
 
     readable: Sequence[AguiMessage] = ()
-    written: Sequence[WrittenMessage] = ()  # what people wrote since the agent spoke last
+    written: Sequence[WrittenMessage] = ()  # people's messages after the agent's last one
     is_heavy: bool = False  # the front end should drop some: a request with much more is refused
 
     def find_new(self, known_texts: Mapping[str, str]) -> list[WrittenMessage]:
@@ -135,12 +135,12 @@ class AguiInput(BaseModel):
 
 
 def read_text(message: UserMessage) -> str:
-    """Return the text of a message: that of its text parts, a line or more each."""
+    """Return the text of a message: its text parts, each on lines of its own."""
     return "\n".join(part.text for part in _parts(message) if isinstance(part, TextPart))
 
 
 def is_same_text(sent: str, stored: str) -> bool:
-    """Return whether this text is stored if that is sent."""
+    """Return whether a sent text, in its stored form, is the stored text."""
     return storable(sent).strip() == stored.strip()
 
 
@@ -151,7 +151,7 @@ def _parts(message: UserMessage) -> Sequence[ContentPart]:
 
 
 def _rename_if_new(written: WrittenMessage, known_text: str) -> WrittenMessage:
-    """Return the message; under another id if it is not the one that Nod has under its id."""
+    """Return the message; under a new id if Nod has another message under its id."""
     if written.repeats:
         return replace(written, id=f"{written.id}:{written.repeats + 1}")
     if not is_same_text(written.text, known_text):

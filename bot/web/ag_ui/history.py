@@ -88,7 +88,7 @@ def tool_result(ident: str, text: str) -> ToolMessage:
 
 
 def result_of(proposal: ProposalView) -> str | None:
-    """Return the result of a proposal's call, or its outcome; None before that."""
+    """Return the result of a proposal's call, or its outcome; None while there is neither."""
     if proposal.state in _ONGOING_STATES:
         return None
     result = proposal.result if proposal.state is State.SUCCEEDED else None
@@ -114,7 +114,7 @@ def _make_result_messages(proposal: ProposalView) -> list[Message]:
 
 
 def _name_message(line: Line, event_prefix: str) -> str:
-    """Return the id of a line's message: an answer's key, the front end's own id, or one of its row."""
+    """Return the id of a line's message: an answer's key, the front end's own id, or one made of the row."""
     if line.event_id and line.role is LineRole.ASSISTANT:
         return line.event_id
     if line.event_id and line.event_id.startswith(event_prefix):

@@ -24,9 +24,9 @@ from bot.web.limits import max_run_bytes
 from bot.web.site import Site
 
 _SMALL_BYTES = 1024 * 1024  # a larger body waits for one of the few places in memory
-_MAX_VALUES = 2_000_000  # that are parsed: during a call of the JSON parser no other thread runs
-_BEGINNING_BYTES = 64 * 1024  # in which the ids are looked for
-_MIN_IDS = 2  # of a thread and a run
+_MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
+_BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
+_MIN_IDS = 2  # the id of the thread and the id of the run
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
@@ -72,7 +72,7 @@ class RunBodies:
 
 
 async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
-    """Read a body. Returns it and True if there is more; a large one calls ``wait``."""
+    """Read a body, after ``wait`` if it is large. Returns the body, and True if there is more."""
     raw = bytearray()
     is_large = False
     try:
@@ -118,7 +118,7 @@ def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
     """Return the same as `parse_run` for a body that is too large: its ids, and a message with a problem."""
     text = raw[:_BEGINNING_BYTES].decode(errors="ignore")
     decoder = json.JSONDecoder()
-    values: dict[str, Any] = {}  # of the names before the first value that does not end within the text
+    values: dict[str, Any] = {}  # the complete values, up to the first that does not end within the text
     position = 0
     while name := _NAME.match(text, position):
         try:

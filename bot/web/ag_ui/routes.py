@@ -192,7 +192,7 @@ class _Run:
     conversation_id: str
     stream: RunStream
     listener: Listener
-    last_turn_id: int  # of the last turn that had ended when the run began; 0 for none
+    last_turn_id: int  # the id of the last turn that had ended when the run began; 0 for none
     max_history_bytes: int
 
     async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
@@ -227,10 +227,10 @@ class _Run:
     async def take_in(
         self, site: Site, new: Sequence[WrittenMessage]
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
-        """Take in what people wrote, each message once. Return those taken in, and the refused after them.
+        """Take in people's messages, each once. Return the accepted ones, and the refused ones after them.
 
         Refused messages before the last one taken in are left out: front ends send all messages with each
-        run, and an earlier run told of these.
+        run, and an earlier run reported these.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []

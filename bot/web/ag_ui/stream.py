@@ -85,11 +85,11 @@ class RunStream:
     def __init__(self, given: AguiInput, sent: SentMessages) -> None:
         self._run = given
         self._is_heavy = sent.is_heavy
-        self._answer: str | None = None  # the key of the current answer, None before one begins
+        self._answer: str | None = None  # the key of the current answer; None before the first
         self._thoughts = self._restarts = 0  # of the current answer
         self._open_text: AssistantMessage | None = None
         self._open_thought: ReasoningMessage | None = None
-        # the messages that the front end has; of several with one id the last
+        # the front end's messages by id; of several messages with one id, the last
         self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
         self._stored: set[str] = set()  # ids of the stored messages, as last read
         self._awaited: set[str] = set()  # ids of proposals whose result was not sent yet
@@ -151,7 +151,7 @@ class RunStream:
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
         """Return the stored messages, each followed by those that only the front end has.
 
-        Of these stay thoughts and the like, and refused messages with their answers.
+        Of the front end's own messages, thoughts and the like stay, and refused messages with their answers.
         """
         answers = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
         refused_ids = {answer_id.partition(_REFUSED_SUFFIX)[0] for answer_id in answers}

@@ -45,9 +45,9 @@ _SIGNATURE_ALGORITHMS = (
 )
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by the beginning of an algorithm's name
 _REQUIRED_CLAIMS = ("exp", "iat", "iss", "aud", "sub", "nonce")
-_REQUIRED_USER_INFO_CLAIMS = ("iss", "aud", "sub")  # of user info, apart from the ID token
+_REQUIRED_USER_INFO_CLAIMS = ("iss", "aud", "sub")  # in user info; the ID token needs more
 _CLIENT_ERRORS = ("invalid_client", "unauthorized_client")  # Keycloak sends the second for a wrong secret
-_CLOCK_SKEW_SECONDS = 60  # that two clocks may differ
+_CLOCK_SKEW_SECONDS = 60  # the most by which two clocks may differ
 _REQUEST_SECONDS = 10.0
 _METADATA_LIFETIME = timedelta(hours=1)
 _MAX_SIGN_INS = 20
@@ -241,7 +241,7 @@ class OidcSignIn:
             else:
                 user_info = _parse(answer)
         except NotSignedIn:
-            return {}  # it is logged; the ID token may be enough
+            return {}  # the refusal is logged; the ID token may be enough
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             log.warning("what the sign-in provider tells of a person was refused", why=str(error))
             return {}

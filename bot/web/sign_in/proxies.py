@@ -1,6 +1,6 @@
-"""Reverse proxies: those that the settings name may say who called, under which host, and over TLS.
+"""Reverse proxies: named proxies may say who called, under which host, and over TLS.
 
-What any other sender writes into ``X-Forwarded-*`` changes nothing.
+The settings name them. ``X-Forwarded-*`` of any other sender changes nothing.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class Forwarded:
     """ASGI middleware that undoes the way through named proxies: the request looks as its caller sent it."""
 
     def __init__(self, app: ASGIApp, networks: Iterable[Network], user_header: str = "") -> None:
-        """``user_header``: in which a named proxy says who has signed in; from others it is removed."""
+        """``user_header``: a named proxy's header on who has signed in; from other senders it is removed."""
         self._app = app
         self._networks = tuple(networks)
         self._user = user_header.lower().encode()
@@ -60,7 +60,7 @@ class Forwarded:
             address = ip_address(host)
         except ValueError:
             return False
-        if isinstance(address, IPv6Address) and address.ipv4_mapped:  # who listens on :: sees IPv4 like this
+        if isinstance(address, IPv6Address) and address.ipv4_mapped:  # a socket on :: shows IPv4 like this
             address = address.ipv4_mapped
         return any(address in network for network in self._networks)
 

@@ -45,11 +45,11 @@ class Authenticator:
     ``has_naming_proxy``: a proxy says who has signed in, so it alone knows who may.
     """
 
-    tokens: Mapping[str, str]  # token to name
-    issued: Callable[[str], Awaitable[TokenHolder | None]]  # of one that was made with ``nod token``
-    signed_in: Callable[[str], Awaitable[Actor | None]]  # whose session a browser's cookie is
-    named: Callable[[str], Awaitable[bool]]  # whether a token of that name works
-    may: Callable[[Actor], bool]  # whether the organisation lets someone in
+    tokens: Mapping[str, str]  # names by token
+    issued: Callable[[str], Awaitable[TokenHolder | None]]  # returns the holder of a token from ``nod token``
+    signed_in: Callable[[str], Awaitable[Actor | None]]  # returns the account of a browser's session
+    named: Callable[[str], Awaitable[bool]]  # returns whether a token of that name works
+    may: Callable[[Actor], bool]  # returns whether the organisation lets an account in
     organised: bool = False
     has_naming_proxy: bool = False
 
