@@ -39,7 +39,7 @@ _STALLED_SECONDS = 10.0  # the time without a heartbeat after which a worker's j
 _STEADY_SECONDS = 5.0  # a worker that has run for so long has no fault
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # the seconds before a worker that failed begins again
 _CONNECTIONS = 2  # the shared connections; each worker has a further one that listens
-_PATIENCE = 5.0  # the seconds to wait for a free connection
+_PATIENCE = 5.0  # the seconds to wait for a free connection, and for workers at the end
 
 
 def prepare(url: str) -> None:

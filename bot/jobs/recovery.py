@@ -31,7 +31,7 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 
 _BATCH = 25
-_ENDING = 200  # the most cards from which one sweep removes Undo
+_ENDING = 200  # the most cards at a time from which a sweep removes Undo
 _SWEEP_SECONDS = 1.0
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
