@@ -265,7 +265,7 @@ class Loop:
         names = ", ".join(upload.name for upload in transcript.unread)
         yield Waited(f"Reading {names}.")
         model = await self._choose_model(transcript)
-        pictures = self.models.describe(model).images
+        pictures = self.models.settings_of(model).images
         if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
@@ -395,16 +395,16 @@ class Loop:
 
         def make_request(model: Model, max_chars: int) -> _Request:
             current = run.turn.transcript
-            takes_images = self.models.describe(model).images
+            takes_images = self.models.settings_of(model).images
             sent = replace(with_pictures, summary=current.summary) if takes_images else current
             history = history_of(sent, prompt, max_chars, briefing.zone)
             return _Request(model, max_chars, history.entries, history.overdue)
 
         # choose the model, and give it a history that fits
-        model = self.models.answering(chosen)
+        model = self.models.choose_reachable(chosen)
         if model is not chosen:
             yield await self._tell_stand_in(transcript, chosen, model)
-        request = make_request(model, self.models.room(model, specs_chars))
+        request = make_request(model, self.models.max_history_chars(model, specs_chars))
         if request.overdue and not run.summary_tried:
             yield Waited(_SUMMARY_TEXT)
             await self._summarise(run, request)
@@ -430,7 +430,7 @@ class Loop:
                     stand_in = self._find_stand_in(request.model, error)
                     if stand_in is None or request.model is not chosen:
                         raise
-                    max_chars = self.models.room(stand_in, specs_chars)
+                    max_chars = self.models.max_history_chars(stand_in, specs_chars)
                     request = make_request(stand_in, max_chars)
                     request.attempt = -1  # the stand-in has all attempts: 0 after the count below
                     yield await self._tell_stand_in(transcript, chosen, stand_in)
@@ -439,7 +439,7 @@ class Loop:
                 yield TextRestarted()
 
     async def _load_pictures(self, transcript: Transcript) -> Transcript:
-        if transcript.files and self.models.take_pictures:
+        if transcript.files and self.models.any_takes_pictures:
             return await self.attachments.with_pictures(transcript)
         return transcript
 
@@ -474,7 +474,7 @@ class Loop:
 
     async def _tell_stand_in(self, transcript: Transcript, model: Model, stand_in: Model) -> FollowUpJobs:
         """Announce, once a day, that another model will receive the conversation."""
-        notice = _STAND_IN_TEXT.format(model.name, stand_in.name, self.models.describe(stand_in).host)
+        notice = _STAND_IN_TEXT.format(model.name, stand_in.name, self.models.settings_of(stand_in).host)
         return FollowUpJobs(await self.database.write(tell_once, transcript, notice, self.clock()))
 
     async def _tell_refused(self, model: Model, reasons: Mapping[str, str]) -> tuple[Job, ...]:
@@ -540,12 +540,12 @@ class Loop:
     def _take_written_calls(self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
         """Take the calls that an answer contains as text. Return False without any.
 
-        A model that was told not to write calls and does so is noted in ``Models.writers``.
+        A model that writes calls even after it was asked not to is noted in ``Models.text_callers``.
         """
-        was_told = request.attempt > 0 or request.model.name in self.models.writers
+        was_told = request.attempt > 0 or request.model.name in self.models.text_callers
         has_calls = answer.take_written_calls(specs, request.history, told=was_told)
         if has_calls and request.attempt:
-            self.models.writers.add(request.model.name)
+            self.models.text_callers.add(request.model.name)
         return has_calls
 
     async def _judge(

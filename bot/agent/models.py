@@ -1,4 +1,4 @@
-"""The configured models: the choice of the one that answers, and what is known of each while it runs."""
+"""The configured models: the choice of the model that answers, and each model's faults and limits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,18 +19,18 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
-_DEFAULT_HISTORY_TOKENS = 24_000  # of a model whose window is unknown
-_HISTORY_SHARE = 1 / 4  # of the window that the history takes, unless a setting says more
-_REQUEST_SHARE = 3 / 4  # of the window that a request may take; the answer needs the rest
-_REST_PERIOD = timedelta(minutes=1)  # of a model that failed, while another answers in its place
+_DEFAULT_HISTORY_TOKENS = 24_000  # the history for a model whose window is unknown
+_HISTORY_SHARE = 1 / 4  # the history's share of the window, unless a setting says otherwise
+_REQUEST_SHARE = 3 / 4  # the request's share of the window; the answer needs the rest
+_REST_PERIOD = timedelta(minutes=1)  # the time for which another model answers after a failure
 
 
 class ModelFault(NamedTuple):
-    """The last failure of a model: its message, and its time."""
+    """The last failure of a model."""
 
-    words: str
+    words: str  # the message of the failure
     at: datetime
-    away: bool  # the model can't be reached, so another one may answer
+    away: bool  # the model can't be reached, so another model may answer
 
 
 class _Refusal(NamedTuple):
@@ -41,41 +41,41 @@ class _Refusal(NamedTuple):
 
 
 class Models:
-    """The configured models, with what this process has learned about each of them.
+    """The configured models, with the faults, refusals and limits of each model.
 
-    None of it is stored: each process learns it again.
+    Nothing of that is stored: each process learns it from the models' answers.
     """
 
     def __init__(
         self, models: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
     ) -> None:
-        """Take the models, the default one first, and the settings of those that have some.
+        """Take the models, the default model first, and the settings of models that have any.
 
-        ``history``: the most tokens of history to send, as people set it.
+        ``history``: the setting for the most tokens of history to send.
         """
         self.default = models[0]
         self.by_name = {model.name: model for model in models}
         self.faults: dict[str, ModelFault] = {}
         self._refusals: dict[tuple[str, str], _Refusal] = {}  # by the names of model and tool
-        self.writers: set[str] = set()  # names of those that write calls as text although told not to
+        self.text_callers: set[str] = set()  # models that write calls as text even when asked not to
         self._settings: Mapping[str, NamedModel] = {settings.name: settings for settings in named}
         self._clock = clock
         self._max_history_tokens = history
-        self._accepted_chars: dict[str, int] = {}  # of a request that fitted after a longer one did not
+        self._accepted_chars: dict[str, int] = {}  # the size of an accepted request, by model
 
-    def describe(self, model: Model) -> NamedModel:
+    def settings_of(self, model: Model) -> NamedModel:
         """Return the settings of a model."""
         return self._settings.get(model.name) or NamedModel(model.name)
 
     @property
-    def take_pictures(self) -> bool:
+    def any_takes_pictures(self) -> bool:
         """True if at least one model takes pictures."""
         return any(settings.images for settings in self._settings.values())
 
     def choose(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
         """Return the model for a conversation and its asker, by the rules.
 
-        Raises ModelError if a rule names one that is not set up.
+        Raises ModelError if a rule names a model that is not set up.
         """
         accounts = people.person_of(session, transcript.asker).accounts
         rule = book.model(str(transcript.conversation.origin), accounts)
@@ -89,7 +89,7 @@ class Models:
             )
         return model
 
-    def answering(self, model: Model) -> Model:
+    def choose_reachable(self, model: Model) -> Model:
         """Return the model itself, or its stand-in if it could not be reached a moment ago."""
         fault = self.faults.get(model.name)
         if fault is None or not fault.away:
@@ -99,13 +99,13 @@ class Models:
         return self.stand_in(model) or model
 
     def stand_in(self, model: Model) -> Model | None:
-        """Return the model that is set to answer when this one can't, or None."""
-        return self.by_name.get(self.describe(model).fallback)
+        """Return the model that the settings name to answer in place of this model, or None."""
+        return self.by_name.get(self.settings_of(model).fallback)
 
     def note(self, model: Model, error: ModelError | None) -> None:
         """Note that a model failed with ``error``, or with None that it answered.
 
-        The log gets a line when the reason changes, and one when the model answers again.
+        A failure is logged when its reason is new, an answer when the model failed before.
         """
         previous = self.faults.pop(model.name, None)
         if error is None:
@@ -117,7 +117,7 @@ class Models:
             log.error("the language model gives no answers", model=model.name, why=error.message)
 
     def note_refused(self, model: Model, tools: Mapping[str, str], specs: Sequence[ToolSpec]) -> None:
-        """Note which tools a model's server refuses. ``tools``: the server's reason by a tool's name."""
+        """Note the tools that a model's server refuses. ``tools``: the server's reasons, by tool."""
         by_name = {spec.name: spec for spec in specs}
         for name, why in tools.items():
             if name in by_name:
@@ -134,12 +134,12 @@ class Models:
                 models.append(f"{model_name} ({refusal.why})")
         return tuple(models)
 
-    def room(self, model: Model, specs_chars: int) -> int:
+    def max_history_chars(self, model: Model, specs_chars: int) -> int:
         """Return the most characters of history for a model whose tools' specifications take ``specs_chars``.
 
-        The lowest limit counts: of the settings, of the model's window, of what it is known to accept.
+        The lowest of three limits counts: the setting, the model's window, the size that the model accepted.
         """
-        window_tokens = self.describe(model).window or 0
+        window_tokens = self.settings_of(model).window or 0
         default_tokens = max(_DEFAULT_HISTORY_TOKENS, int(window_tokens * _HISTORY_SHARE))
         limit = (self._max_history_tokens or default_tokens) * CHARACTERS_PER_TOKEN
         if window_tokens:
@@ -150,5 +150,5 @@ class Models:
         return limit
 
     def note_accepted(self, model: Model, request_chars: int) -> None:
-        """Note that a model takes a request of this size, after it refused a longer one. Tools count."""
+        """Note that a model took a request of this size, tools included, after refusing a longer request."""
         self._accepted_chars[model.name] = request_chars

@@ -1,7 +1,7 @@
 """Two steps after a run, before its end is stored: read the changed fields again, and draft the inverse call.
 
-Both are the tool's own code, so both are limited in time and may fail. Then the card says nothing of the
-fields, or offers no Undo.
+Both run the tool's own code, so both are limited in time and may fail. Then the card does not show the
+fields again, or offers no Undo.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ log = logger(__name__)
 
 _STEP_SECONDS = 10.0
 _MAX_INVERSE_CHARS = 1_500_000  # enough for 1 MB of a file in base64, with the rest of the call
-_MAX_VALUE_CHARS = 300  # of a value that is stored for people
+_MAX_VALUE_CHARS = 300  # the most characters of a value that is stored for people
 
 
 async def look_after(
@@ -68,7 +68,7 @@ async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, 
 
 
 async def _read_values(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
-    """Return the current values by field: from the tool's own look, else from its preview's old values."""
+    """Return the current values by field, from the tool's own reader or a new preview's old values."""
     if p.applies and p.trial and tool.trying and tool.trying.current:
         return await tool.trying.current(p.trial.files)
     if tool.current is not None:
@@ -94,10 +94,10 @@ def _cut(text: str | None) -> str | None:
 async def _draft_inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """Return the inverse call and its arguments; without a call the reason, and None."""
+    """Return the inverse call and its arguments, or the reason why there is no such call, and None."""
     try:
         call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
-        if isinstance(call, str):  # why no call undoes it
+        if isinstance(call, str):  # the reason why no call undoes the change
             return Inverse(one_line(call)), None
         inverse_tool = available.get(call.tool_name)
         arguments = await inverse_tool.check_arguments(dict(call.arguments))

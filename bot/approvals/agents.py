@@ -1,7 +1,7 @@
 """Calls of agents, which are programs that call Nod's tools with a token of a person.
 
-Each call is judged by the rules like any other. One that only reads is answered immediately; any other
-becomes a proposal. What the tool answers is shown to the agent and its person alone; how it is kept from
+Each call is judged by the rules like any other. A call that only reads is answered immediately; any other
+becomes a proposal. The tool's answer is shown only to the agent and its person; how it is kept from
 others is in ``bot/store/agent_calls.py``.
 """
 
@@ -47,13 +47,13 @@ _NODS_OWN = frozenset(
     }
 )  # fmt: skip
 MAX_LOOKS = 1200
-"""The most times in a minute that one token asks how its calls stand, or for its tools: 20 a second."""
+"""The most requests in a minute of one token for the states of its calls, or for its tools: 20 a second."""
 _MINUTE = timedelta(minutes=1)
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
-_LOOKS_A_SECOND = 10  # of all agents that keep to the pause they are given
-_MAX_KNOWN_CALLS = 10_000  # open calls for which it is noted when their agents looked at them
+_LOOKS_A_SECOND = 10  # the requests of all agents that keep to their pauses
+_MAX_KNOWN_CALLS = 10_000  # the most open calls whose last request is remembered
 _READS_TOGETHER = 4  # reads of one agent that run side by side
-_MAX_NAMED = 30  # tools named in one message
+_MAX_NAMED = 30  # the most tools named in one message
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
 _TOO_OFTEN = "At most {most} calls a minute with one token. Nothing was done. Wait a minute, then call again."
 _LOOKS_TOO_OFTEN = "One token asks at most {most} times a minute. Wait a minute, then ask again."
@@ -66,7 +66,7 @@ _NEW_TOOLS_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class CallStatus:
-    """The state of an agent's call, as the agent is told it."""
+    """The state of an agent's call, for the agent."""
 
     tool_name: str
     end: str  # "waiting", "running", or how it ended: see `name_end`
@@ -74,7 +74,7 @@ class CallStatus:
     id: str = ""  # empty for a read, which has no proposal either
     proposal: Proposal | None = None
     joined: bool = False  # True if an earlier call is the same, so that no new one was made
-    files: tuple[File, ...] = ()  # that came with the tool's answer
+    files: tuple[File, ...] = ()  # the files of the tool's answer
     pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
     @property
@@ -94,12 +94,13 @@ class AgentCalls:
     gate: Gate
     clock: Clock
     wake: Wake
-    most_per_minute: int  # calls of one agent
+    most_per_minute: int  # the most calls of one agent
 
     def __post_init__(self) -> None:
         self._call_times: dict[str, deque[datetime]] = {}  # by the label of an agent's token
         self._look_times: dict[str, deque[datetime]] = {}  # by the key of an agent's account
-        self._open_looks: dict[str, datetime] = {}  # when each open call was last asked about, oldest first
+        # the time of the last request for each open call, oldest first
+        self._open_looks: dict[str, datetime] = {}
         self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by label, too
         self._asked_about: set[tuple[str, ...]] = set()  # a label and servers, as its person was asked
 
@@ -111,7 +112,7 @@ class AgentCalls:
         return agent
 
     async def admit_agent(self, actor: Actor) -> Agent:
-        """Return the agent behind an account, and count one call of it.
+        """Return the agent behind an account, and count a call of the agent.
 
         Raises Refused if its token has ended, TooMuch for more calls than are allowed within a minute.
         """
@@ -120,7 +121,7 @@ class AgentCalls:
         return agent
 
     def count_look(self, actor: Actor) -> None:
-        """Count that an agent asks how things stand. Raises TooMuch for more than `MAX_LOOKS` a minute."""
+        """Count a request for the state of calls. Raises TooMuch for more than `MAX_LOOKS` a minute."""
         if actor.channel == AGENTS:
             self._count(self._look_times, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
 
@@ -155,7 +156,7 @@ class AgentCalls:
         return tools
 
     async def _ask_about_servers(self, agent: Agent, granted: Collection[Tool]) -> None:
-        """Ask an agent's person once about servers where ``granted`` tools run as them without their yes."""
+        """Ask an agent's person once about servers where ``granted`` tools act as them without consent."""
         new_servers = set(find_servers(granted)) - set(agent.servers)
         question = (agent.label, *sorted(new_servers))
         if not new_servers or question in self._asked_about:
@@ -181,8 +182,8 @@ class AgentCalls:
         ``key``: the agent's own name for the call; a second call with the same key joins the first.
         ``depth``: how many calls led to this one, each made by the tool of the one before.
 
-        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, LostRace, or ToolError where it cannot
-        be previewed.
+        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, LostRace, or ToolError if the call
+        cannot be previewed.
         """
         agent = await self.admit_agent(actor)
         if depth >= MAX_DEPTH:
@@ -217,13 +218,13 @@ class AgentCalls:
         return await self._open_call(request)
 
     async def _open_call(self, request: Request) -> CallStatus:
-        """Open a proposal for a call, or join the earlier call that is the same, and tell how it stands."""
+        """Open a proposal for a call, or join the same earlier call, and return its state."""
         opened = await self.gate.open(request)
         await self.wake(*opened.jobs)
         proposal = opened.proposal
         files: tuple[File, ...] = ()
         stored = await self.database.read(agent_calls.find_call, proposal.conversation_id)
-        if stored is not None:  # an earlier call may have ended: then the row has what its tool said
+        if stored is not None:  # an earlier call may have ended: then the row has its tool's answer
             row, proposal = stored
             files = agent_calls.read_files(row)
         return await self._tell(describe_call(proposal, joined=opened.again, files=files))
@@ -257,7 +258,7 @@ class AgentCalls:
         return await self._tell(status)
 
     async def _tell(self, status: CallStatus) -> CallStatus:
-        """Return the status of a call as the agent is told it: an open one with its pause.
+        """Return the status of a call for the agent, with the pause if the call is open.
 
         The end of a call is noted as told.
         """
@@ -267,7 +268,7 @@ class AgentCalls:
         return status
 
     def _choose_pause(self, p: Proposal, now: datetime) -> float:
-        """Return the seconds after which an agent is to ask again how its open call stands."""
+        """Return the seconds after which an agent is to ask again for the state of its open call."""
         self._open_looks.pop(p.conversation_id, None)  # so that it is the newest below
         self._open_looks[p.conversation_id] = now
         while True:
@@ -295,16 +296,16 @@ class AgentCalls:
 
 
 def choose_pause(waited_seconds: float, calls: int) -> float:
-    """Return the seconds until the next look at an open call: as long as it has waited, within bounds.
+    """Return the seconds until the next request for an open call: as long as it has waited, within limits.
 
-    ``calls``: the number of open calls that are looked at. With many of them the pause is longer.
+    ``calls``: the number of open calls that agents ask about. The more calls, the longer the pause.
     """
     pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _LOOKS_A_SECOND)
     return min(_LONGEST_PAUSE_SECONDS, pause)
 
 
 def _is_old(looked_at: datetime, now: datetime) -> bool:
-    """Tell if a call was not looked at lately. A time in the future is old, too: the clock was set back."""
+    """Tell if the last request is long ago. A time in the future is old, too: the clock was set back."""
     return not now - 2 * _MINUTE < looked_at <= now
 
 
@@ -321,7 +322,7 @@ async def list_matching(registry: Registry, person: Actor, patterns: Collection[
 def make_consent(
     agent: Agent, names: Collection[str], servers: Collection[str], made_by: Actor, until: datetime | None
 ) -> Request:
-    """Return the request that asks an agent's person whether it may call ``names`` and act at ``servers``.
+    """Return the request to an agent's person to let the agent call ``names`` and act at ``servers``.
 
     Its event id depends on the agent and the servers alone, so the same question is asked only once.
     """
@@ -342,10 +343,10 @@ def make_consent(
 
 
 def make_private_request(person: Actor, text: str) -> Request:
-    """Return a request that one person alone is shown; the caller adds its tool and arguments.
+    """Return a request that only one person sees; the caller adds its tool and arguments.
 
-    In a chat it comes in the conversation with that person. A channel that posts nothing has no such
-    conversation, so the request begins one of its own there.
+    In a chat, the request comes in the conversation with that person. A channel that posts nothing has no
+    such conversation, so the request begins a new conversation there.
     """
     key, begin = person.key, None
     if person.channel in notices.POSTLESS:
@@ -371,7 +372,7 @@ def _is_callable(tool: Tool) -> bool:
 
 
 def may_act(agent: Agent, tool: Tool) -> bool:
-    """Tell if a tool acts in no person's name, or in that of the agent's person, who allowed it there."""
+    """Tell if a tool acts in no person's name, or in the name of the agent's person with their consent."""
     connection = tool.connection
     if connection is None:
         return True
@@ -387,7 +388,7 @@ def find_servers(tools: Collection[Tool]) -> list[str]:
 def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datetime) -> tuple[Job, ...]:
     """End the grants for agents whose tokens have ended, and withdraw their open proposals.
 
-    What was approved already still runs, since people wanted it. Returns the jobs that follow.
+    Approved calls still run, since people wanted them. Returns the jobs that follow.
     """
     jobs: list[Job] = []
     by = By.nod(Act.REVOKE, _TOKEN_ENDED)
@@ -411,7 +412,7 @@ def _describe_read(tool_name: str, result: CallResult) -> CallStatus:
 
 
 def describe_call(p: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
-    """Return the state of a call from its proposal, which holds what the tool said."""
+    """Return the state of a call from its proposal, which has the tool's answer."""
     end = name_end(p)
     return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined, files)
 

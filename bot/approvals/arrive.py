@@ -59,15 +59,15 @@ def accept(
 ) -> Accepted | None:
     """Store a person's message, and want a turn for it. Returns None if its event was stored before.
 
-    ``owner``: as in `turns.want_turn`. Raises TooMuch where the person sent more than ``bounds`` allow,
-    LostRace where the message continues a conversation that has ended.
+    ``owner``: as in `turns.want_turn`. Raises TooMuch if the person sent more than ``bounds`` allow,
+    LostRace if the message continues a conversation that has ended.
     """
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = arrival.conversation_id
     begins = conversation_id is None
     if conversation_id is None:
         if messages.find_conversation_of_event(session, message.address.channel, message.event_id):
-            return None  # by another process, or here before its conversation was ended
+            return None  # stored by another process, or here before its conversation was ended
         if message.continues:
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
         title = message.text or ", ".join(file.name for file in message.files)
@@ -94,7 +94,7 @@ def accept(
         if begins:
             conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
-    # the limits come after the check for a second delivery, which counts for nothing
+    # the limits come after the check for a second delivery, which does not count
     if arrival.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
@@ -118,10 +118,11 @@ def _store_files(
     now: datetime,
     bounds: Bounds,
 ) -> None:
-    """Store a message's files, each with the reason why it can't be read, if there is one.
+    """Store a message's files, each with the reason if it can't be read.
 
-    A message may bring earlier files of its thread. These count for the person as well, after their own, and
-    what goes beyond the limits of a day is left unread. Raises TooMuch where the person's own files do.
+    A message may bring earlier files of its thread. These count for the person as well, after their own
+    files. Files beyond the limits of a day are left unread. Raises TooMuch if the person's own files exceed
+    the limits.
     """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
     own_first = sorted(zip(handles, message.files, strict=True), key=lambda pair: pair[1].earlier)

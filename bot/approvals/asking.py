@@ -79,13 +79,13 @@ def ask_tools() -> FixedToolset:
 
 
 def check_in_a_row(transcript: Transcript) -> None:
-    """Raise ModelTooManyQuestions if the model has asked once more after it was told that it may not."""
+    """Raise ModelTooManyQuestions if the model has asked again after it was told that it may not."""
     if _count_asked(transcript) > IN_A_ROW:
         raise ModelTooManyQuestions
 
 
 def choose_answerers(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
-    """Return the people who may answer a question. Raises ToolError where it can't be asked."""
+    """Return the people who may answer a question. Raises ToolError if it can't be asked."""
     choices = arguments.get("choices") or ()
     if any(_SECRET.search(text) for text in (arguments["question"], *choices)):
         raise ToolError(_NO_SECRETS)
@@ -104,9 +104,9 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
 
 
 def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Actor:
-    """Return the only one of the authors with that name.
+    """Return the only author with that name.
 
-    Raises ToolError for a name of no author or of several, and for someone from outside of the team.
+    Raises ToolError if no author or several authors have the name, and for someone from outside of the team.
     """
     wanted = name.strip().lstrip("@").casefold()
     matching: dict[str, Actor] = {}
@@ -127,7 +127,7 @@ def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Acto
 
 
 def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Take an answer: one of the choices, or words. What looks like a secret in it is hidden."""
+    """Take an answer: one of the choices, or a text, in which apparent secrets are hidden."""
     press = context.press
     if press.verb is Verb.ANSWER:
         words = press.reason or ""
@@ -165,7 +165,7 @@ def _find_choice(choices: Sequence[str], verb: Verb) -> str:
 
 
 def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """Return the open questions after which someone who may answer wrote instead, each with the author."""
+    """Return the open questions after which a possible answerer wrote a message, each with the author."""
     overtaken = []
     for question in _list_open(transcript):
         for line in reversed(transcript.lines):
@@ -184,7 +184,7 @@ def _may_answer(p: Proposal, actor: Actor) -> bool:
 
 
 def withdraw(session: Session, overtaken: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
-    """End questions after which someone wrote instead of answering: what they wrote is the answer.
+    """End questions after which someone wrote a message instead: the message is the answer.
 
     A question that was answered by a press since stays answered. Returns the jobs.
     """
@@ -206,7 +206,7 @@ def _list_open(transcript: Transcript) -> list[Proposal]:
 
 
 def _count_asked(transcript: Transcript) -> int:
-    """Return the number of answers with a question since a person last asked; for a teammate, of all."""
+    """Return the number of answers with a question since a person last asked; for a teammate, the total."""
     since = 0 if transcript.teammate else transcript.order
     count = 0
     for line in transcript.lines:

@@ -19,8 +19,8 @@ from bot.domain.times import format_in_zone
 from bot.errors import ModelOverBudget
 from bot.store import counts, events, people
 
-_WARNINGS = "budget"  # stands for a channel among the stored events, of which each is claimed once
-_MAX_TURN = timedelta(days=31)  # that a turn lasts: it may wait for people
+_WARNINGS = "budget"  # in place of a channel among the stored events, each of which is claimed once
+_MAX_TURN = timedelta(days=31)  # the longest time that a turn lasts: it may wait for people
 _STILL_RUNS_TEXT = "Approved changes still run, and cards work as usual."
 
 
@@ -76,7 +76,7 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
     used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
     if not used_up:
         return
-    # the one that lasts longest; that of a turn ends first, with the turn
+    # the budget that ends last; a turn's budget ends first, with the turn
     longest = max(used_up, key=lambda use: (use.until is not None, use.until or now))
     if longest.until is None:
         text = f"The budget for one request is used up ({longest.words}). Send “continue” to begin another."
@@ -121,7 +121,7 @@ def _measure_use(session: Session, rule: Rule, book: Rulebook, now: datetime, or
         return BudgetUse(rule, budget, budget.amount, counts.sum_spent_on_order(session, order), None)
     try:
         accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
-    except ValueError:  # the scope is no account, but everywhere
+    except ValueError:  # the rule's scope is not an account: the budget is for everyone
         accounts = frozenset()
     local_now = now.astimezone(book.zone)
     begin = budget.per.begin(local_now).astimezone(UTC)

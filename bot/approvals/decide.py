@@ -48,14 +48,14 @@ _OTHER_KIND: Mapping[Verb, str] = {
     Verb.STOP: "This can't be stopped.",
     **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
 }
-"""The answer to a press on a kind of proposal that does not take its verb."""
+"""The answer to a press with a verb that the kind of proposal does not take."""
 _EACH_OF_ALL = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
     Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
     Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
-"""For a verb on all proposals of a batch: the verb on each one, and the state of those it applies to."""
+"""For a verb on a batch: the verb on each proposal, and the state of the proposals that it applies to."""
 TOGETHER = frozenset(_EACH_OF_ALL)
 _OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
 _OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
@@ -64,11 +64,11 @@ _NONE_LEFT = {
     Verb.STOP_ALL: "None of these is waiting to run.",
     Verb.UNDO_ALL: "None of these can be undone now.",
 }
-_MAX_REASONS = 5  # that the reply to a press on several proposals gives
+_MAX_REASONS = 5  # the most reasons in the reply to a press on several proposals
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _YES_OR_NO = frozenset({*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE})
 _RUNNING = (*APPROVING, Verb.RETRY)  # verbs after which the call may run
-_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)  # of an edited proposal, by the API
+_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)  # on an edited proposal, by the API
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
 _FORGET_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
@@ -121,11 +121,11 @@ class Rows:
     """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    apart: tuple[Proposal, ...] = ()  # can't be undone, so each must be approved on its own card
+    apart: tuple[Proposal, ...] = ()  # proposals that can't be undone: each must be approved on its own card
 
 
 def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
-    """Split a press on several proposals into one for each, or return the refusal.
+    """Split a press on several proposals into one press for each, or return the refusal.
 
     Raises UnknownCard as `decide` does.
     """
@@ -169,7 +169,7 @@ def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
         return Reply(Answer.ALREADY, late, tuple(group))
     presses = []
     for p in meant:
-        # digest, ``seen`` and message are those of the pressed card, which is one of them
+        # digest, ``seen`` and message belong to the pressed card, which is one card of the group
         row = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
         if press.round is not None:
             row = replace(row, round=p.round)
@@ -227,11 +227,11 @@ def inverse_of(decided: Decided) -> Proposal | None:
 
 
 def count_outcomes(rows: Rows, decisions: Sequence[Decided]) -> Decided:
-    """Summarise a press on several proposals: how many it applied to, and why not to the others.
+    """Summarise a press on several proposals: their number, and the reasons of those that were refused.
 
     For example: "2 approved. “Delete the page” not: You may not decide this."
     """
-    jobs: dict[Job, None] = {}  # each once, in their order
+    jobs: dict[Job, None] = {}  # each job once, in their order
     proposals_shown: list[Proposal] = []
     accepted: Counter[str] = Counter()
     refused: dict[str, list[Decided]] = {}  # by the reason in words
@@ -274,7 +274,7 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
     """Apply an authorised press, if it is for the state that the proposal is in."""
     press, person, now, prepared = context.press, context.person, context.now, context.prepared
 
-    # the state: one that has just expired ends first, and may be asked again
+    # the state: a proposal that has just expired ends first, and may be asked again
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
@@ -308,8 +308,8 @@ def _is_outdated(press: Press, p: Proposal) -> bool:
     """Tell if the proposal has changed since the person saw it.
 
     A press may name what was seen by three values: the round, the digest of the call, and ``seen``, the
-    hash of all that the card shows. Each that it names must be the current one. A digest alone does not tell
-    one showing of the same call from the next, so it can't approve what was shown again.
+    hash of the full contents of the card. Each named value must be current. A digest alone does not tell
+    one round of the same call from the next, so it can't approve a call that was asked again.
     """
     if press.round is not None and press.round != p.round:
         return True
@@ -421,7 +421,7 @@ def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _take_for_person(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Give a press that changes nothing for others to the features, the first of which takes it."""
+    """Give a press that changes nothing for others to the features. The first one that takes it replies."""
     for take_press in hooks_of(session).take_press:
         text = take_press(session, p, context.press, context.person, context.now)
         if text:
@@ -486,4 +486,4 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.UNDO: undo.undo_proposal,
     **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),
 }
-"""What a press on one proposal does."""
+"""The function for each verb on one proposal."""

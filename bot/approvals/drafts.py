@@ -25,18 +25,18 @@ from bot.tools.tool import Ran, Tool
 
 log = logger(__name__)
 
-_MAX_TITLE_CHARS = 300  # what a longer one leaves out is in the fields below it
+_MAX_TITLE_CHARS = 300  # a longer title is cut: the fields below have the rest
 _PREVIEW_SECONDS = 20.0
-_PLACEHOLDER = "\ue000"  # stands in for a value, to see where a summary puts it
-_MAX_SHORT_MESSAGE_CHARS = 8  # a reason that has so short a message in it need not repeat it
-_MAX_AROUND_CHARS = 40  # a reason with no more than that around a person's message only repeats it
+_PLACEHOLDER = "\ue000"  # in place of a value, to see where a summary puts the value
+_MAX_SHORT_MESSAGE_CHARS = 8  # a reason may contain a message this short without repeating it
+_MAX_AROUND_CHARS = 40  # a reason with at most this many other characters only repeats the message
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
     """Return the JSON object that the model wrote; raises BadArguments if it isn't one."""
     try:
         raw = json.loads(arguments or "{}")
-        canonical(raw).encode()  # numbers and characters that JSON has no words for
+        canonical(raw).encode()  # raises for numbers and characters that JSON can't represent
     except (ValueError, RecursionError) as error:
         raise BadArguments({"arguments": f"this is not JSON: {error}"}) from None
     if not isinstance(raw, dict):
@@ -50,7 +50,7 @@ def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return the title of a card; it names the object where the tool can look its name up."""
+    """Return the title of a card. It names the object if the tool can look up the name."""
     if tool.title is None:
         return summary_of(tool, arguments)
     named = tool.title(redact_arguments(arguments, tool.parameters))
@@ -107,7 +107,7 @@ async def undoable(
             return verdict
         return replace(verdict, undo=timedelta())
     inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
-    if isinstance(inverse, str):  # the reason why no call undoes it
+    if isinstance(inverse, str):  # the reason why no call undoes the change
         return replace(verdict, undo=timedelta(), no_undo=one_line(inverse))
     return verdict
 
@@ -140,7 +140,7 @@ def draft(
     *,
     title: str,
 ) -> Proposal:
-    """Return the proposal that a verdict makes of a call, without a conversation yet."""
+    """Return the proposal for a call with this verdict, without a conversation yet."""
     runs_by_rule = verdict.judgement is Judgement.RUN
     return Proposal(
         id=secrets.token_hex(8),
@@ -172,8 +172,8 @@ def draft(
 def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
     """Put hidden secrets back into edited arguments.
 
-    ``before`` are the arguments before the edit, ``seen`` the same as people saw them. Raises BadArguments
-    for a secret that was changed only in part.
+    ``before`` are the arguments before the edit, ``seen`` are the same arguments as people saw them. Raises
+    BadArguments for a secret that was changed only in part.
     """
     complete: dict[str, Any] = {}
     for key, value in given.items():
@@ -191,8 +191,8 @@ def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[
 def clean_reason(reason: str, answer: str, heard: str) -> str:
     """Return the agent's reason as a card shows it.
 
-    It is empty where it repeats the agent's answer, which people read right above the card. Where it repeats
-    the person's message (``heard``), it is written as a quotation of that.
+    A reason that repeats the agent's answer is empty, because people read the answer right above the card. A
+    reason that repeats the person's message (``heard``) is written as a quotation of it.
     """
     plain_reason, plain_answer = _normalise(reason), _normalise(answer)
     if plain_answer and plain_answer in plain_reason:

@@ -2,7 +2,7 @@
 
 Each open question is a proposal of its own tool, which no model is offered. The tool's arguments are the
 answer, and approving it sends them. So a question is edited, declined, expired and recorded like any
-proposal. Only the person for whom the call is made can decide it. In a call of an agent that is the agent's
+proposal. Only the person for whom the call is made can decide it. For a call of an agent that is the agent's
 person, who is asked in private.
 
 The call waits in the process that runs it. When it is gone, so is the question. Other processes know the tool
@@ -42,12 +42,12 @@ log = logger(__name__)
 PATIENCE = timedelta(minutes=5)
 """The time that a person has to answer, for which the server and its call wait."""
 
-_MAX_ELSEWHERE = 1000  # questions of other processes that are remembered
-_LOOK_SECONDS = 2.0  # after which the row is read again, in case no notification came
+_MAX_ELSEWHERE = 1000  # the most questions of other processes that are remembered
+_LOOK_SECONDS = 2.0  # the time after which the row is read again, in case no notification came
 
 
 class Questions:
-    """The service that asks people what MCP servers want to know.
+    """The service that asks people the questions of MCP servers.
 
     It implements `Ask` for the servers, and `Toolset` with a tool for each open question.
     """
@@ -95,7 +95,7 @@ class Questions:
         return [*(tool for tool, _ in self._open.values()), *self._elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
-        """Ask the person, and return their answer. Without one it is a decline or a cancel."""
+        """Ask the person, and return their answer, which may be a decline or a cancel."""
         if self._inbox is None:
             return Elicited(Action.DECLINE)
         addressed = await self._database.read(_address_question, question, self._clock())
@@ -145,7 +145,7 @@ class Questions:
         self._elsewhere.pop(name, None)
 
     async def _wait_for_answer(self, question: Question, opened: Proposal) -> Elicited | None:
-        """Return the answer; None where this process ends first."""
+        """Return the answer; None if this process ends first."""
         while self._inbox is not None:
             generation = self._notifier.generation
             proposal = await self._database.read(proposals.get, opened.id)
@@ -224,7 +224,7 @@ class Questions:
 def _address_question(session: Session, question: Question, now: datetime) -> Request | None:
     """Return a request to the person who is asked, still without a tool; None if there is no one to ask.
 
-    In a call of an agent that is its person, who is asked in private. After its token has ended no one is. A
+    For a call of an agent, its person is asked in private, or no one if the agent's token has ended. A
     person in whose name a call is made where others read is asked in private as well.
     """
     if question.agent:

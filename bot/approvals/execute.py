@@ -38,10 +38,10 @@ log = logger(__name__)
 _HIDDEN_ANSWER = "{server} answered. {owner} alone sees it, since they allowed no one else to."
 _HIDDEN_ERROR = "{server} refused it. {owner} alone sees why, since they allowed no one else to."
 _NO_INVERSE = "{owner} alone saw what {server} answered, so Nod knows no call that undoes it."
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
-_MOST_CLAIMED_EARLY = 50  # runs under way; beyond that, a run waits for its turn like any job
-_PREPARE_SECONDS = 0.5  # for the toolsets to say which tools there are
-_REDRAW_SECONDS = 0.1  # after which cards are redrawn while a tool still runs
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to store a tool's outcome
+_MOST_CLAIMED_EARLY = 50  # the most runs that are claimed early; others wait like any job
+_PREPARE_SECONDS = 0.5  # the time that the toolsets have to list their tools
+_REDRAW_SECONDS = 0.1  # the time after which cards are redrawn while a tool still runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _ClaimedRun(NamedTuple):
 
     prepared: PreparedRun
     claimed: Proposal
-    redraw: Job | None  # of its cards, if it has some
+    redraw: Job | None  # the job that redraws the proposal's cards, if there are any
 
 
 @dataclass(eq=False)
@@ -70,12 +70,12 @@ class Execution:
     database: Database
     clock: Clock
     process: str  # the id of this process
-    own: OwnWork  # what this process did a moment ago, which needs not be read again
+    own: OwnWork  # the recent work of this process, which need not be read again
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
         self._trials = Trials(self.database, self.clock, self.process)
-        # all by proposal id
+        # the next four by the id of a proposal
         self._running: dict[str, asyncio.Task[Any]] = {}  # the tool's own work
         self._started: Counter[str] = Counter()  # calls of `start` under way
         self._prepared: set[str] = set()  # runs that are about to be claimed, or dropped
@@ -92,7 +92,7 @@ class Execution:
         return list(self._claimed)
 
     async def prepare(self, proposal_id: str) -> PreparedRun | None:
-        """Check an open proposal, so that its run can be claimed in the transaction that approves it.
+        """Check an open proposal, so that the run can be claimed in the transaction of the approval.
 
         Returns None where the run needs more than that: a lock, a look at old values, a connection, or its
         turn in a batch. Such a run is claimed when it is started. If a run is returned, `keep_claimed` or
@@ -128,7 +128,7 @@ class Execution:
     def stop(self, proposal_id: str) -> None:
         """Cancel the tool's work if it runs in this process; the outcome is stored as usual.
 
-        It is cancelled only once, so that a tool which cleans up is not interrupted in that.
+        The work is cancelled only once, so that a tool is not interrupted while it cleans up.
         """
         running = self._running.get(proposal_id)
         if running is not None and not running.cancelling():
@@ -156,7 +156,7 @@ class Execution:
             self._started -= Counter([proposal_id])
 
     async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
-        """Run what was claimed together with its approval. A slow run redraws the cards before its end."""
+        """Do a run that was claimed with the approval. A slow run redraws the cards before its end."""
         prepared, claimed, redraw = run
 
         async def redraw_later() -> None:
@@ -222,7 +222,7 @@ class Execution:
         Nothing is done if another caller has claimed it, or while another process changes the same resource:
         then `Recovery` starts it again later.
         """
-        # check that it is still what people approved
+        # check that the call is still the call that people approved
         try:
             why = await ownership.read_connection_fault(self.database, proposal)
             if why:
@@ -246,7 +246,7 @@ class Execution:
             ask_again = partial(lifecycle.ask_again, trial=trial)
             return await self.database.write(ask_again, proposal, preview, now, first=True)
 
-        # claim it, so that no other process runs it, too
+        # claim the proposal, so that no other process runs it, too
         try:
             claimed = await self.database.write(
                 lifecycle.claim, self.policies, proposal, self.process, now, resource, first=True
@@ -261,7 +261,7 @@ class Execution:
             return await self._run(available, tool, claimed, wake, span)
 
     async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
-        """Return the new preview if what the call would change is not as people saw it, else None."""
+        """Return the new preview if the call's changes are no longer those that people saw, else None."""
         if proposal.applies:
             is_unchanged = await self._trials.unchanged(tool, proposal)
         elif tool.preview is None and _shows_no_old_values(proposal):
@@ -285,7 +285,7 @@ class Execution:
         is_hidden = await self._hides_answer(claimed)
 
         async def show(words: str) -> None:
-            if is_hidden or claimed.agent:  # an agent's answer is not for those who decide, nor its beginning
+            if is_hidden or claimed.agent:  # deciders may not see any part of an agent's answer
                 return
             jobs = await self.database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
@@ -304,7 +304,7 @@ class Execution:
             agent=claimed.agent or "",
         )
         with redact_in_logs(secrets):
-            work = self._work(tool, claimed, context)  # a task of its own: it alone can be stopped
+            work = self._work(tool, claimed, context)  # a separate task, so that it alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
                 output = await running
@@ -329,14 +329,14 @@ class Execution:
                 return await self._finish(claimed, State.SUCCEEDED, **_hide_answer(claimed, output))
             try:
                 after = await look_after(available, tool, claimed, output)
-            except asyncio.CancelledError:  # this process ends: what is known is stored first
+            except asyncio.CancelledError:  # this process ends: the known outcome is stored first
                 after = {}
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _hides_answer(self, claimed: Proposal) -> bool:
-        """Tell if its answer is only for the owner of the connection that it uses.
+        """Tell if the call's answer is only for the owner of the connection that the call uses.
 
-        An agent's call is no such case: all its answers are kept apart, for the agent and its person.
+        An agent's call is excluded: all its answers are kept apart, for the agent and its person.
         """
         if claimed.agent or claimed.connection is None or not claimed.connection.is_personal:
             return False
@@ -351,7 +351,7 @@ class Execution:
         return await run_tool(tool, claimed.arguments, context)
 
     async def _find_who_stopped(self, claimed: Proposal) -> str | None:
-        """Return the words that say who stopped the run; None where this process is shutting down."""
+        """Return the words about the person who stopped the run; None if this process is shutting down."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
@@ -362,7 +362,7 @@ class Execution:
         return await self._finish(proposal, State.FAILED, cause=cause, error=error)
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        """Store the outcome, and repeat that until it is written: only this process knows it."""
+        """Store the outcome, and retry until it is stored: only this process knows it."""
         pause = _FIRST_PAUSE
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
@@ -399,8 +399,8 @@ def _shows_no_old_values(proposal: Proposal) -> bool:
 def _has_same_old_values(proposal: Proposal, preview: Sequence[PreviewField]) -> bool:
     """Tell if a preview made now has the old values that people saw.
 
-    A trial shows more values than the call's own preview. If there was one, each value of now must be among
-    those that it showed.
+    A trial shows more values than the call's own preview. If there was a trial, each current value must be
+    among the values that the trial showed.
     """
     now, shown = old_values(preview), old_values(proposal.preview)
     if now == shown:
@@ -421,7 +421,7 @@ def _cause(error: Exception) -> Cause:
 
 
 def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
-    """Return the columns of a run whose answer others don't see; ``for_owner`` has the answer itself."""
+    """Return the columns of a run whose answer only its owner sees, in ``for_owner``."""
     answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
     if output.files:
         answer += f"\n{len(output.files)} files came with it, which Nod did not keep."

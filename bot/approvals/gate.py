@@ -87,16 +87,16 @@ class JudgedCall:
     """A call after judgement: it has a read, an effect, a proposal or a result, and only one of them."""
 
     call: Call
-    read: ToolUse | None = None  # allowed by the rules, and not run yet
-    effect: ToolUse | None = None  # on Nod's own rows, applied when the answer is stored
-    proposal: Proposal | None = None  # to be stored with the answer
-    result: CallResult | None = None  # that says why nothing is run or proposed
+    read: ToolUse | None = None  # a read that the rules allow, not run yet
+    effect: ToolUse | None = None  # a change of Nod's own rows, applied when the answer is stored
+    proposal: Proposal | None = None  # a proposal to be stored with the answer
+    result: CallResult | None = None  # the reason why no call is run or proposed
 
     # the other fields belong to a proposal
-    likeness: Likeness = field(default_factory=Likeness)  # to other calls, for grants
+    likeness: Likeness = field(default_factory=Likeness)  # the likeness to other calls, for grants
     batch: str = ""  # the name of the table in which it is shown together with others
     tries: Tool | None = None  # the tool, if the call is tried before people see it
-    undo_seconds: float = 0.0  # for which the rules let what was tried be undone
+    undo_seconds: float = 0.0  # the time for which the rules let tried changes be undone
 
 
 class _Rows(NamedTuple):
@@ -116,13 +116,13 @@ class _Answer:
     transcript: Transcript
     text: str
     all_tools: AvailableTools
-    tools: AvailableTools  # the share of the agent
+    tools: AvailableTools  # the agent's share of the tools
     place: Place
-    zone: tzinfo | None  # of the person who asks, where it is known
+    zone: tzinfo | None  # the time zone of the person who asks, if it is known
 
 
 class _ReadQuestion(NamedTuple):
-    """A read in the form in which people are asked for it."""
+    """A read in the form in which people are asked for consent."""
 
     tool: Tool
     verdict: Verdict
@@ -136,7 +136,7 @@ async def no_zone(_: Actor, __: Address) -> tzinfo | None:
 
 @dataclass(eq=False)
 class Gate:
-    """The judge of all calls, which also runs reads. What it keeps in memory only saves work."""
+    """The judge of all calls, which also runs reads. Its memory only saves work."""
 
     registry: Registry
     policies: Policies
@@ -163,7 +163,7 @@ class Gate:
         answer_text: str,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> list[JudgedCall]:
-        """Judge every call of one answer of the model. One that can't be proposed gets the reason as result.
+        """Judge every call of a model's answer. A call that can't be proposed gets the reason as result.
 
         ``available`` holds all tools; the agent's share of them is worked out here. ``show`` is called with
         the words for what is tried before people see it. Raises what the database raises.
@@ -213,7 +213,7 @@ class Gate:
             judged = await self._consider(answer, call, position, full_text)
             if judged.proposal is not None:
                 kind = judged.proposal.kind
-                if kind in proposed_kinds and kind.duplicate_text:  # one answer may propose only one of it
+                if kind in proposed_kinds and kind.duplicate_text:  # an answer may propose one of this kind
                     judged = _answer_call(call, judged.call.summary, kind.duplicate_text)
                 else:
                     proposed_kinds.add(kind)
@@ -244,11 +244,11 @@ class Gate:
         return replace(judged, proposal=proposal)
 
     async def time_zone(self, transcript: Transcript) -> tzinfo | None:
-        """Return the time zone of the person who asks, or None where their platform does not tell it."""
+        """Return the time zone of the person who asks, or None if their platform does not tell it."""
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
     async def list_offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
-        """Return the tools that the model is told of: the agent's share, without forbidden ones.
+        """Return the tools that the model is offered: the agent's share, without forbidden tools.
 
         A tool that a rule forbids only for some arguments is offered; `consider` refuses such a call.
         """
@@ -288,7 +288,7 @@ class Gate:
             if not tool.reads:
                 _check_not_asked(answer, tool, arguments)
 
-            # what the rules say of it: an effect or a read is not proposed
+            # the verdict of the rules: an effect or a read is not proposed
             risk = tool.classify(arguments)
             facts = tool.call(arguments, risk, answer.place, answer.rows.person, self.clock())
             if tool.effect and not policy.find_call_objection(facts):
@@ -304,7 +304,7 @@ class Gate:
                     return JudgedCall(recorded, read=ToolUse(tool, arguments))
                 tool, verdict, reason = question
 
-            # from here on it becomes a proposal
+            # from here on the call becomes a proposal
             verdict = require_owner(verdict, tool.connection)
             if full_text is not None:
                 return _answer_call(call, summary, f"ERROR: {full_text}")
@@ -361,9 +361,9 @@ class Gate:
     async def open(self, request: Request) -> Opened:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
 
-        A request that was made before, by its key, returns the earlier proposal.
+        A request with the key of an earlier request returns the earlier proposal.
 
-        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError where it cannot be
+        Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError if the call cannot be
         previewed.
         """
         tool = (await self.registry.available(context_of_request(request))).get(request.tool_name)
@@ -373,7 +373,7 @@ class Gate:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_tool_error(tool.name):
             arguments = dict(request.arguments)
-            if not tool.kind.is_form:  # a form is opened empty: what people fill in is checked then
+            if not tool.kind.is_form:  # a form is opened empty, and checked when people have filled it in
                 arguments = await tool.check_arguments(arguments)
         earlier = await self.database.read(
             arrive.find_opened_before, request, tool.digest(arguments), self.clock()
@@ -519,7 +519,7 @@ class Gate:
 
 
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise Refused if exactly this call is open, or was declined since a person last asked for something."""
+    """Raise Refused if exactly this call is open, or was declined since a person's last message."""
     declined_by = answer.rows.asked.get(tool.digest(arguments))
     if declined_by is None:
         return
@@ -529,7 +529,7 @@ def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) 
 
 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
-    """Return the question whether a read may run, or None if it needs no one's consent.
+    """Return the question that asks for consent to a read, or None if the read needs none.
 
     Raises Refused where people said no, or are being asked.
     """
@@ -547,13 +547,13 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
 def judge_addresses(
     call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
 ) -> CallFacts:
-    """Return a read as a write if it would send an address that no one gave it to another server.
+    """Return a read as a write if it would send an address that no person has written to another server.
 
-    Such an address may carry out what was read before. Without a ``transcript`` no address is known.
+    Such an address may leak data that was read before. Without a ``transcript`` no address is known.
     """
     if call.risk.writes or not tool.open_world:
         return call
-    # a default is the tool's own: no one could have put into it what was read
+    # a default is the tool's own value: no read data can be in it
     given = without_defaults(call.arguments, defaults_of(tool.form))
     addresses = tuple(outward.find_addresses(given))
     if not addresses:

@@ -61,9 +61,9 @@ _COUNT_USE = (
 class GrantTerms:
     """The terms on which calls are allowed."""
 
-    scope: Scope  # which calls
+    scope: Scope  # the calls that are allowed
     words: str  # the scope, for people
-    audience: GrantAudience  # whose calls, and where
+    audience: GrantAudience  # the people and places whose calls are allowed
     duration: GrantDuration
 
 
@@ -121,7 +121,7 @@ def give_grant(
 
 
 def find_hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
-    """Return why no grant can be given for calls like this, in words; None when one can."""
+    """Return in words why no grant can be given for calls like this; None if a grant can be given."""
     if proposal.kind.always_asks:
         return f"Each {proposal.kind} is decided on its own."
     if proposal.quorum > 1:
@@ -285,7 +285,7 @@ def list_givers(session: Session, now: datetime) -> list[str]:
 def revoke_grants(
     session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE
 ) -> int:
-    """End one grant, or all of them for None; returns how many ended."""
+    """End one grant, or all grants for None. Return the number of ended grants."""
     if grant_id is None:
         condition = _is_live(now)
     else:
@@ -317,7 +317,7 @@ def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
 def _make_common_call(
     session: Session, grant: Grant, rule: Rule, requesters: frozenset[str], now: datetime
 ) -> CallFacts | None:
-    """Return a call that a grant covers and that a rule is about; None if no call is both."""
+    """Return a call that a grant covers and a rule is about; None if there is no such call."""
     origin = proposals.get(session, grant.proposal_id)
     if origin is None or not rule.concerns(grant.scope.tool_name):
         return None
@@ -333,7 +333,7 @@ def _make_common_call(
 
 
 def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
-    """Return the one of two places that is within the other; None if neither is.
+    """Return the smaller of two places, which is within the other; None if neither is.
 
     A grant without a place counts everywhere.
     """

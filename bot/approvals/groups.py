@@ -22,14 +22,14 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PATIENCE = 2.0  # seconds that a platform has to answer
+_PATIENCE = 2.0  # the seconds that a platform has to answer
 _PAUSE = timedelta(seconds=5)  # after a failure, before the same group is asked for again
 _GROUPS_AT_A_TIME = 10
 
 LookUp = Callable[[str, Collection[str]], Awaitable[UserGroup]]
 """A function that asks a platform who is in a group, given the group and the linked accounts.
 
-Those of the linked accounts that are no longer members of the platform's team are left out. Raises
+Linked accounts that are no longer members of the platform's team are left out. Raises
 ChannelError.
 """
 
@@ -44,7 +44,7 @@ async def nowhere(group: str, _: Collection[str]) -> UserGroup:
 
 @dataclass(eq=False)
 class Groups:
-    """The service that asks for groups; several who want the same one at the same time share the answer."""
+    """The service that asks for groups. Several callers who ask for one group share the answer."""
 
     database: Database
     policies: Policies
@@ -63,7 +63,7 @@ class Groups:
         return result
 
     async def ask_missing(self) -> bool:
-        """Ask for the groups that were needed and not known. Return True if one of them is known now."""
+        """Ask for the groups that were needed and not known. Return True if any group is known now."""
         unknown = self.policies.unknown_groups()
         return len(await self.ask(unknown)) < len(unknown)
 

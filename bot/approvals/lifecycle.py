@@ -137,7 +137,7 @@ def ask_again(
     now: datetime,
     trial: Trial | None = None,
 ) -> tuple[Job, ...]:
-    """Send an approved proposal back to people with current values: what they saw as old has changed."""
+    """Send an approved proposal back to people with current values, because the old values have changed."""
     moved = transitions.move(
         session,
         p,
@@ -165,9 +165,9 @@ def annotate(
 ) -> tuple[Job, ...]:
     """Add a line to the card of an open proposal after the card was posted, and return the jobs.
 
-    The line is no part of what people approve. ``round_``: of the contents that it is about. Nothing is added
-    where these changed or were decided. Each author adds at most one such late line, and a card takes at most
-    `MAX_LINES` of them.
+    The line is not a part of the approved contents. ``round_``: the round of the contents that it is about.
+    Nothing is added if these have changed or were decided. Each author adds at most one such late line, and a
+    card takes at most `MAX_LINES` of them.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -196,7 +196,7 @@ def claim(
     requires that their version is the stored one. If it isn't, the stored rules are read and checked.
     """
     policy = policies.held
-    if policy.book.forbids:  # that rule may be gone by now
+    if policy.book.forbids:  # the forbidding rule may be deleted by now
         policy = policies.load(session)
     claimed = _claim_under(session, policy, p, process, now, thing)
     if claimed is not None:
@@ -239,11 +239,11 @@ def raise_bar(
 ) -> tuple[Proposal | None, tuple[Job, ...]]:
     """Require one more approval of a proposal. Returns the proposal as it is now, and the jobs.
 
-    Where no one could give that approval, admins may decide as well. Where that is not enough either, the
+    If no one could give that approval, admins may decide as well. If that is not enough either, the
     proposal is returned unchanged. Votes stand; grants that were given along with one of them end.
 
-    ``round_``: of the contents that were judged. The proposal is None if they changed since, or if it is
-    already running or has ended.
+    ``round_``: the round of the judged contents. The proposal is None if the contents have changed since, or
+    if it is already running or has ended.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -417,7 +417,7 @@ def _indent(text: str) -> str:
 
 
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
-    """Fail a run that no live process continues: how it ended is unknown.
+    """Fail a run that no live process continues, with an unknown outcome.
 
     ``rerun``: the tool declared itself idempotent, so it runs again with the same key. Otherwise people
     decide what to do.

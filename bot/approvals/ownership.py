@@ -1,8 +1,8 @@
 """The approval of owners: a call that runs in a person's name needs their own press.
 
-A call runs in a person's name if its tool uses a connection to their account; they are its owner. What the
-rules ask for is needed as well, and no role, rule or grant of others replaces the owner's press. How reads
-under a person's account are asked about is in ``bot/approvals/readings.py``.
+A call runs in a person's name if its tool uses a connection to their account; they are its owner. The
+approvals that the rules ask for are needed as well, and no role, rule or grant of others replaces the owner's
+press. Consent to reads under a person's account is in ``bot/approvals/readings.py``.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ _AGAIN = " Connect the same account again, then retry."
 
 
 def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
-    """Return the verdict on a write, so that its owner is asked where the rules would let it run."""
+    """Return the verdict on a write, with its owner asked if the rules would let the write run."""
     if connection is None or not connection.is_personal or verdict.judgement is not Judgement.RUN:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
@@ -36,7 +36,7 @@ def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
 
 
 def lacks_owner(session: Session, p: Proposal) -> bool:
-    """Tell if it would run in the name of a person who has not approved it.
+    """Tell if a proposal would run in the name of a person who has not approved it.
 
     Only votes of the current round are there: a change of the contents deletes the earlier ones.
     """
@@ -46,19 +46,19 @@ def lacks_owner(session: Session, p: Proposal) -> bool:
 
 
 def name_owner(p: Proposal) -> str:
-    """Return the name of the person in whose name it runs."""
+    """Return the name of the person in whose name a proposal runs."""
     return p.connection.owner_label if p.connection else ""
 
 
 def find_owner(session: Session, p: Proposal) -> Person | None:
-    """Return the person in whose name it runs; None if it runs in no one's."""
+    """Return the person in whose name a proposal runs; None if it runs in no person's name."""
     if p.connection is None or not p.connection.is_personal:
         return None
     return people.person_of(session, Actor.parse(p.connection.owner, p.connection.owner_name))
 
 
 def find_connection_fault(session: Session, p: Proposal) -> str:
-    """Return why it can't run with the connection that people saw, in words; empty where it can."""
+    """Return why a proposal can't run with the connection that people saw; empty if it can."""
     if p.connection is None:
         return ""
     current = find_again(session, p.connection)
@@ -77,7 +77,7 @@ def find_connection_fault(session: Session, p: Proposal) -> str:
 
 
 async def read_connection_fault(database: Database, p: Proposal) -> str:
-    """Return what `find_connection_fault` does, without a read of rows where there is no connection."""
+    """Return the result of `find_connection_fault`, without reading rows if there is no connection."""
     if p.connection is None:
         return ""
     return await database.read(find_connection_fault, p)

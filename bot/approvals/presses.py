@@ -40,8 +40,8 @@ from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
-_ROWS_AT_A_TIME = 10  # presses in one transaction
-_COUNTED_PERIOD = timedelta(days=30)  # in which recent calls are counted that a grant would have covered
+_ROWS_AT_A_TIME = 10  # the most presses in one transaction
+_COUNTED_PERIOD = timedelta(days=30)  # the period in which calls that a grant would have covered are counted
 _MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
@@ -61,13 +61,13 @@ class Presses:
     database: Database
     gate: Gate
     clock: Clock
-    execution: Execution | None = None  # None: other processes run what is approved
-    takes_work: Callable[[], bool] = lambda: False  # tells if this process runs now what is approved
+    execution: Execution | None = None  # None: other processes run approved proposals
+    takes_work: Callable[[], bool] = lambda: False  # tells if this process runs approved proposals now
 
     async def take(self, press: Press | Choice) -> Decided:
         """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
 
-        A person who is refused may belong to a group whose members are not known yet. These are asked for
+        A refused person may belong to a group whose members are not known yet. Such groups are asked for
         then, and the press is taken again.
         """
         decided = await self._take(press)
@@ -82,7 +82,7 @@ class Presses:
         return replace(decided, reply=replace(decided.reply, text=with_names))
 
     async def _take(self, press: Press | Choice) -> Decided:
-        """Prepare and decide a press. What a tool or another press prevents becomes the reply."""
+        """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
         try:
             if isinstance(press, Choice) or press.verb in decide.TOGETHER:
                 return await self._take_rows(press)
@@ -110,7 +110,7 @@ class Presses:
         return decided
 
     async def _take_rows(self, pressed: Press | Choice) -> Decided:
-        """Decide a press on several proposals, some at a time, so that no one else waits for all of them."""
+        """Decide a press on several proposals, some at a time, so that other presses don't wait for all."""
         rows = await self.database.read(decide.rows_of, pressed)
         if isinstance(rows, Reply):
             return Decided(rows)
@@ -232,7 +232,7 @@ class Presses:
         return proposal
 
     async def _prepare(self, press: Press) -> Prepared:
-        """Compute the input of a press. Raises ToolError where its call can't be proposed."""
+        """Compute the input of a press. Raises ToolError if its call can't be proposed."""
         if press.verb is Verb.UNDO:
             return Prepared(undoing=await self._draft_undo(press))
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
@@ -254,9 +254,9 @@ class Presses:
         return None
 
     async def _draft_undo(self, press: Press) -> Undoing | None:
-        """Draft the inverse call of a proposal, or return None where nothing can be undone.
+        """Draft the inverse call of a proposal, or return None if nothing can be undone.
 
-        The person who pressed becomes the requester. Raises ToolError where the tool has changed since.
+        The person who pressed becomes the requester. Raises ToolError if the tool has changed since.
         """
         stored = await self.database.read(self._find_inverse, press)
         if stored is None:
@@ -340,7 +340,7 @@ class Presses:
     async def _refresh_contents(self, proposal: Proposal) -> Contents:
         """Return the contents that an expired proposal would show today.
 
-        Raises ToolError where it can't be proposed again.
+        Raises ToolError if the call can't be proposed again.
         """
         with as_tool_error(proposal.tool_name):
             tool = await self._find_tool(proposal)
@@ -387,10 +387,10 @@ class Presses:
         *,
         undoes: bool = False,
     ) -> Verdict:
-        """Return the verdict on a proposal's new contents. Raises ToolError if a rule forbids them.
+        """Return the verdict on a proposal's new contents. Raises ToolError if a rule forbids the call.
 
-        ``requester``: the person who asks, where that is not the proposal's requester. ``undoes``: the call
-        puts back what was there before, so the rules may treat it as harmless. One that the tool itself calls
+        ``requester``: the person who asks, if it is not the proposal's requester. ``undoes``: the call
+        restores the earlier state, so the rules may treat it as harmless. A call that the tool itself calls
         destructive gets no such treatment.
         """
         asker = requester or proposal.requester
@@ -464,7 +464,7 @@ def _decide_and_claim(
     now: datetime,
     opened: Proposal,
 ) -> tuple[Decided, Proposal | None]:
-    """Decide a press; where that approves the proposal as it was opened, claim its run for this process.
+    """Decide a press. If it approves the proposal as it was opened, claim the run for this process.
 
     Returns the claimed proposal, or None in its place if it was not approved or is run later: when the pause
     ends, or by the next process if this one ends.

@@ -38,7 +38,7 @@ class Contents:
     description: str
     preview: tuple[PreviewField, ...]
     verdict: Verdict
-    schema: Mapping[str, Any]  # of the arguments; it tells which of them are secret
+    schema: Mapping[str, Any]  # the schema of the arguments, which marks secret arguments
     trial: Trial | None = None
 
 
@@ -46,13 +46,13 @@ class Contents:
 class Undoing:
     """The drafted call that undoes a change."""
 
-    draft: Proposal  # not yet in a conversation
+    draft: Proposal  # the proposal, not yet in a conversation
     as_left: bool  # True if nothing has changed since the change was made
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneTogether:
-    """The place of an undo among several made by one press."""
+    """The place of an undo among several undos of one press."""
 
     first: Proposal | None  # the first undo proposal, whose batch the others join; None for itself
     position: int
@@ -62,11 +62,11 @@ class UndoneTogether:
 class Prepared:
     """The input of a press that is computed before its transaction, since it may need the network."""
 
-    contents: Contents | None = None  # of an edited proposal
-    current: Contents | None = None  # of an expired proposal as it would be today, to ask again
-    scopes: Scopes | None = None  # of the grants to give; None where none are chosen
-    undoing: Undoing | None = None  # for a press on Undo
-    together: UndoneTogether | None = None  # for one of several undos, which form one batch
+    contents: Contents | None = None  # the contents of an edited proposal
+    current: Contents | None = None  # the current contents of an expired proposal, to ask again
+    scopes: Scopes | None = None  # the scopes of the grants to give; None if none are chosen
+    undoing: Undoing | None = None  # the drafted inverse, for a press on Undo
+    together: UndoneTogether | None = None  # the place in the batch, for one of several undos
 
 
 @dataclass(frozen=True, slots=True)

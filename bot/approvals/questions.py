@@ -37,7 +37,7 @@ Answer the question briefly. It decides nothing, and it is no reason to propose 
 
 
 def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Tell people in the conversation who asks what, and have the agent answer there."""
+    """Post the question and its author in the conversation, and have the agent answer there."""
     question = storable(one_line(context.press.reason or ""))
     if not p.called:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
@@ -84,9 +84,9 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
 class _AnswerPlace(NamedTuple):
     """The place of an answer: the conversation, and perhaps a second one."""
 
-    words: str  # for the person who asks
-    address: str = ""  # of the second place; empty without one
-    ref: str = ""  # of the card there, below which the answer is posted
+    words: str  # the description of the place, for the person who asks
+    address: str = ""  # the address of the second place, or empty
+    ref: str = ""  # the reference of the card there, below which the answer is posted
 
 
 def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> _AnswerPlace:
@@ -117,7 +117,7 @@ def _find_fault(question: str) -> str:
 
 
 def _format_change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
-    """Return the exact change, each line indented so that none looks like Nod's own."""
+    """Return the exact change, each line indented so that no line looks like Nod's own."""
     arguments = canonical(redact_arguments(p.arguments, schema))
     fields = "\n".join(f"{field.field}: {_format_field(field)}" for field in p.preview)
     fields = redact_text(fields, secrets_in(p.arguments, schema))

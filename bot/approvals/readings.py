@@ -1,12 +1,12 @@
 """Consent to reads under a person's account, who is called its owner.
 
-A read runs immediately for what the owner asked. It needs their consent where others see what it finds (in a
-chat), where words of others may have led to it, and where a schedule or a teammate reads by itself. Then the
+A read runs immediately for the owner's own request. It needs their consent if others see the result (in a
+chat), if words of others may have led to it, and if a schedule or a teammate reads by itself. Then the
 owner is asked by a proposal of kind ``reading`` in their private chat. Their answers are found among the
 conversation's proposals.
 
-A call that writes has an answer, too, and that is read. Its card says who sees the answer, so the owner
-allows that by their press on the card. Where no press or grant of theirs did, the answer goes to them alone.
+A call that writes returns data, too. Its card says who sees the answer, so the owner
+allows that by their press on the card. Without such a press or grant, only the owner gets the answer.
 """
 
 from collections.abc import Sequence
@@ -42,9 +42,9 @@ _SEEN_TEXT = "Anyone who sees this card also sees what {server} answers."
 
 
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
-    """Return why the owner must be asked before a read runs, in words; empty where it may run now.
+    """Return in words why the owner must be asked before a read runs; empty if it may run now.
 
-    ``accounts`` are the owner's. Raises Refused where they said no.
+    ``accounts`` are the owner's. Raises Refused if the owner said no.
     """
     connection = tool.connection
     if connection is None or not connection.is_personal:
@@ -64,7 +64,7 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     if any(p.state is State.DECLINED and p.message_id > since for p in answers):
         raise Refused(_NOT_NOW_TEXT.format(owner=owner))
 
-    # their consent: for this tool where no one of them asks, else for any read under the account
+    # their consent: for this tool alone if someone else asks, else for any read under the account
     allowed = [p for p in answers if _is_allowed(p)]
     for_tool = [p for p in allowed if p.tool_name == tool.name]
     if transcript.schedule is not None:
@@ -83,7 +83,7 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
 def as_asked(tool: Tool, p: Proposal) -> Tool:
     """Return the tool in the form in which a proposal shows it.
 
-    For a proposal of kind ``reading`` that is a tool of that kind, as long as the call still only reads.
+    For a proposal of kind ``reading``, the tool gets this kind, as long as the call still only reads.
     """
     if p.kind is not kinds.READING or tool.kind is not kinds.CALL:
         return tool
@@ -93,7 +93,7 @@ def as_asked(tool: Tool, p: Proposal) -> Tool:
 
 
 def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]:  # noqa: ARG001 - a hook
-    """Return the line on the card of a write in a person's name that says who sees what it answers."""
+    """Return the line about the readers of the answer, for the card of a write in a person's name."""
     connection = proposal.connection
     if connection is None or not connection.is_personal or proposal.kind is kinds.READING:
         return ()
@@ -104,11 +104,11 @@ def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]
 
 
 def hides_answer(session: Session, p: Proposal) -> bool:
-    """Tell if what a call answers is for its owner alone, because they did not allow that others see it.
+    """Tell if a call's answer is for its owner alone, because they did not allow others to see it.
 
     They allow it in one of three ways: by their own press on a card that says so, by their consent to a read
-    in this conversation, or by a grant that they gave with such a press in this place. Where they answered a
-    read with *Only in private*, none of these counts outside of their private chat.
+    in this conversation, or by a grant that they gave with such a press in this place. If they answered a
+    read with *Only in private*, none of the three counts outside of their private chat.
     """
     if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
         return False
@@ -138,7 +138,7 @@ def _find_origin_of_grant(session: Session, p: Proposal) -> Proposal | None:
 
 
 def _was_warned(session: Session, p: Proposal) -> bool:
-    """Tell if the owner approved a card that said who sees the answer."""
+    """Tell if the owner approved a card with the line about the answer's readers."""
     if p.connection is None or ownership.lacks_owner(session, p):
         return False
     warning = _SEEN_TEXT.format(server=p.connection.server)
@@ -153,7 +153,7 @@ def _is_allowed(p: Proposal) -> bool:
 
 
 def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> datetime | None:
-    """Return when words of others last reached the model since the owner's last message; None if none did.
+    """Return the last time since the owner's last message that words of others reached the model, or None.
 
     Words are messages and notes, the reasons of votes, edits that the owner did not approve, and the reason
     of a withdrawal.

@@ -19,11 +19,11 @@ from bot.store.rules import Policies
 _NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
 _GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
 _NOT_BY_STAND_IN = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
-"""Presses that no stand-in makes: they are for admins, and for the person who asked."""
+"""The presses that a stand-in may not make: they are for admins, and for the person who asked."""
 _ALLOWED_TO_OWNER = frozenset(
     {Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL}
 )
-"""The presses that the owner of a call may always make, also where others decide it."""
+"""The presses that the owner of a call may always make, even if others decide the call."""
 _ONE_BY_ONE_TEXT = "A stand-in decides one at a time. Approve this on its own. It stays open."
 
 
@@ -35,7 +35,7 @@ def find_objection(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> str | None:
-    """Return why the person with this account may not press that, in words; None when they may.
+    """Return in words why the person with this account may not make a press; None if they may.
 
     ``at`` is where the pressed card is posted: a rule may let everyone in a chat decide.
     """
@@ -80,7 +80,7 @@ def judge_press_by_role(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> tuple[str | None, Actor | None]:
-    """Return what `judge_press` does, by rules and roles alone: the owner of a call has no right by that."""
+    """Return the result of `judge_press` by rules and roles alone, without the rights of a call's owner."""
     if actor == proposal.requester:
         requester = person
     else:
@@ -158,7 +158,7 @@ def _find_own_objection(
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
-    """Return the facts by which the rules judge a proposed call, at the time of the proposal."""
+    """Return the facts by which the rules judge a proposed call, as of the time of the proposal."""
     place = conversations.load_place(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
     schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
@@ -208,12 +208,12 @@ def find_visible_accounts(session: Session, policies: Policies, actor: Actor) ->
 
 
 def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
-    """Return the accounts of the person behind one of them."""
+    """Return all accounts of the person with this account."""
     return people.person_of(session, actor).accounts | {str(actor)}
 
 
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
-    """Return where to search for the proposals that a person may see or decide.
+    """Return the search conditions for the proposals that a person may see or decide.
 
     The search finds too many: each proposal is to be checked with `visible`.
     """

@@ -27,13 +27,13 @@ def context_of(proposal: Proposal) -> CallContext:
 
 
 async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> Any:
-    """Wait for a tool's own coroutine; raises ToolTimedOut where it does not end by itself in time."""
+    """Wait for a tool's own coroutine. Raises ToolTimedOut if it does not end in time."""
     try:
         async with asyncio.timeout(seconds):
             return await log_blocking(work, tool_name)
     except TimeoutError:
         raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
-    except SystemExit as error:  # of a library for command lines, such as argparse
+    except SystemExit as error:  # raised by a library for command lines, such as argparse
         raise RuntimeError("a tool wants to end its process") from error
     except asyncio.CancelledError:
         task = asyncio.current_task()
@@ -43,7 +43,7 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool, within its own limit of time. Raises Refused for one of a kind that has no run."""
+    """Run a tool within its own time limit. Raises Refused if the tool's kind has no run."""
     if tool.run is None or not tool.kind.runs:
         raise Refused(f"A {tool.kind} has no run.")
     done: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
@@ -54,7 +54,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContex
 def log_blocking(
     work: Awaitable[Any], tool_name: str, clock: Callable[[], float] = time.perf_counter
 ) -> Generator[Any, Any, Any]:
-    """Await a tool's own coroutine; where one of its steps holds the loop, the log names the tool.
+    """Await a tool's own coroutine. If one of its steps blocks the event loop, the log names the tool.
 
     Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented. The
     coroutine is driven as ``await`` would (PEP 380), to time each step between two suspensions.

@@ -1,7 +1,7 @@
 """Visibility of tools: the lead agent reaches all, a teammate only its own share.
 
 A teammate that must plan first is locked until its plan is approved: it may only look around. The narrowed
-selection is what the model is offered, and what `Gate.consider` judges its calls by.
+selection is offered to the model, and `Gate.consider` judges the model's calls by it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from bot.tools.tool import Arguments, Tool
 FILES = "fs"
 _FOR_ALL = (outputs.GROUP, team.PLANNING)
 UNLOCKED_ONLY = frozenset({FILES, "runtime"})
-"""Groups that a locked teammate has no part of, not even to read."""
+"""The groups of tools that a locked teammate does not have, not even to read."""
 
 _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedules."
 
@@ -121,7 +121,7 @@ def _find_lasting_objection(tool: Tool, teammate: Teammate) -> str | None:
 
 
 def _find_plan_objection(teammate: Teammate) -> str | None:
-    """Return why a teammate cannot submit a plan; None when it can."""
+    """Return why a teammate can't submit a plan; None if it can."""
     if not teammate.needs_plan:
         return "No plan is asked of you. Use your tools; each change asks for approval by itself."
     if teammate.plan is not None and stands(teammate.plan):

@@ -1,7 +1,7 @@
 """Trials: a call is run without lasting effect before people decide; an approval applies its changes.
 
-What a trial would change becomes the proposal's preview. A trial is no run: `Trials.attempt` is called only
-where people will be asked, and the model is told nothing of it. Only `Trials.apply` changes anything, for a
+The changes of a trial become the proposal's preview. A trial is no run: `Trials.attempt` is called only
+if people will be asked, and the model is not told. Only `Trials.apply` changes anything, for a
 claimed proposal. It applies the token of the trial: what the tool needs to make exactly the changes that were
 shown.
 """
@@ -32,17 +32,17 @@ from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
 log = logger(__name__)
 
 _TRIAL_SECONDS = 150.0
-_QUEUE_SECONDS = 0.5  # between two looks for a free place
-_MAX_OUTPUT_CHARS = 2000  # of the end of what a trial printed
+_QUEUE_SECONDS = 0.5  # the time between two checks for a free place
+_MAX_OUTPUT_CHARS = 2000  # the characters that are kept of the end of a trial's output
 _MAX_TOKEN_CHARS = 32_000_000
 
 Shown = tuple[tuple[PreviewField, ...], Trial | None]
-"""What people are shown of a call: its preview, and its trial, if there is one."""
+"""The contents of a call that people see: its preview, and its trial, if there is one."""
 
 
 @dataclass(eq=False)
 class Trials:
-    """The service that tries calls and applies what was tried; rows are its only state."""
+    """The service that tries calls and applies trials; rows are its only state."""
 
     database: Database
     clock: Clock
@@ -65,8 +65,8 @@ class Trials:
     ) -> Shown:
         """Try a call, and return its preview with what it would change. The trial is recorded.
 
-        ``show`` is called with the words for it when it begins. A person who has too many trials under way
-        waits for a place among them.
+        ``show`` is called with the words for the trial when it begins. A person who has too many trials under
+        way waits for a free place.
         """
         if tool.trying is None:
             raise ValueError(f"{tool.name} cannot be tried")
@@ -78,7 +78,7 @@ class Trials:
             return preview, Trial(tried=False, why=error.message)
         if show is not None:
             await show(f"Trying first: {summary}")
-        outcome: dict[str, Any] = {"ended": "it was stopped"}  # unless it comes to its end below
+        outcome: dict[str, Any] = {"ended": "it was stopped"}  # unless the trial ends below
         token = None
         try:
             with redact_in_logs(secrets_in(arguments, tool.parameters)):
@@ -112,7 +112,7 @@ class Trials:
     async def _try_tool(
         self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
     ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
-        """Return the fields for people, the trial, and its token; None where it can't be applied."""
+        """Return the fields for people, the trial, and its token, which is None if it can't be applied."""
         output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
         content = await asyncio.to_thread(json.dumps, output.token)
         refused = output.refused
@@ -136,7 +136,7 @@ class Trials:
         return (*fields, *make_storable(output.changes)), trial, token
 
     async def _load_token(self, proposal: Proposal) -> Any:
-        """Return what the tool needs to apply a trial. Raises ToolError where it is not stored any longer."""
+        """Return the token that applies a trial. Raises ToolError if it is no longer stored."""
         token_hash = proposal.trial.token if proposal.trial else ""
         content = await self.database.read(trials.token, token_hash)
         if content is None:
@@ -163,7 +163,7 @@ class Trials:
         return trial is not None and trial.applies and preview == proposal.preview
 
     async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
-        """Do exactly what the trial of a claimed proposal showed. Raises ToolError where nothing was done."""
+        """Apply exactly the changes of a claimed proposal's trial. Raises ToolError if nothing was done."""
         if tool.trying is None:
             raise ToolError("This tool's calls can no longer be tried first. Nothing was changed.")
         token = await self._load_token(claimed)
@@ -172,9 +172,9 @@ class Trials:
         return done
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
-        """Ask the tool how a run ended that a crash cut off.
+        """Ask the tool for the outcome of a run that a crash cut off.
 
-        Returns the state and the other columns to store, or None where no one knows.
+        Returns the state and the other columns to store, or None if the outcome is unknown.
         """
         tool = available.tools.get(lost.tool_name)
         if tool is None:

@@ -1,7 +1,7 @@
 """Undo: a press on a change that was made opens a proposal for the call that reverts it, its inverse.
 
 The inverse passes the rules, the claim and the record as any other call. The press also approves it if
-nothing has changed since and nothing is lost by it. Otherwise people are asked by a card of its own.
+nothing has changed since and no data is lost. Otherwise the inverse gets a card, and people are asked.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Open the inverse of a change, once; approved by this press where that is enough."""
+    """Open the inverse of a change, once, and approve it by this press if no one else must be asked."""
     if p.undone:
         return refuse(Answer.ALREADY, p, f"Already undone by {p.undone}.")
     if p.undone_by is not None:
@@ -41,7 +41,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
         return refuse(Answer.STALE, p, _GONE)
     inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
     why_ask = _find_reason_to_ask(session, context, undoing, inverse)
-    if not why_ask:  # one person who may decide it is enough
+    if not why_ask:  # one decider is enough
         votes = (context.vote(Verb.APPROVE),)
         inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
     together = context.prepared.together
@@ -66,9 +66,9 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Make ``p``, which is asked for or tried again, the undo of its original again.
+    """Make ``p``, which is asked or tried again, the undo of its original again.
 
-    Returns an objection in words and the jobs. The objection is empty where ``p`` is no undo.
+    Returns an objection in words, and the jobs. The objection is empty if ``p`` is no undo.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None:
@@ -84,7 +84,7 @@ def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tu
 
 
 def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:
-    """Return why people are asked about the inverse, in words; empty where this press is enough."""
+    """Return in words why people are asked about the inverse; empty if this press is enough."""
     if inverse.risk.level is Level.DESTRUCTIVE:
         return "Undoing this can't be undone."
     if ownership.find_owner(session, inverse) and not is_owner(inverse, context.person):
@@ -106,7 +106,7 @@ def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) 
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
-    """Add the line above the inverse's card, in the conversation of the change, and return the line's id."""
+    """Add the notice above the inverse's card in the conversation of the change, and return its id."""
     conversation = conversations.get_conversation(session, p.conversation_id)
     if conversation is None:
         raise LostRace

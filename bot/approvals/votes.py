@@ -30,7 +30,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Apply the edit of a press, if any, and vote for the proposal; with enough votes it runs."""
     press = context.press
 
-    # an edit, which may bring the proposal under another rule or change what its trial showed
+    # an edit, after which another rule may apply, and the trial may show other changes
     if context.prepared.contents is not None:
         p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
@@ -45,7 +45,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     unready = _refuse_unready(session, p)
     if unready:
         return unready
-    for_real: bool | None = None  # without a trial there is no such choice
+    for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
         for_real = press.verb is Verb.FOR_REAL
     p = rights.with_standing_votes(session, context.policies, p)
@@ -57,7 +57,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     decides = _may_decide(session, context, p)
     votes = (*p.votes, context.vote(Verb.APPROVE if decides else CONSENT))
 
-    # others whose approval is needed, too
+    # the other people whose approval is needed, too
     waiting_text = _find_missing_yes(session, p, replace(p, votes=votes), decides=decides)
     if waiting_text:
         p = context.move(session, p, votes=votes, for_real=for_real)
@@ -96,7 +96,7 @@ def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
 
 
 def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decides: bool) -> str:
-    """Return what a proposal with a new vote still waits for, in words; empty where it is enough.
+    """Return in words the approvals that a proposal with a new vote still needs; empty if none are missing.
 
     ``before`` is the proposal without the vote. ``decides``: the vote counts towards the quorum.
     """
@@ -116,7 +116,7 @@ def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decide
 def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
     """Tell if the person's vote counts towards the quorum.
 
-    The owner of a connection must agree to what runs in their name, but that alone lets them decide nothing:
+    The owner of a connection must agree to calls in their name, but has no further right by that:
     their vote counts only if the rules would let them decide without it.
     """
     if not is_owner(p, context.person):
@@ -127,7 +127,7 @@ def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
 
 
 def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
-    """Return why a vote does not fit the proposal's trial; empty where it does.
+    """Return why a vote does not fit the proposal's trial; empty if it fits.
 
     ``for_real``: the vote is for running the call instead of applying the trial's result.
     """
@@ -162,7 +162,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Decline a suggestion permanently: the vote is recorded as one for never."""
+    """Decline a suggestion permanently: the vote is recorded with the verb *never*."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
@@ -177,10 +177,10 @@ def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve, and give the grant of the chosen scope; both or neither."""
+    """Approve a proposal and give the grant of the chosen scope, in one transaction."""
     duration, audience = context.press.lasting, context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
-        audience = GrantAudience.SCHEDULE  # each of its runs is a conversation of its own
+        audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
     why = grants.find_hindrance(session, context.policies, p) or _find_other_owner(p, context)
@@ -212,7 +212,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
 
 
 def _find_other_owner(p: Proposal, context: PressContext) -> str:
-    """Return why this person can't allow calls in someone else's name; empty where they are in no one's."""
+    """Return why this person can't allow calls in another person's name; empty if no such name is used."""
     if p.connection is None or not p.connection.is_personal or is_owner(p, context.person):
         return ""
     owner = ownership.name_owner(p)
@@ -220,7 +220,7 @@ def _find_other_owner(p: Proposal, context: PressContext) -> str:
 
 
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve a plan, and grant the tools of its steps while its teammate works; both or neither."""
+    """Approve a plan, and grant the tools of its steps while its teammate works, in one transaction."""
     if not p.teammate:
         return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
     if p.quorum > 1:
@@ -262,7 +262,7 @@ def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Sco
 
 
 def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Send a plan back for changes. One person is enough, since nothing is lost by it."""
+    """Send a plan back for changes. One person is enough, since no work is lost."""
     feedback = (context.press.reason or "").strip()
     if not feedback:
         return refuse(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
@@ -276,14 +276,14 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
-    """Store new contents as a new round, and return the proposal; unchanged where they are the same."""
+    """Store new contents as a new round. Return the proposal, unchanged if the contents are the same."""
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)
-    if p.kind.is_final:  # a script waits no longer than it said, so its clock is not started again
+    if p.kind.is_final:  # a script does not wait longer than announced, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)
-    before = {**_find_defaults(contents), **p.arguments}  # an earlier release stored no defaults
+    before = {**_find_defaults(contents), **p.arguments}  # earlier releases stored no defaults
     edit_words = differences(before, contents.arguments, contents.schema)
     return context.move(
         session,

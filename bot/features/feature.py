@@ -29,14 +29,14 @@ from bot.tools.tool import FixedToolset
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings."""
+    """The parts of the kernel that exist before the core: rows, the policy, the clock, the settings."""
 
     settings: Settings
     database: Database
     policies: Policies
     clock: Clock
     connections: Connections | None = None
-    """The accounts that people connected; None where no one set that up."""
+    """The accounts that people connected; None if connections are not set up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +106,9 @@ async def _find_nothing(_: FeatureParts) -> Sequence[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
+    """One part of Nod: a name, and its contributions. Nothing runs until one of the functions is called.
 
-    The functions ``make_…`` receive the parts of the kernel over which they make theirs.
+    The functions ``make_…`` receive the parts of the kernel that their results depend on.
     """
 
     name: str

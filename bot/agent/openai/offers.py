@@ -108,7 +108,7 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     parameters: Json | None = writer.write()
     description, is_cut = _cut_description(spec.description)
     closed = None
-    if strict and spec.strict and not writer.left_out and not writer.own_names:
+    if strict and spec.strict and not writer.omissions and not writer.own_name_by_sent:
         closed = close_objects(parameters)
     is_strict = closed is not None and fits_strict(closed)
     if is_strict:
@@ -122,9 +122,9 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
         description,
         parameters,
         is_strict,
-        left_out=(*cut, *sorted(writer.left_out)),
-        own_names=writer.own_names,
-        texts=frozenset(writer.texts),
+        left_out=(*cut, *sorted(writer.omissions)),
+        own_names=writer.own_name_by_sent,
+        texts=frozenset(writer.text_properties),
         plain=plain,
     )
 

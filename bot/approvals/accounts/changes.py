@@ -1,7 +1,7 @@
-"""Telling the features that a person's account has changed, so that they end what they hold for it.
+"""Telling the features that a person's account has changed, so that they end their data for it.
 
 A change that ends a right must not fail because of a feature. So a feature that raises is rolled back alone
-and told again later, until it doesn't raise. Until then it still holds what it held, and the log says so.
+and told again later, until it doesn't raise. Until then it still has its data, and the log says so.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def tell_features(session: Session, account: Actor, now: datetime) -> ToldChange
 
 
 def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
-    """Tell the features again of each change at which one of them raised.
+    """Tell the features again of each change at which a feature raised.
 
     Returns the number of changes that remain, and the jobs.
     """

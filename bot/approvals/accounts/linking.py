@@ -1,8 +1,8 @@
 """Linking of accounts to one Person, and unlinking. One transaction each.
 
 Who must agree is asked before, by the commands and the console: the first account asks for a code, the second
-gives it and confirms, then the first confirms the second. Where an account gains a role and neither side is
-an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
+gives the code and confirms, then the first confirms the second. If an account gains a role and neither side
+is an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Pair:
     first: Actor
     second: Actor
     gains: Mapping[str, frozenset[Role]]  # the roles that each account of the two would gain
-    needs_admin: bool  # to confirm
+    needs_admin: bool  # True if an admin must confirm the link
 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
@@ -79,7 +79,7 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
 def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
     """Make an account a Person of its own again. Returns None if it is not linked.
 
-    What its Person had allowed ends: no one can tell which of the two allowed it.
+    The Person's grants end: no one can tell which of the two people gave them.
     """
     conversation_lock.everywhere(session)
     person = people.person_of(session, Actor.parse(account))
@@ -89,7 +89,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking 
     author = people.by(session, Act.UNLINK, by)
     ended = grants.end_given_by(session, person.id, author, now)
 
-    # the others keep the Person's id, unless it is the account that leaves; one that is left alone needs no
+    # the others keep the Person's id, unless the account that leaves has it; a single account needs no
     # row
     id_of_others = others[0] if person.id == account else person.id
     unlinked = {account}
@@ -130,7 +130,7 @@ def unlink(
 
 
 def describe_unlinking(account: str, ended: int) -> str:
-    """Return the text for people. ``ended``: the number of their grants that ended."""
+    """Return the text for people. ``ended``: the number of grants that ended."""
     grants = f" {ended} of their grants ended with it." if ended else ""
     return f"Unlinked: {account} is a separate person again.{grants}"
 

@@ -32,7 +32,7 @@ SESSION_LIFE = timedelta(days=30)
 ORGANISATION_LIFE = timedelta(hours=12)
 AWAY = timedelta(minutes=10)
 """The longest time that a browser may spend at the organisation's sign-in."""
-_BEGUN = "sign-in"  # the group of stored states that has an entry for each browser which is there
+_BEGUN = "sign-in"  # the group of stored states with an entry for each browser at the organisation's sign-in
 _NOD = Actor(NOD, "departures", "Nod")
 _MOST_BEGUN = 10_000
 
@@ -67,9 +67,10 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
 
 
 def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
-    """Store what a browser is checked by when it comes back from the organisation's sign-in.
+    """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
-    Anyone can begin one, so their number is bounded: returns False where too many have not come back yet.
+    Anyone can begin a sign-in, so the number is limited: returns False if too many browsers have not
+    returned.
     """
     forget_states(session, _BEGUN, now - AWAY)
     if count_states(session, _BEGUN) >= _MOST_BEGUN:
@@ -79,7 +80,7 @@ def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: da
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
-    """Return what `begin_sign_in` stored and delete it; None where it is unknown, used or too old."""
+    """Return the values that `begin_sign_in` stored, and delete them; None if unknown, used or too old."""
     return take_state(session, _BEGUN, hash_text(state), now - AWAY)
 
 
@@ -103,7 +104,7 @@ def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None
 
 
 def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:
-    """End the session of this secret; without one, all of this account's, and its links' too."""
+    """End the session with this secret; without a secret, all sessions and links of this account."""
     condition = col(SignInRow.account) == str(actor)
     how = "everywhere"
     if secret:
@@ -123,8 +124,8 @@ def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
 def end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
     """End the sessions, links and grants of someone whose platform no longer knows their account.
 
-    It is unlinked from the person's other accounts, and features are told. Returns how many sessions ended,
-    and work to start.
+    The account is unlinked from the person's other accounts, and features are told. Returns the number of
+    ended sessions, and the jobs.
     """
     ended = end_all(session, account, _NOD, now, "account gone")
     parted = part(session, str(account), _NOD, now)

@@ -34,12 +34,12 @@ from bot.store import proposals
 from bot.store.audit import log
 from bot.store.rules import Policies
 
-MAX_LISTED = 20  # proposals, of which those of one batch count as one
+MAX_LISTED = 20  # the most proposals in a list; a batch counts as one
 SHORT_ID_CHARS = 8
 
 
 class DecideCommands:
-    """The words of ``/approvals`` that look at proposals, or press a button of one."""
+    """The subcommands of ``/approvals`` that show proposals, or press a button of a proposal."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
@@ -179,13 +179,13 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
     ``private``: its place is a chat with one person.
     """
-    minute = row["at"][:16]  # of ISO 8601
+    minute = row["at"][:16]  # the date, hour and minute of ISO 8601
     who = names.get(row["actor"]) or row["actor"]
     if row["thing"] == "context":
         return f"{minute} `{row['key'][:SHORT_ID_CHARS]}`: what led to it was read by {who}"
     if row["thing"]:
         line = _format_thing(row, who)
-        # links of accounts keep the accounts, of which several may have the same name
+        # links of accounts keep the accounts as text, since several may have the same name
         return f"{minute} {line if row['thing'] == 'account' else with_names(line, names)}"
     if row["verb"] == "propose":
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
@@ -199,7 +199,7 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
 
 def _format_thing(row: Mapping[str, Any], who: str) -> str:
-    """Format the change of a rule, a role, a grant or anything else that admins see to."""
+    """Format the change of a rule, a role, a grant or anything else that admins manage."""
     subject, key = None, row["key"]
     if row["thing"] == "rule":
         typed, _, about = key.partition(" ")
@@ -211,7 +211,7 @@ def _format_thing(row: Mapping[str, Any], who: str) -> str:
 
 
 def _format_state(state: Mapping[str, Any] | None, subject: Subject | None) -> str:
-    """Format the state of a thing in brief. ``subject``: of a rule; None for anything else."""
+    """Format the state of a thing in brief. ``subject``: the rule's subject; None for anything else."""
     if not state:
         return "nothing"
     if "stand_in" in state:

@@ -17,11 +17,11 @@ from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
 
-_MAX_REPORT_CHARS = 160  # of what a teammate said last
+_MAX_REPORT_CHARS = 160  # the most characters of a teammate's last words
 
 
 class EveryoneCommands:
-    """The words of ``/nod``."""
+    """The subcommands of ``/nod``."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
@@ -61,7 +61,7 @@ class EveryoneCommands:
         return text
 
     def _list_open(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
-        """Return the open proposals that this person may decide, and those they asked for."""
+        """Return the open proposals that this person may decide, and the open proposals they asked for."""
         reach = rights.make_reach(session, self._policies, command.actor)
         person = people.person_of(session, command.actor)
         to_decide, asked_for = [], []
@@ -73,7 +73,7 @@ class EveryoneCommands:
         return to_decide, asked_for
 
     async def stop(self, command: Command, _: str) -> str:
-        """Stop the turn at the command's address, and its team. Empty where what it means has ended."""
+        """Stop the turn at the command's address, and its team. The reply is empty if that has ended."""
         stopped = await self._stop(command.address, command.actor, command.begun_by)
         if stopped or command.begun_by is not None:
             return stopped
@@ -84,7 +84,7 @@ class EveryoneCommands:
 
 
 def _end_conversation(session: Session, command: Command, now: datetime) -> bool:
-    """End the conversation at an address and the grants that hold only there. False without one."""
+    """End the conversation at an address, and the grants that hold only there. Return False without one."""
     conversation = conversations.find_current_conversation(session, command.address)
     if conversation is None:
         return False
@@ -94,7 +94,7 @@ def _end_conversation(session: Session, command: Command, now: datetime) -> bool
 
 
 def format_team(team: Sequence[Teammate]) -> str:
-    """Return a line for each teammate, and one for each proposal it waits for."""
+    """Return a line for each teammate, and a line for each proposal that the teammate waits for."""
     lines = []
     for teammate in team:
         lines.append(_format_teammate(teammate))

@@ -68,8 +68,9 @@ from bot.store.rules import RuleRecord
 from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
-_MAX_NAMED = 5  # tools in one sentence
-_LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")  # no length of time that a rule may have
+_MAX_NAMED = 5  # the most tools in one sentence
+# no text of this form is a length of time that a rule may have
+_LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
 _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
@@ -77,11 +78,11 @@ _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, 
 EVERYWHERE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
-"""Subcommands that show or change something of every workspace."""
+"""Subcommands that show or change data of every workspace."""
 
 
 class RuleCommands:
-    """The words of ``/approvals`` that only admins may use."""
+    """The subcommands of ``/approvals`` that only admins may use."""
 
     def __init__(self, parts: CommandParts, undo: Do) -> None:
         """Take the parts, and ``undo``: the handler of `/approvals undo ID`, which everyone may use."""
@@ -207,7 +208,7 @@ class RuleCommands:
         return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
-        """Raise CommandError if an admin of one workspace would set something for others."""
+        """Raise CommandError if an admin of one workspace would set something for other workspaces."""
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
@@ -227,7 +228,7 @@ class RuleCommands:
         return do
 
     async def _set_rule(self, given: Rule, command: Command) -> CommandReply:
-        """Check and store a rule. The reply tells what follows from it, one sentence for each thing."""
+        """Check and store a rule. The reply describes its consequences, in one sentence each."""
         available = await self._registry.available()
         tools = [tool for tool in available if given.concerns(tool.name)]
         _check_lowered(given, tools)
@@ -257,9 +258,9 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(text), rule=rule.id)
 
     async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
-        """Raise CommandError if a rule names a tool that is not there and never was.
+        """Raise CommandError if a rule names a tool that does not exist and never did.
 
-        ``tools``: those that the rule is about.
+        ``tools``: the tools that the rule is about.
         """
         if tools or given.is_pattern or await self._database.read(proposals.was_called, given.pattern):
             return
@@ -272,7 +273,7 @@ class RuleCommands:
         )
 
     def _describe_interplay(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
-        """Describe how the other rules affect a new one: which of them win, and which calls they refuse."""
+        """Describe how other rules affect a new rule: which rules win, and which calls they refuse."""
         book = self._policies.load(session).book
         text = ""
         for other in book.outweighing(rule, [tool.name for tool in tools]):
@@ -346,7 +347,7 @@ class RuleCommands:
         return "There are no instructions there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
-        """Return the instructions for a place, the widest first, each with how often they were set."""
+        """Return the instructions for a place, the widest first, each with the number of its versions."""
         instructions = [
             stored
             for stored in rules.list_rules(session)
@@ -384,7 +385,7 @@ class RuleCommands:
         return await self._test(command, rest)
 
     async def _test(self, command: Command, text: str) -> str:
-        """Say what the rules would do with a call: ``TOOL {…} [as WHO] [in PLACE]``."""
+        """Describe what the rules would do with a call: ``TOOL {…} [as WHO] [in PLACE]``."""
         name, rest = first_word(text)
         now = self._clock()
         try:
@@ -407,7 +408,7 @@ class RuleCommands:
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
-            # an address counts as one that no one has written
+            # an address counts as an address that no person has written
             return explain(policy.judge(judge_addresses(call, tool, policy)), who.label)
 
         return await self._put_names_in(await self._groups.read(judge))
@@ -646,7 +647,7 @@ class RuleCommands:
 
 
 def _list_named_people(given: Rule) -> list[str]:
-    """Return the accounts that a rule names, as those who decide or who ask."""
+    """Return the accounts that a rule names as deciders or as askers."""
     names: list[str] = []
     if given.subject is Subject.DECIDERS and isinstance(given.value, tuple):
         names += map(str, given.value)
@@ -656,7 +657,7 @@ def _list_named_people(given: Rule) -> list[str]:
 
 
 def _check_notifiers(session: Session, given: Rule) -> None:
-    """Raise CommandError where a step names a notifier that is not there, or not set up."""
+    """Raise CommandError if a step names a notifier that does not exist or is not set up."""
     names = [step.to for step in given.steps if not is_place(step.to) and step.to != REMINDER]
     known = [notifier.name for notifier in hooks_of(session).notifiers]
     for name in names:
@@ -677,7 +678,7 @@ def _split_object(text: str) -> tuple[Any, str]:
 
 
 def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
-    """Raise CommandError if the rule would let calls that can't be undone count as reads."""
+    """Raise CommandError if, by the rule, calls that can't be undone would count as reads."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
     destructive = [tool.name for tool in tools if tool.destructive]
@@ -705,7 +706,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
             if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN:
                 raise CommandError(f"{tool.name}: {name} is hidden, so no rule can look at it.")
         if tool.name in lacking and len(lacking) < len(tools):
-            continue  # the rule does not apply to it, but to others
+            continue  # the rule does not apply to this tool, but to others
         why = condition.misfit(tool.form)
         if why:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")

@@ -1,7 +1,7 @@
 """Parsing of rules as admins type them: a value, and the parts that limit it.
 
-Parsing is strict: a rule that was understood otherwise than it was meant would let through what it should
-not. Each function raises CommandError with the way to write it.
+Parsing is strict: a misunderstood rule would allow calls that it should
+not. Each function raises CommandError with the correct syntax.
 """
 
 import difflib
@@ -40,8 +40,8 @@ from bot.domain.steps import MAX_NAME_CHARS, MAX_STEPS, TimedStep
 from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import channel_names
 
-_MAX_GROUPS = 5  # in one rule: each is asked for while people wait
-_MAX_CARDS = 1000  # an hour: more never reach a person
+_MAX_GROUPS = 5  # groups in one rule: each group is asked for while people wait
+_MAX_CARDS = 1000  # cards an hour: more never reach a person
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # a name with a dot in it, perhaps with *. before it, or an IPv6 address
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
@@ -64,12 +64,12 @@ _MARKS = (",", ";", "|")
 _ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
 _ENDS = frozenset({"length", "until"})  # the two ways to say when a rule ends
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
-_MAX_LIFE = timedelta(days=366)  # of a rule with an end
+_MAX_LIFE = timedelta(days=366)  # the longest time that a rule with an end lasts
 LIMITED = (
     "[for TOOLS] [in PLACE] [by ACCOUNT] [as person|place|nod] [for 2h|until friday 18:00] "
     "[between 18:00 and 08:00] [on weekdays] [where …]"
 )
-"""What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
+"""The parts that may follow the value of a rule about calls. `for` names tools, unless a time follows it."""
 _MAX_TRIED_PERIOD = timedelta(days=366)
 _MAY_BE_TRIED = {
     "policy": Subject.POLICY,
@@ -95,7 +95,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if not words:
         raise CommandError("Something is missing.")
     for word in reversed(words[1:]):
-        if word in _ONE_EACH:  # it did not read as a part, so more than one word follows
+        if word in _ONE_EACH:  # it was not read as a part, so more than one word follows
             raise CommandError(f"After `{word}` comes {_ONE_EACH[word]}. Set a rule for each.")
     if subject in _WITH_PLACE:
         words = [_parse_place(word, command) if word == "here" else word for word in words]
@@ -107,7 +107,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         _parse_end(parts, now, last=not _is_loosening(subject, value)),
         _parse_days(parts["days"][0]) if "days" in parts else "",
     )
-    if subject in FOR_WHOM and "tools" in parts:  # it is not about tools: whom or what place it is for
+    if subject in FOR_WHOM and "tools" in parts:  # the part names a person or a place, and no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
         parts["place"] = parts.pop("tools")
@@ -206,7 +206,7 @@ def _parse_days(text: str) -> str:
 
 
 def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
-    """Read when a rule ends by itself. ``last``: take the last one of a time that the clocks repeat."""
+    """Read the end of a rule. ``last``: of a time that the clocks repeat, take the last."""
     if "length" in parts:
         return add_length(now, _parse_length(parts["length"][0]))
     if "until" not in parts:
@@ -229,7 +229,7 @@ class RuleToTry(NamedTuple):
     """A rule to try on past proposals."""
 
     rule: Rule
-    last: timedelta  # how far back
+    last: timedelta  # the length of the past to judge
     before: Mark | None  # only on proposals older than this; None begins with the newest
 
 
@@ -244,7 +244,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
         options.setdefault(match[1], remove_quotes(match[2]))
         text = text[: match.start()]
     text = text.strip()
-    if text and text[0] in QUOTES:  # around all of it; others belong to a condition
+    if text and text[0] in QUOTES:  # quotes around the full text; other quotes belong to a condition
         text = text[1:-1] if text[-1] in QUOTES else text[1:]
     word, rest = first_word(text)
     subject = _MAY_BE_TRIED.get(word)
@@ -252,7 +252,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
         rule = parse_value(subject, rest, command, now)
     elif word in {other.typed for other in Subject}:
         raise CommandError(f"Only {', '.join(_MAY_BE_TRIED)} can be tried on the past.")
-    else:  # a rule about the policy, without that word
+    else:  # a rule about the policy, without the word "policy"
         rule = parse_value(Subject.POLICY, f"{word} {rest}", command, now)
     try:
         last = parse_duration(options.get("last", "30d"))
@@ -347,7 +347,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_number(text: str) -> int | None:
-    """Read a number as rules, grants and quorums have it; None for anything else."""
+    """Read the number of a rule, grant or quorum; None for anything else."""
     if _NUMBER.fullmatch(text):
         return int(text)
     return None
@@ -366,7 +366,7 @@ def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[s
 
 
 def _parse_quorum(words: list[str]) -> Quorum:
-    """Read ``N [of M]``; 0 stands for M without it."""
+    """Read ``N [of M]``. Without M, 0 stands for M."""
     match [parse_number(word) for word in words if word != "of"]:
         case [int(needed)]:
             of = 0
@@ -440,7 +440,7 @@ def _only(word: str) -> Callable[[list[str]], RuleValue]:
 
 
 def _parse_opinion(words: list[str]) -> Opinion:
-    """Read a model's name and what its no leads to, with or without the comma in that."""
+    """Read a model's name and the consequence of its no, with or without the comma between them."""
     model, *rest = words
     written = " ".join(rest).replace(",", "")
     for raising in Raising:
@@ -450,7 +450,7 @@ def _parse_opinion(words: list[str]) -> Opinion:
 
 
 def _parse_steps(words: list[str]) -> tuple[TimedStep, ...]:
-    """Read ``TARGET after LENGTH``, several with commas between them."""
+    """Read the steps ``TARGET after LENGTH``, separated by commas."""
     steps = []
     for part in " ".join(words).split(","):
         match part.split():

@@ -38,20 +38,20 @@ class CommandParts:
     registry: Registry
     clock: Clock
     inbox: Inbox  # takes presses
-    # stops the work at an address, or only what had begun by a time, and describes it; empty for nothing
+    # stops the work at an address, or only work that began before a time; describes it, empty for nothing
     stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
     wake: Wake
     site_url: Callable[[], str]  # returns the address of the console, or an empty text
     prices: Prices
     models: Sequence[str]  # the names of the configured models, the default first
-    # returns why Nod can't post at an address, in the platform's words; empty where it can
+    # returns why Nod can't post at an address, in the platform's words; empty if it can
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
     workspace: Callable[[], str] | None = None  # returns the instructions of the workspace's owner; it blocks
-    # the next two ask the channels; None where they don't run
+    # the next two functions ask the channels; None if no channels run
     standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
     has_account: Callable[[Actor], Awaitable[bool]] | None = None
-    connections: Connections | None = None  # of people's accounts; None where that is not set up
+    connections: Connections | None = None  # people's connected accounts; None if they are not set up
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CommandReply:
     """The reply to a subcommand."""
 
     text: str
-    proposals: tuple[Proposal, ...] = ()  # that it is about; a channel may show their cards
+    proposals: tuple[Proposal, ...] = ()  # the proposals in the reply; a channel may show their cards
     answer: Answer = Answer.ACCEPTED
     rule: int | None = None  # the id of the rule that was set
     link: LinkButton | None = None  # as in `Reply`
@@ -78,10 +78,10 @@ class Subcommand:
 
     usage: str  # begins with its word
     meaning: str
-    do: Do  # handles it, given the text after the word
-    here: bool = False  # it is about the conversation in which it is typed
-    is_private: bool = False  # its reply may tell things from other chats
-    also: tuple[str, ...] = ()  # what people type who mean this word
+    do: Do  # the handler, which gets the text after the word
+    here: bool = False  # the subcommand is about the conversation in which it is typed
+    is_private: bool = False  # the reply may have facts from other chats
+    also: tuple[str, ...] = ()  # other words that people type for this subcommand
 
     @property
     def word(self) -> str:
@@ -92,10 +92,10 @@ class Subcommand:
 class CommandSet:
     """The subcommands that a feature adds."""
 
-    nod: Sequence[Subcommand] = ()  # to ``/nod``
-    approvals: Sequence[Subcommand] = ()  # to ``/approvals``, for everyone
-    admins: Sequence[Subcommand] = ()  # to ``/approvals``, for admins
-    everywhere: bool = True  # those for admins concern every workspace, so an admin of one may not use them
+    nod: Sequence[Subcommand] = ()  # the subcommands of ``/nod``
+    approvals: Sequence[Subcommand] = ()  # the subcommands of ``/approvals`` for everyone
+    admins: Sequence[Subcommand] = ()  # the subcommands of ``/approvals`` for admins
+    everywhere: bool = True  # ``admins`` concern every workspace, so the admin of one may not use them
 
 
 def remove_quotes(word: str) -> str:

@@ -1,4 +1,4 @@
-"""The list of what is on, for admins: lines of the features, of rules about timed steps, and of other rules.
+"""The list of active parts, for admins: features, rules about timed steps, and other rules.
 
 A feature adds its lines by the hook ``list_active``.
 """
@@ -19,14 +19,14 @@ from bot.store.hooks import hooks_of
 from bot.store.rules import RuleRecord
 
 MOST_LINES = 50
-"""Lines of one part; the rest are counted."""
+"""The most lines of one part; the rest are counted."""
 _STEPS = "Steps"
 _OTHER_RULES = "Other rules"
 _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` lists what there is to set."
 
 
 def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePart]:
-    """Return what is on, part by part, with people and places by name."""
+    """Return the active lines, part by part, with people and places by name."""
     lines: list[ActiveLine] = []
     for list_active_of_feature in hooks_of(session).list_active:
         lines += list_active_of_feature(session, now)
@@ -62,7 +62,7 @@ def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
     counts = Counter(stored.rule.subject for stored in stored_rules)
     newest = {}
     for stored in sorted(stored_rules, key=lambda stored: stored.at):
-        newest[stored.rule.subject] = stored  # a later one takes the place of an earlier one
+        newest[stored.rule.subject] = stored  # a later rule replaces an earlier rule
     return [
         ActiveLine(_OTHER_RULES, _format_count(subject, count), newest[subject].by, newest[subject].at)
         for subject, count in counts.items()

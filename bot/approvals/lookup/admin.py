@@ -61,7 +61,7 @@ class WhoIs:
 class Current:
     """The rules and grants that hold now, as far as a person may see them."""
 
-    whose: Person | None  # that person; None for an admin, who sees everything
+    whose: Person | None  # the person; None for an admin, who sees everything
     policy: Policy
     rules: Sequence[tuple[RuleRecord, str]]  # with their words, in which people and places have names
     grants: Sequence[GrantInWords]
@@ -71,15 +71,15 @@ class Current:
 class AuditFile:
     """The audit log as a file."""
 
-    last_row: int  # the number of its newest row
-    pieces: AsyncIterator[str]  # of its text, each made when it is asked for
+    last_row: int  # the number of the newest row
+    pieces: AsyncIterator[str]  # the pieces of the text, each made when it is asked for
 
 
 class AdminLookup:
     """Queries about people, rules, grants, usage and the audit log. Admins see everyone's."""
 
     def __init__(self, database: Database, policies: Policies, clock: Clock, currency: str = "USD") -> None:
-        """``currency``: of what models cost."""
+        """``currency``: the currency of models' prices."""
         self.currency = currency
         self._database = database
         self._policies = policies
@@ -101,7 +101,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def accounts_of(self, account: str) -> frozenset[str]:
-        """Return an account and those linked with it; nothing for a text that is no account."""
+        """Return an account and the accounts linked with it; empty for a text that is no account."""
         try:
             actor = Actor.parse(account)
         except ValueError:
@@ -131,7 +131,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def list_active(self) -> list[ActivePart]:
-        """Return what is on, with who set it. The caller lets only admins of all of Nod read that."""
+        """Return the active parts with their authors. The caller checks for an admin of all of Nod."""
         zone = self._policies.held.book.zone
         return await self._database.read(active.list_active, zone, self._clock())
 
@@ -165,7 +165,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def budgets(self, actor: Actor) -> list[BudgetInWords]:
-        """Return the use of budgets that have a period: for an admin of all, for others of theirs."""
+        """Return the use of budgets that have a period: all for an admin, else the person's own."""
 
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
@@ -226,7 +226,7 @@ class AdminLookup:
         """Return the live grants that a Person gave, or all for None."""
         in_words = []
         for grant in grants.list_live_grants(session, self._clock()):
-            # a person's id is one of their accounts, and another one since accounts were linked
+            # a person's id is one of their accounts, and changes when accounts are linked
             if giver is None or grant.person_id in {giver.id, *giver.accounts}:
                 words = people.put_names_in(session, redact_text(grant.words))
                 in_words.append(GrantInWords(grant, words))

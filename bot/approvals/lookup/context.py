@@ -1,7 +1,7 @@
 """The turn that led to a proposal, for those who may decide it, also in a private conversation of others.
 
-They see the person's order, what the agent read for it, and what it said, up to the call itself. They see no
-line before or after that. These lines never change, so each reader is recorded once.
+They see the person's order, the results that the agent read for it, and the agent's words, up to the call
+itself. They see no line before or after that. These lines never change, so each reader is recorded once.
 """
 
 import asyncio
@@ -27,8 +27,10 @@ from bot.tools.registry import AvailableTools, Registry
 
 _MAX_LINES = 60
 _MAX_SEARCHED_LINES = 200
-_MAX_LINE_CHARS, _MAX_RESULT_CHARS, _MAX_CHARS = 4_000, 1_000, 150_000  # the last of all together
-_MAX_CHAT_CHARS = 8_000  # of the lines as text for a chat; a longer one keeps its beginning and its end
+_MAX_LINE_CHARS = 4_000
+_MAX_RESULT_CHARS = 1_000
+_MAX_CHARS = 150_000  # the limit of all lines together
+_MAX_CHAT_CHARS = 8_000  # the most characters for a chat; a longer text keeps its beginning and its end
 _CHAT_BEGINNING_CHARS = 3_000
 NOT_YOURS = "Only people who may decide it may read what led to it."
 _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}
@@ -39,8 +41,8 @@ class _Turn(NamedTuple):
 
     proposal: Proposal
     lines: Sequence[Line]  # in reading order
-    secrets: tuple[str, ...]  # to hide in them
-    reader: Person | None  # who is to be recorded; None for the person whose turn it is
+    secrets: tuple[str, ...]  # the secrets to hide in the lines
+    reader: Person | None  # the reader to record; None for the person whose turn it is
 
 
 async def context(
@@ -99,7 +101,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     if last.role is not LineRole.ASSISTANT:
         return []  # no model's call
 
-    # an answer belongs to it if it is of the same turn, or answers the same line (``after``) as one that does
+    # an answer belongs to the turn by the turn's id, or by the same line (``after``) as another answer of it
     answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
     of_turn = []
     for line in newest_first:
@@ -109,7 +111,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
             answered_ids.add(line.after)
             turn_ids.add(_turn_id_of(line))
         elif line.role not in HEARD or line.id > last.after:
-            continue  # not for the agent, or it has not read it yet
+            continue  # the line is not for the agent, or the agent has not read it yet
         of_turn.append(line)
     ordered = sorted(of_turn[:_MAX_LINES], key=lambda line: (line.after, line.role not in HEARD, line.id))
     if any(line.role is LineRole.USER for line in ordered):
@@ -121,7 +123,7 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
 
 
 def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> Line | None:
-    """Return the last message of a person; for a teammate's proposal, the one that led to its task."""
+    """Return the last message of a person; for a teammate's proposal, the message that led to its task."""
     for line in newest_first:
         if line.role is LineRole.USER:
             return line
@@ -132,14 +134,14 @@ def _find_order(session: Session, p: Proposal, newest_first: Sequence[Line]) -> 
 
 
 def _turn_id_of(answer: Line) -> str:
-    """Return the id of an answer's turn, which begins its event id; for old rows one of its own."""
+    """Return the id of an answer's turn, with which the event id begins; for old rows a unique id."""
     return (answer.event_id or f"line {answer.id}").partition(".")[0]
 
 
 def _select_lines(turn: _Turn) -> list[Line]:
-    """Return the lines with what was read, without secrets and arguments.
+    """Return the lines with the results of reads, without secrets and arguments.
 
-    The oldest are left out where it is too much, but for the first: the person's order.
+    If they are too long, the oldest lines are left out, except the first: the person's order.
     """
     selected: list[Line] = []
     chars_left = _MAX_CHARS
@@ -162,7 +164,7 @@ def _select_lines(turn: _Turn) -> list[Line]:
 
 
 def format_lines(lines: Sequence[Line]) -> str:
-    """Render the lines as plain text for a chat: who said what, and what was read."""
+    """Render the lines as plain text for a chat: messages with authors, and results of reads."""
     paragraphs = []
     for line in lines:
         person = line.actor.label if line.actor else "A person"

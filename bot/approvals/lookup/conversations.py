@@ -25,7 +25,7 @@ class Listed(NamedTuple):
     """A conversation in a list."""
 
     conversation: Conversation
-    waiting: int  # the number of its open proposals
+    waiting: int  # the number of open proposals
 
 
 class ConversationLookup:
@@ -74,9 +74,9 @@ class ConversationLookup:
         await self._database.write(conversations.rename, conversation_id, title)
 
     async def forget_conversation(self, conversation_id: str) -> int:
-        """Delete what was said in it and by its teammates, unless proposals are open.
+        """Delete the messages in a conversation and its teammates', unless proposals are open.
 
-        Returns the number of open proposals: 0 if it was deleted.
+        Returns the number of open proposals: 0 if the messages were deleted.
         """
         return await self._database.write(lifecycle.forget_conversation, conversation_id, self._clock())
 
@@ -100,7 +100,7 @@ class ConversationLookup:
         return await self._database.read(outputs.list_handles, conversation_id)
 
     async def files_of(self, channel: str, actor: Actor, limit: int) -> list[ListedFile]:
-        """Return the newest files of what one account began in a channel."""
+        """Return the newest files of the conversations that one account began in a channel."""
         return await self._database.read(outputs.list_of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
@@ -114,15 +114,15 @@ class ConversationLookup:
         return await self._database.read(messages.find_conversation_of_event, channel, event_id)
 
     async def last_answer(self, conversation_id: str) -> int | None:
-        """Return the id of the last line that the agent wrote in it, or None."""
+        """Return the id of the agent's last line in a conversation, or None."""
         return await self._database.read(messages.find_last_answer, conversation_id)
 
     async def is_answered(self, conversation_id: str) -> bool:
-        """Tell if no turn is wanted there."""
+        """Tell if no turn is wanted in a conversation."""
         return await self._database.read(turns.load_turn, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
-        """Return the end of the turn that ended last; None before any has."""
+        """Return the end of the turn that ended last; None if no turn has ended."""
         return await self._database.read(turns.find_newest_end, conversation_id)
 
     async def at_rest(self, conversation_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""Simulation of a rule: what it would have changed for the last proposals.
+"""Simulation of a rule: its effects on past proposals.
 
 Each proposal is judged twice by `Policy.judge`, as live calls are: by the rules of now, and by these with the
 new rule. Its risk is the one that was stored. Reads left no proposals, so the simulation says nothing of
@@ -25,21 +25,21 @@ from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
 MOST_JUDGED = 5_000  # proposals of one page
-_MAX_LISTED = 50  # calls that people had corrected
-_MAX_IN_CHAT = 10  # of these, in a chat
+_MAX_LISTED = 50  # the most corrected calls in a result
+_MAX_IN_CHAT = 10  # the most corrected calls that a chat shows
 
 
 class Effect(StrEnum):
     """The difference that a rule would have made for a call."""
 
     SPARED = "spared"  # people would not have been asked
-    ASKED = "asked"  # they would have been, in addition
+    ASKED = "asked"  # people would have been asked in addition
     REFUSED = "refused"  # it could not have been proposed
-    OTHERWISE = "otherwise"  # other people, or another number of them, would have decided
+    OTHERWISE = "otherwise"  # other people, or another number of people, would have decided
 
 
 class Priced(NamedTuple):
-    """A call that people corrected, and would not have been asked about under the rule. Without secrets.
+    """A call that people corrected and that the rule would have spared them, without secrets.
 
     These are the price of a rule that spares people questions.
     """
@@ -47,7 +47,7 @@ class Priced(NamedTuple):
     id: str
     tool_name: str
     title: str
-    at: datetime  # when it was proposed
+    at: datetime  # the time of the proposal
     price: str  # "declined", "edited" or "undone"
     by: str | None
     reason: str | None
@@ -67,13 +67,13 @@ class Tried:
     """A page of a simulation."""
 
     rule: str
-    looked: int  # the number of changes
-    back_to: datetime | None  # the time of the oldest one
+    looked: int  # the number of judged changes
+    back_to: datetime | None  # the time of the oldest judged change
     effects: Mapping[Effect, int]  # the number of changes with each effect
-    price: Sequence[Priced]  # the newest ones that people would not have been asked about and had corrected
-    priced: int  # the number of all of them
-    before: Mark | None  # where the next page begins, if there are older ones
-    zone: tzinfo  # the team's
+    price: Sequence[Priced]  # the newest calls that people corrected and that the rule would have spared them
+    priced: int  # the number of all such calls
+    before: Mark | None  # the beginning of the next page, if there are older changes
+    zone: tzinfo  # the team's time zone
 
     @property
     def words(self) -> str:
@@ -112,7 +112,7 @@ def try_rule(
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
     last: Mark | None = None
-    corrections: dict[str, str] = {}  # by the id of a proposal that people would not have been asked about
+    corrections: dict[str, str] = {}  # by the ids of proposals that the rule would have spared
     for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
         rows_read += 1
         last = Mark(row.created_at, row.id)
@@ -163,7 +163,7 @@ def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Eff
         return Effect.REFUSED
     if new.judgement is Judgement.ASK:
         return Effect.ASKED
-    # it would run now
+    # under the changed rules the call would run
     if old.judgement is not Judgement.ASK:
         return Effect.OTHERWISE
     if row.grant_id is not None:
@@ -182,13 +182,13 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
 
 
 def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
-    """Return the book with one more rule, in place of the one that it replaces."""
+    """Return the book with one more rule, in place of the rule that it replaces, if any."""
     others = (other for other in book.rules if other.slot != rule.slot)
     return replace(book, rules=(*others, rule))
 
 
 def _find_correction(row: Any) -> str:
-    """Return how people corrected a call: "declined", "undone" or "edited"; empty if they did not."""
+    """Return people's correction of a call: "declined", "undone" or "edited"; empty without a correction."""
     if row.state == State.DECLINED:
         return "declined"
     if row.undone_by:

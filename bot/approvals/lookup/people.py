@@ -74,8 +74,8 @@ def _group_accounts(
 ) -> dict[str, dict[str, Linked | None]]:
     """Return the linked accounts of a person, by the person's id and the account.
 
-    Without a ``person_id`` those of everyone, and also the accounts that have a role or an absence and no
-    link: each of these is a person of its own, with None for the link.
+    Without a ``person_id``, the accounts of everyone, and also the accounts that have a role or an absence
+    and no link: each of these is a person of its own, with None for the link.
     """
     accounts_of: dict[str, dict[str, Linked | None]] = defaultdict(dict)
     rows = people.list_linked(session, person_id)
@@ -107,7 +107,7 @@ def _describe_account(
     policy: Policy,
     role_times: Mapping[tuple[str, Role], datetime],
 ) -> Account:
-    """Return an account with its own roles, which are not those of the person's other accounts."""
+    """Return an account with its own roles, without the roles of the person's other accounts."""
     name = known_name or (row.name if row else "")
     alone = Person(account, accounts=frozenset({account}))
     roles = sorted(policy.roles_of(alone))
@@ -132,18 +132,18 @@ class SignedIn:
     away = sign_in_links.AWAY
 
     async def enter(self, code: str) -> str | None:
-        """Begin a session for the code of a link, and return its secret; None where it can't be used."""
+        """Begin a session for the code of a link, and return its secret; None if the code can't be used."""
         return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
 
     async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
-        """Store what a browser is checked by when it comes back from the organisation's sign-in.
+        """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
-        Returns False where too many are under way.
+        Returns False if too many sign-ins are under way.
         """
         return await self.database.write(sign_in_links.begin_sign_in, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
-        """Return what `begin` stored and delete it; None where it is unknown, used or too old."""
+        """Return the values that `begin` stored, and delete them; None if unknown, used or too old."""
         return await self.database.write(sign_in_links.come_back, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:
@@ -151,19 +151,19 @@ class SignedIn:
         return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:
-        """Return the account of a session; None where it has ended, or its person is no longer let in."""
+        """Return the account of a session; None if it has ended, or its person is no longer let in."""
         actor = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
         if actor is not None and self.may(actor):
             return actor
         return None
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
-        """End the session of this secret; without one, all of this account's."""
+        """End the session with this secret; without a secret, all sessions of this account."""
         await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)
 
 
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
-    """List the absences that concern a person, one a line; for an admin all."""
+    """List the absences that concern a person, for an admin all absences, on a line each."""
     policy, person = policies.load_for(session, actor)
     is_admin = Role.ADMIN in policy.roles_of(person)
     lines = []

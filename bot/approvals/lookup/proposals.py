@@ -34,8 +34,8 @@ from bot.store.rules import Policies
 from bot.store.tables.proposals import CallbackRow
 from bot.tools.registry import AvailableTools, Registry
 
-_MAX_PAGE_CHARS = 500_000  # of arguments and previews
-_MAX_SEARCHED_PAGES = 20  # for one page of proposals that the person may see
+_MAX_PAGE_CHARS = 500_000  # the most characters of a page's arguments and previews
+_MAX_SEARCHED_PAGES = 20  # the most pages of rows for one page of visible proposals
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Seen:
     card: Card
     may_decide: bool
     conversation: Conversation | None
-    teammate: str  # the name of the teammate who asked for it; empty if none did
+    teammate: str  # the name of the teammate that asked for the proposal, or empty
     place: "PlaceInBatch | None" = None
 
 
@@ -92,12 +92,12 @@ class ProposalLookup:
         self._policies = policies
 
     async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
-        """Return a proposal, or None where this person may see none."""
+        """Return a proposal; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
         return await self._groups.read(self._find, proposal_id, actor, available)
 
     async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
-        """Return a script's request, or None where this person may see none."""
+        """Return a script's request; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
         def read(session: Session) -> SeenRequest | None:
@@ -109,7 +109,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def batch(self, batch: str, actor: Actor) -> SeenBatch | None:
-        """Return a batch, or None where this person may see none."""
+        """Return a batch; None if it does not exist, or this person may not see it."""
         available = await self._registry.available()
 
         def read(session: Session) -> SeenBatch | None:
@@ -137,7 +137,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
-        """Return the files that its tool made, by handle; None for those who may not see it."""
+        """Return the files that a proposal's tool made, by handle; None for people who may not see it."""
 
         def read(session: Session) -> list[tuple[str, File]] | None:
             proposal = self._find_visible(session, proposal_id, actor)
@@ -171,8 +171,8 @@ class ProposalLookup:
     ) -> tuple[list[Seen], Mark | None]:
         """Return a page of the proposals that this person may see, and where the next page begins.
 
-        ``only`` filters and orders them. ``to_decide``: only those they may decide. The mark is None on the
-        last page.
+        ``only`` filters and orders the proposals. ``to_decide``: only proposals that they may decide. The
+        mark is None on the last page.
         """
         available = await self._registry.available()
 
@@ -180,7 +180,7 @@ class ProposalLookup:
             mark = before
             reach = rights.make_reach(session, self._policies, actor)
             page: list[Proposal] = []
-            # not all that is found may be seen, so several pages of rows may make one page
+            # the person may not see all rows, so several pages of rows may make one page
             for _ in range(_MAX_SEARCHED_PAGES):
                 rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
                 for p in rows:
@@ -207,7 +207,7 @@ class ProposalLookup:
         return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
-        """Return the changes after the one with this number, and the work under way."""
+        """Return the changes after the change with this number, and the work under way."""
 
         def read(session: Session) -> Feed:
             return Feed(
@@ -221,7 +221,7 @@ class ProposalLookup:
     async def news(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        """Return the number of the newest change, the progress of running proposals, and what is new.
+        """Return the number of the newest change, the progress of running proposals, and the new views.
 
         New are the proposals that changed after ``since`` and those whose progress is another one than
         ``progress_before``. Each comes with the key of its address, for which ``is_wanted`` is true, and as
@@ -253,7 +253,7 @@ class ProposalLookup:
     def visible(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """Return the views of those proposals that this person may see."""
+        """Return the views of the proposals that this person may see."""
         visible = [p for p in found if rights.visible(session, self._policies, p, actor)]
         return self._view(session, visible, actor, available)
 
@@ -300,9 +300,9 @@ class ProposalLookup:
 
 
 def _unseal_for(session: Session, found: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
-    """Return the proposals, those of agents' calls with what the tool said.
+    """Return the proposals. An agent's call has the tool's answer.
 
-    That is only for the agent that called, and for its person.
+    The answer is only for the agent that called, and for its person.
     """
     if not any(p.agent for p in found):
         return found
@@ -317,7 +317,7 @@ def _unseal_for(session: Session, found: Sequence[Proposal], actor: Actor) -> Se
 def cards_of(
     session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
 ) -> dict[str, Card]:
-    """Return the cards of these proposals by id. What several of them need is read once for all."""
+    """Return the cards of these proposals by id. Shared rows are read once for all cards."""
     groups = proposals.load_siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
@@ -353,7 +353,7 @@ def _find_place_in_batch(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch |
 
 
 def _bound_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
-    """Return the first proposals of a page, so that they are not too long in all; at least one."""
+    """Return the first proposals of a page, at least one, up to the limit of characters."""
     chars = 0
     for position, p in enumerate(page):
         chars += len(str(p.arguments)) + len(str(p.preview))
@@ -368,9 +368,9 @@ def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 
 
 def _name_teammate_of(session: Session, conversation: Conversation | None) -> str:
-    """Return the name of the teammate whose conversation it is, or an empty text.
+    """Return the name of the teammate with this conversation, or an empty text.
 
-    That is for a server's question: it belongs to a teammate although no call of a model opened it.
+    It is needed for a server's question, which belongs to a teammate although no call of a model opened it.
     """
     if conversation is None or not conversation.shown_at:
         return ""

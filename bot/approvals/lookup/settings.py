@@ -21,8 +21,8 @@ from bot.domain.redaction import redact_text
 from bot.settings import Settings
 
 _DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
-_PATIENCE = 120.0  # seconds the doctor may take
-_FRESH = timedelta(seconds=10)  # in which the same findings are returned again
+_PATIENCE = 120.0  # the most seconds that the doctor may take
+_FRESH = timedelta(seconds=10)  # the time in which the same findings are returned again
 _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")  # user and password in an address, as in https://me:pw@host/
 _SECRET_LISTS = frozenset(
     {"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "NOD_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS"}
@@ -35,9 +35,9 @@ class ShownSetting:
     """A setting as admins may read it."""
 
     name: str
-    value: str | None  # the one that applies; None for a secret, and if it is empty
+    value: str | None  # the current value; None for a secret, and if it is empty
     secret: bool
-    given: bool  # True if it is set, in the environment or ``.env``
+    given: bool  # True if the setting is in the environment or ``.env``
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Examined:
 
     at: datetime
     findings: tuple[Finding, ...] = ()
-    fault: str = ""  # why nothing was found, if it failed
+    fault: str = ""  # the reason why the examination failed, if it did
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:
@@ -67,7 +67,7 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
 
 
 class Doctor:
-    """The examination of the running Nod's settings and what they reach, in a process that can be killed.
+    """The examination of the running Nod's settings and connections, in a process that can be killed.
 
     Several callers at the same time get the same answer.
     """
@@ -118,7 +118,7 @@ class Doctor:
             return Examined(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
 
     async def _read_output(self) -> bytes:
-        """Return the JSON list that the doctor printed last: imported tools may have printed before it."""
+        """Return the JSON list at the end of the doctor's output; imported tools may have printed before."""
         environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._port())}
         child = await asyncio.create_subprocess_exec(
             *self._command,

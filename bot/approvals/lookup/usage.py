@@ -13,9 +13,9 @@ _NO_MODEL = "No model noted"
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """Return the usage of turns since then, those that used most first.
+    """Return the usage of turns since then, the largest first.
 
-    ``accounts``: only of turns in the conversations of these; None for all.
+    ``accounts``: only turns in the conversations of these accounts; None for all turns.
     """
     rows = counts.list_usage(session, by, since, accounts)
     match by:

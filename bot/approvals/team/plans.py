@@ -58,7 +58,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     why = "was submitted"
     if is_for_people_alone:
         why += ". People approve it; you may reject it or ask for changes"
-    # a lead agent that has no vote gets no turn for this: it reads of the plan in its next one
+    # a lead agent without a vote gets no turn for this: it reads of the plan in its next turn
     jobs += teammates.request_review(session, teammate, p, why, now, wake=not is_for_people_alone)
     return tuple(jobs)
 
@@ -87,7 +87,7 @@ def review(
 ) -> tuple[str, tuple[Job, ...]]:
     """Apply the lead agent's verdict on a plan: ``Verb.APPROVE``, ``Verb.REVISE`` or ``Act.REJECT``.
 
-    Returns a text for the lead agent, and the jobs. Raises ToolError where it may not give that verdict.
+    Returns a text for the lead agent, and the jobs. Raises ToolError if it may not give that verdict.
     """
     p = teammate.plan
     if p is None or p.state is not State.PROPOSED:
@@ -113,7 +113,7 @@ def describe_stop(session: Session, p: Proposal) -> str:
 
 
 def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
-    """Vote for a plan as the lead agent, which approves it if no more is needed."""
+    """Vote for a plan as the lead agent. The vote approves the plan if no more approvals are needed."""
     approver = _find_approver(session, policies, p)
     if approver is Approver.HUMAN:
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
@@ -174,7 +174,8 @@ def stop(
 ) -> tuple[Job, ...]:
     """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
-    ``who`` is shown on the cancelled cards. ``tell``: the lead agent is told, since it was not the one.
+    ``who`` is shown on the cancelled cards. ``tell``: tell the lead agent, which did not stop the teammate
+    itself.
     """
     if teammate.standing is not Standing.WORKING:
         return ()
@@ -205,7 +206,7 @@ def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: d
 def stop_all(
     session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
 ) -> tuple[list[str], tuple[Job, ...]]:
-    """Stop all teammates of a conversation. Returns the ids of those who were at work, and the jobs."""
+    """Stop all teammates of a conversation. Return the ids of the teammates at work, and the jobs."""
     stopped_ids: list[str] = []
     jobs: list[Job] = []
     for teammate in teams.list_of_lead(session, lead.id):

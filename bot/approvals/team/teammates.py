@@ -52,7 +52,7 @@ def spawn(
     """Start a teammate: its row, its conversation with the task in it, and its first turn.
 
     ``call`` identifies the call that asks for it. The teammate's id is made of it, so one call can't start
-    two. Raises ToolError where there are as many as there may be.
+    two teammates. Raises ToolError if there are as many teammates as allowed.
     """
     team = session.exec(select(TeammateRow).where(TeammateRow.lead_id == lead.id)).all()
     request_id = _find_last_request(session, lead.id)
@@ -101,7 +101,7 @@ def _find_last_request(session: Session, lead_id: str) -> int:
 
 
 def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimits) -> None:
-    """Raise ToolError when too many are at work, or were started for one request of a person."""
+    """Raise ToolError if too many teammates are at work, or were started for one request of a person."""
     at_work = [row for row in team if row.standing == Standing.WORKING]
     if len(at_work) >= limits.teammates:
         raise ToolError(
@@ -136,8 +136,8 @@ def after_answer(
 ) -> tuple[Job, ...]:
     """Handle a teammate's answer and return the jobs.
 
-    ``silent``: it ended its turn, so the text is its result, unless it has open proposals. Then it only
-    waits, and their end wakes it again.
+    ``silent``: the teammate ended its turn, so the text is its result, unless it has open proposals. Then it
+    only waits, and their end wakes it again.
     """
     if silent and not proposals.list_open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
@@ -156,8 +156,8 @@ def finish(
 ) -> tuple[Job, ...]:
     """End a teammate, and tell the lead agent. Nothing happens if it has ended before.
 
-    ``words``: its result, or why it ended. ``tell``: the lead agent does not know it yet. ``wake``: it gets a
-    turn for that immediately; otherwise it reads the note in its next turn.
+    ``words``: the result, or the reason for the end. ``tell``: the lead agent does not know it yet. ``wake``:
+    it gets a turn for that immediately; otherwise it reads the note in its next turn.
     """
     words = storable(bound_text(words, _MAX_RESULT_CHARS))
     ended = session.execute(

@@ -22,7 +22,7 @@ from bot.store.rules import Policies
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "decisions"
-_MAX_SCANNED = 500  # newest proposals, before those that the person may not see are dropped
+_MAX_SCANNED = 500  # the newest proposals that are read, before those that the person may not see are dropped
 _DECIDED = tuple(state for state in State if state is not State.PROPOSED)
 
 Count = Annotated[int, Field(ge=1, le=50)]
@@ -52,7 +52,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         involvements = await database.read(_list_visible, context, [State.PROPOSED], policies)
         may_decide = {one.proposal.id: one.may_decide for one in involvements}
         summaries = []
-        for first, *others in together(one.proposal for one in involvements):  # those of one batch together
+        for first, *others in together(one.proposal for one in involvements):  # a batch is one entry
             summary = _summarize(first, policies.held.book.zone)
             summary["you_may_decide"] = may_decide[first.id]
             if others:
@@ -95,7 +95,7 @@ def _list_visible(
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
         for p in proposals.list_in_states(session, states, _MAX_SCANNED)
-        if p.kind is not kinds.SUGGESTION  # which is about Nod's own rules
+        if p.kind is not kinds.SUGGESTION  # a suggestion is about Nod's own rules
     ]
     if conversation is None:
         return []

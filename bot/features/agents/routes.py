@@ -95,8 +95,8 @@ class AgentCallView(View):
 
     @classmethod
     def of_status(cls, status: CallStatus) -> "AgentCallView":
-        p = status.proposal
-        is_waiting = p is not None and status.end == "waiting"
+        proposal = status.proposal
+        is_waiting = proposal is not None and status.end == "waiting"
         return cls(
             id=status.id,
             tool=status.tool_name,
@@ -104,14 +104,14 @@ class AgentCallView(View):
             text=status.text,
             is_error=status.is_error,
             joined=status.joined,
-            waits_for=p.deciders.in_words(p.requester.label) if p and is_waiting else "",
-            edited=[each.told for each in p.edits] if p else [],
-            arguments=dict(p.arguments) if p else None,
+            waits_for=proposal.deciders.in_words(proposal.requester.label) if proposal and is_waiting else "",
+            edited=[edit.told for edit in proposal.edits] if proposal else [],
+            arguments=dict(proposal.arguments) if proposal else None,
             files=[CallFileView.of_file(each) for each in status.files],
-            decided_by=p.decided_by if p else None,
-            created_at=p.created_at if p else None,
-            updated_at=p.updated_at if p else None,
-            expires_at=p.expires_at if p else None,
+            decided_by=proposal.decided_by if proposal else None,
+            created_at=proposal.created_at if proposal else None,
+            updated_at=proposal.updated_at if proposal else None,
+            expires_at=proposal.expires_at if proposal else None,
             pause=status.pause,
         )
 
@@ -121,9 +121,10 @@ class OneCall(DoneBody):
 
 
 class AgentView(View):
-    """A token of an agent, never its secret. ``agreed``: its person said yes to it.
+    """A token of an agent, without its secret.
 
-    ``person`` is for whom it calls. ``tools`` are patterns of names; ``servers`` are where it acts as them.
+    - `person`: the person for whom the agent calls tools. `agreed`: this person agreed to the token.
+    - `tools`: patterns of the names of tools. `servers`: where the agent acts with this person's sign-in.
     """
 
     label: str
@@ -141,7 +142,7 @@ class AgentView(View):
 
 
 class AgentList(DoneBody):
-    """``everyone``: those of all people, for an admin of all of Nod."""
+    """``everyone``: the list has the agents of all people, for an admin of all of Nod."""
 
     everyone: bool
     agents: list[AgentView]
@@ -150,7 +151,7 @@ class AgentList(DoneBody):
 class NewAgent(Body):
     """``tools``: patterns of names, as in ``issues_*``. ``lasts``: for how long, as in ``90d``.
 
-    ``dry_run``: only list the tools that these are now.
+    ``dry_run``: make no token, only list the tools that match the patterns now.
     """
 
     name: Annotated[str, Field(max_length=64)]
@@ -160,7 +161,7 @@ class NewAgent(Body):
 
 
 class MadeAgent(DoneBody):
-    """``token`` is shown this once; null for a dry run. ``tools``: those that it may call now."""
+    """``token`` is shown only now; null for a dry run. ``tools``: the tools that the token may call now."""
 
     token: str | None
     label: str | None
@@ -187,8 +188,8 @@ async def call_tool(
 ) -> OneCall:
     """A call that only reads is answered immediately. Any other waits for people: ``wait`` up to 60 seconds.
 
-    A second call with the same ``Idempotency-Key`` is the first one, with 200. So is, without a key, the same
-    call while the first waits or runs.
+    A second call with the same ``Idempotency-Key`` is answered with the first call and 200. So is the same
+    call without a key, while the first call waits or runs.
     """
     _require_agent(actor)
     try:
@@ -209,19 +210,19 @@ async def call_tool(
 
 @router.get("/calls/{call_id}", summary="A call of this agent; `wait` for its end")
 async def show_call(call_id: CallId, actor: Caller, parts: PartsDep, poll: Waiting) -> OneCall:
-    """Returns after ``wait`` seconds (60 at most), or as soon as it ended. No other token sees it.
+    """Returns after ``wait`` seconds (60 at most), or as soon as the call ended. No other token sees it.
 
     A client that asks without ``wait`` keeps to ``pause``; more than 20 times a second is refused with 429.
     """
     _require_agent(actor)
-    _count_look(parts, actor)
+    _limit_polling(parts, actor)
     found = require_or_404(await _wait(parts, actor, call_id, poll), _NONE)
     return OneCall(call=AgentCallView.of_status(found))
 
 
 @router.post("/calls/{call_id}/cancel", summary="An agent withdraws its call")
 async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: PartsDep) -> OneCall:
-    """A call that was decided already stays as it is, and the answer says how it was."""
+    """A call that was decided already stays as it is, and the answer has the decision."""
     _require_agent(actor)
     found = require_or_404(await parts.agents.find_call(actor, call_id), _NONE)
     if found.proposal is not None and found.end == "waiting":
@@ -231,13 +232,13 @@ async def withdraw_call(call_id: CallId, actor: Caller, site: SiteDep, parts: Pa
 
 
 async def _wait(parts: RouteParts, actor: Actor, call_id: str, poll: Waiting) -> CallStatus | None:
-    async def now() -> CallStatus | None:
+    async def find_call() -> CallStatus | None:
         return await parts.agents.find_call(actor, call_id)
 
-    return await poll.until(now, lambda status: not status.is_open)
+    return await poll.until(find_call, lambda status: not status.is_open)
 
 
-def _count_look(parts: RouteParts, actor: Actor) -> None:
+def _limit_polling(parts: RouteParts, actor: Actor) -> None:
     try:
         parts.agents.count_look(actor)
     except TooMuch as error:
@@ -292,7 +293,7 @@ def _view(token: IssuedToken, mine: frozenset[str]) -> AgentView:
 
 @router.post("/agents", summary="Make a token for an agent of yours", status_code=201)
 async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsDep) -> MadeAgent:
-    """It calls for you alone, and nothing else: for another person ``nod token new NAME --as`` asks them."""
+    """The agent calls tools for you alone. For another person, ``nod token new NAME --as`` asks them."""
     try:
         patterns, lasts = read_patterns(body.tools), parse_duration(body.lasts)
     except ValueError as error:
@@ -306,7 +307,7 @@ async def make_agent(body: NewAgent, actor: Caller, site: SiteDep, parts: PartsD
     if not body.dry_run:
         terms = AgentTerms(actor, patterns, servers, names, until, agreed=True)
         token = await _issue(parts, body.name, actor, parts.clock(), terms)
-    label = token.split("_")[1] if token else None
+    label = token.split("_")[1] if token else None  # a token is its prefix, its label and its secret
     return MadeAgent(token=token, label=label, tools=names, servers=servers, until=until)
 
 

@@ -1,6 +1,6 @@
-"""`allow_agent`: a person's yes to an agent's token. Its card is that person's alone.
+"""The tool `allow_agent`: a person's consent to an agent's token. Only this person sees the card.
 
-No model is offered it, and no one else can ask for it to be decided.
+No model is offered the tool, and no one else can ask for a decision on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from bot.tools.tool import CallContext, FixedToolset, tool
 
 GROUP = "agents"
 _GONE = "This token has ended, or it is not for you. Nothing was allowed."
-_LONGEST = 40  # names on a card
+_LONGEST = 40  # the most names on a card
 
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=500)]

@@ -1,4 +1,4 @@
-"""The sweep that tells people, in one table, what was held back from them."""
+"""The sweep that tells people, in one table, of the cards that were held back from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,24 +28,24 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 SECONDS = 5
-_AT_A_TIME = 20  # people, or cards, in one look
-_MOST_ROWS = 20  # of a table, each with a button
+_AT_A_TIME = 20  # the most people, or cards, in one run
+_MOST_ROWS = 20  # the most rows of a table, each with a button
 _MAX_TITLE_CHARS = 120
 _PURGE_EVERY = timedelta(minutes=10)
 
 
 @dataclass(eq=False)
 class ReleaseSweep:
-    """Releases what is due, person by person, and records it, card by card."""
+    """The sweep that releases due cards, person by person, and records each release on its card."""
 
     database: Database
     policies: Policies
     wake: Wake
-    _may_hold: bool = field(default=True, init=False)  # until the rows say that nothing is held
+    _may_hold: bool = field(default=True, init=False)  # False once the rows show that no card is held
     _purged_at: datetime | None = field(default=None, init=False)
 
     async def run(self, now: datetime) -> None:
-        """Tell what is due. Where no rule asks and nothing is held, it reads nothing."""
+        """Release the due cards. Without a rule about attention and without held cards, nothing is read."""
         has_rules = bool(self.policies.held.book.list_about(Subject.ATTENTION))
         if not (has_rules or self._may_hold):
             return
@@ -61,7 +61,7 @@ class ReleaseSweep:
 
 
 def _release(session: Session, policies: Policies, account: str, now: datetime) -> None:
-    """Release what is held from an account, and have it told in one table of what it may decide by now."""
+    """Release an account's held cards, and send one table with those that the account may decide now."""
     released, place = rows.release_all(session, account, now)
     person = Actor.parse(account)
     waiting = [p for p in released if rights.find_objection(session, policies, p, person) is None]
@@ -100,7 +100,7 @@ def _make_row(card: Sequence[Proposal], now: datetime) -> CommandOffer:
 
 
 def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
-    """Record in the history of a card that people are told of it now, and end the line that says when."""
+    """Record in a card's history that people are told now, and remove the line that announces this."""
     conversation_lock.with_proposal(session, proposal_id)
     if not rows.mark_recorded(session, proposal_id):
         return ()
@@ -108,7 +108,7 @@ def _record_release(session: Session, proposal_id: str, now: datetime) -> tuple[
     if proposal is None or proposal.state is not State.PROPOSED:
         return ()
     held = [each for each, row in rows.find_held(session, proposal_id).items() if row.released_at is None]
-    if held:  # the line is still true of them
+    if held:  # the line still applies to these people
         return ()
     by = By.nod(Act.RELEASE, "told together with others")
     moved = transitions.move(session, proposal, by, now, annotations=without_line(proposal))

@@ -14,10 +14,10 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, table_of
 
 HOUR = timedelta(hours=1)
-"""The time in which what reached a person is counted."""
+"""The period for which the cards that reached a person are counted."""
 LONGEST = timedelta(minutes=30)
 """The longest time for which a card is held back."""
-_KEPT = timedelta(days=1)  # what was released, for those who look what happened
+_KEPT = timedelta(days=1)  # the time for which released rows are kept, for people who look into them
 _REACHED, _HELD, _PROPOSAL = table_of(ReachedRow), table_of(HeldRow), table_of(ProposalRow)
 
 
@@ -29,7 +29,7 @@ def count_reached(session: Session, accounts: Collection[str], now: datetime) ->
 
 
 def note_reached(session: Session, accounts: Collection[str], proposal_id: str, now: datetime) -> None:
-    """Note that a card reached these accounts; once, however often it is delivered."""
+    """Note that a card reached these accounts. A second delivery of the card changes nothing."""
     rows = [{"account": each, "proposal_id": proposal_id, "reached_at": now} for each in sorted(accounts)]
     if rows:
         session.connection().execute(insert_or_ignore(session, ReachedRow), rows)
@@ -38,7 +38,7 @@ def note_reached(session: Session, accounts: Collection[str], proposal_id: str, 
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
     """Return whether an asker has ``most`` open cards that are older than that of ``proposal``.
 
-    ``accounts``: of the person who asked. What an agent asked is counted by the agent.
+    ``accounts``: the accounts of the person who asked. An agent's requests are counted by the agent.
     """
     table = _PROPOSAL
     if proposal.agent:
@@ -60,24 +60,24 @@ def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[
 
 
 def find_held(session: Session, proposal_id: str) -> Mapping[str, HeldRow]:
-    """Return what is or was held of a card, by account."""
+    """Return the rows of a card that is or was held back, by account."""
     rows = session.execute(select(HeldRow).where(col(HeldRow.proposal_id) == proposal_id)).scalars()
     return {row.account: row for row in rows}
 
 
 def store_held(session: Session, row: HeldRow) -> None:
-    """Hold a card back from an account, unless that was so already."""
+    """Hold a card back from an account, unless the account has a row for the card already."""
     session.connection().execute(insert_or_ignore(session, HeldRow), row.model_dump())
 
 
 def end_hold(session: Session, card_id: str, now: datetime) -> None:
-    """Make a card due to everyone from whom it is held back: it has become urgent."""
+    """Make a held card due for everyone, because it has become urgent."""
     held = (_HELD.c.proposal_id == card_id, _HELD.c.released_at.is_(None), _HELD.c.until > now)
     session.connection().execute(update(_HELD).where(*held).values(until=now))
 
 
 def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[str]:
-    """Return accounts for which something that is held is due, the longest due first."""
+    """Return the accounts with held cards that are due, the longest due first."""
     is_due = or_(_HELD.c.until <= now, _HELD.c.until > now + LONGEST)  # or the clock was set back
     due = (
         select(_HELD.c.account)
@@ -90,9 +90,9 @@ def list_due_accounts(session: Session, now: datetime, most: int) -> Sequence[st
 
 
 def release_all(session: Session, account: str, now: datetime) -> tuple[Sequence[Proposal], str]:
-    """Release all that is held from an account. Return what of it is open, and a shared chat that has some.
+    """Release an account's held cards. Return the open proposals, and a shared chat that has some of them.
 
-    Soonest to expire first. Empty where another process was faster.
+    The proposals that expire soonest come first. Both are empty if another process was faster.
     """
     mine = (_HELD.c.account == account, _HELD.c.released_at.is_(None))
     places = session.connection().execute(select(_HELD.c.place).where(*mine, _HELD.c.place != "").limit(1))
@@ -105,7 +105,7 @@ def release_all(session: Session, account: str, now: datetime) -> tuple[Sequence
 
 
 def list_unrecorded(session: Session, most: int) -> Sequence[str]:
-    """Return cards that were released, and whose history does not say so, the longest ago first."""
+    """Return released cards whose history does not have the release yet, the oldest release first."""
     found = (
         select(_HELD.c.proposal_id)
         .where(~_HELD.c.recorded, _HELD.c.released_at.is_not(None))
@@ -116,14 +116,14 @@ def list_unrecorded(session: Session, most: int) -> Sequence[str]:
 
 
 def mark_recorded(session: Session, proposal_id: str) -> bool:
-    """Mark what was released of a card as recorded. Returns False where another process was faster."""
+    """Mark a card's release as recorded. Returns False if another process was faster."""
     released = (_HELD.c.proposal_id == proposal_id, _HELD.c.released_at.is_not(None))
     marked = update(_HELD).where(*released, ~_HELD.c.recorded).values(recorded=True)
     return bool(count_changed(session.connection().execute(marked)))
 
 
 def is_empty(session: Session) -> bool:
-    """Return whether nothing is held, and no release has to be recorded."""
+    """Return whether no card is held, and no release has to be recorded."""
     held = select(_HELD.c.account).where(~_HELD.c.recorded).limit(1)
     return session.connection().execute(held).first() is None
 
@@ -136,7 +136,7 @@ def count_held(session: Session, late: datetime) -> tuple[int, int]:
 
 
 def purge_counted(session: Session, now: datetime) -> None:
-    """Delete what no longer counts."""
+    """Delete the rows that no longer count."""
     session.connection().execute(delete(_REACHED).where(_REACHED.c.reached_at <= now - HOUR))
     over = (_HELD.c.recorded, _HELD.c.released_at < now - _KEPT)
     session.connection().execute(delete(_HELD).where(*over))

@@ -1,4 +1,4 @@
-"""The part of attention in the delivery of cards: it counts what reaches people, and holds back the rest."""
+"""The part of attention in the delivery of cards: it counts a person's cards, and holds back the rest."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 LINE_NAME = "Attention"
-"""The name under which a card says who is told later."""
-_ALWAYS_TOLD = 2  # open cards of one asker
-_SHORTEST = timedelta(minutes=1)  # to hold something for less is no rest
-_NAMED = 3  # people on a card
+"""The name of a card's line about the people who are told later."""
+_ALWAYS_TOLD = 2  # the open cards of one asker that are never held back
+_SHORTEST = timedelta(minutes=1)  # a card is not held back for a shorter time
+_NAMED = 3  # the most people that a card names
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionWatcher:
-    """Counts the cards that reach people whom a rule names, and holds back those beyond it."""
+    """The watcher that counts the cards of people whom a rule names, and holds back cards over the limit."""
 
     policies: Policies
 
@@ -42,7 +42,7 @@ class AttentionWatcher:
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Hold the card back from those whom enough cards reached in the last hour, unless it is urgent."""
+        """Hold the card back from people who got enough cards in the last hour, unless it is urgent."""
         known = rows.find_held(session, proposal.id)
         held = {account for account, row in known.items() if row.released_at is None}
         new = [each for each in self._list_full(session, notified, now) if each not in known]
@@ -65,7 +65,7 @@ class AttentionWatcher:
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Note whom the card reached, of those whom a rule names. What was escalated is held no longer."""
+        """Note which people named by a rule the card reached. An escalated card is no longer held back."""
         ruled = [
             account for account, limit in self._find_limits(session, notified).items() if limit is not None
         ]
@@ -77,7 +77,7 @@ class AttentionWatcher:
         pass
 
     def _find_limits(self, session: Session, accounts: Collection[str]) -> Mapping[str, int | None]:
-        """Return how many cards an hour reach each of these accounts' persons, None for any number."""
+        """Return each account's limit of cards an hour, which counts for its person; None: no limit."""
         return {account: self._find_limit(session, self._person(session, account)) for account in accounts}
 
     def _find_limit(self, session: Session, person: Person) -> int | None:
@@ -88,7 +88,7 @@ class AttentionWatcher:
         return people.person_of(session, Actor.parse(account))
 
     def _list_full(self, session: Session, accounts: Collection[str], now: datetime) -> Collection[str]:
-        """Return the accounts of persons whom as many cards reached in the last hour as should."""
+        """Return the accounts of people who reached their limit in the last hour."""
         full = []
         for account, limit in self._find_limits(session, accounts).items():
             person = self._person(session, account)
@@ -105,7 +105,7 @@ class AttentionWatcher:
     def _record_hold(
         self, session: Session, proposal: Proposal, held: Collection[str], until: datetime, now: datetime
     ) -> None:
-        """Say on the card who is told later, in the one guarded move."""
+        """Store the line about people who are told later, guarded by the card's version."""
         named = _name_people(people.find_known_names(session, sorted(held)), held)
         zone = self.policies.load(session).book.zone
         text = f"{named} will be told at {until.astimezone(zone):%H:%M}. Many cards came within an hour."
@@ -115,7 +115,7 @@ class AttentionWatcher:
 
 
 def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
-    """Return the names of people, or how many they are where not all are known."""
+    """Return the names of people, or their number if not all names are known."""
     known = list(dict.fromkeys(names[each] for each in sorted(held) if names.get(each)))
     if all(names.get(each) for each in held):
         return name_some(known, _NAMED)
@@ -123,12 +123,12 @@ def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
 
 
 def without_line(proposal: Proposal) -> tuple[Annotation, ...]:
-    """Return the lines of a card but the one that says who is told later."""
+    """Return the lines of a card, without the line about people who are told later."""
     return tuple(each for each in proposal.annotations if not (each.is_late and each.name == LINE_NAME))
 
 
 def find_release(now: datetime, expires_at: datetime) -> datetime:
-    """Return when what is held now is told: at the next half hour, and before half of its time is over."""
+    """Return when a card that is held now is released: at the next half hour, within half of its time."""
     here = now.astimezone(UTC)
     minutes = here.hour * 60 + here.minute
     whole = here.replace(minute=0, hour=0, second=0, microsecond=0)
@@ -137,7 +137,7 @@ def find_release(now: datetime, expires_at: datetime) -> datetime:
 
 
 def find_shared_place(session: Session, proposal: Proposal) -> str:
-    """Return the chat that a request was made in, where several people read it; empty for a private one."""
+    """Return the chat of a request if several people read it; empty for a private chat."""
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or conversation.private or proposal.agent:
         return ""

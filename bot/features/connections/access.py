@@ -1,4 +1,4 @@
-"""The token of one connection at the time of a call: fresh, from its row, and known to what hides secrets."""
+"""The token of one connection at the time of a call: fresh, from its row, and hidden like any secret."""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +16,7 @@ from bot.tools.mcp.signin import Keys
 
 
 class AccountAccess:
-    """Gives the token of a connection as its row is now; one process at a time refreshes it."""
+    """The access to a connection's token as its row is now; one process at a time refreshes the token."""
 
     def __init__(
         self,
@@ -26,12 +26,13 @@ class AccountAccess:
         connection: Connection,
         find_rest: FindRest | None = None,
     ) -> None:
-        """``find_rest``: of the account of a chat, says why it is not used now."""
+        """``find_rest`` returns why the account of a chat is not used now."""
         if not isinstance(config.launch, Http):
             raise TypeError(f"{config.name} has no address")
         self._database, self._clock, self._connection = database, clock, connection
         self._config = config
-        self._launch = replace(config.launch, learned=set())  # its own: another person's are not known here
+        # a set of its own: secrets of another person's token are not known here
+        self._launch = replace(config.launch, learned=set())
         again = f"Send: /nod connections connect {config.name}"
         self._keys = Keys(
             config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again

@@ -1,4 +1,4 @@
-"""``/nod connections``: whose accounts Nod acts as for the person who asks; connecting and ending them."""
+"""``/nod connections``: the accounts that Nod uses for the person who asks; connecting and ending them."""
 
 from sqlmodel import Session
 

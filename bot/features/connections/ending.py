@@ -1,4 +1,4 @@
-"""Ending connections: by their owner, by an admin, with the person or the address that is gone."""
+"""The end of connections: by the owner or an admin, or because a person or an address no longer exists."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _ADMIN_GONE = (
 
 @dataclass(frozen=True, slots=True)
 class VisibleConnections:
-    """The connections that someone may see. ``accounts`` are theirs; ``asked`` wait for their digits."""
+    """A person's visible connections. ``accounts`` are the person's; ``asked`` sign-ins wait for digits."""
 
     everyone: bool
     accounts: frozenset[str]
@@ -61,7 +61,7 @@ def list_visible(session: Session, policies: Policies, actor: Actor, now: dateti
 def end_one(
     session: Session, policies: Policies, ident: str, actor: Actor, now: datetime
 ) -> Connection | None:
-    """End the connection whose id begins like this; None where this person may end none."""
+    """End the connection whose id has this beginning; None if this person may not end it."""
     seen = list_visible(session, policies, actor, now)
     meant = [each.connection for each in seen.listed if each.connection.id.startswith(ident)]
     if len(meant) != 1 or not ident:
@@ -70,14 +70,14 @@ def end_one(
 
 
 def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
-    """End what a person has connected at a server."""
+    """End the connections of a person at a server."""
     return _end(session, _is_of(session, actor) & (col(ConnectionRow.server) == server), actor, now)
 
 
 def end_of_chat(
     session: Session, policies: Policies, server: str, chat: Address, actor: Actor, now: datetime
 ) -> list[Connection]:
-    """End the connection of a chat at a server, for an admin there; nothing for anyone else."""
+    """End the connection of a chat at a server, for an admin there; do nothing for anyone else."""
     where, person = str(chat), people.person_of(session, actor)
     if Role.ADMIN not in policies.load(session).roles_of(person, where):
         return []
@@ -92,9 +92,9 @@ def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connec
 
 
 def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job, ...]:
-    """End a person's connections once one of their accounts is theirs no longer; keep them where one joined.
+    """End a person's connections once an account has left the person; keep them if an account has joined.
 
-    No one can tell which of the two people meant it, so all that was theirs together ends, as grants do.
+    No one can tell which of the two people had made a connection, so all of them end, as grants do.
     """
     is_now = people.person_of(session, account).accounts | {str(account)}
     by = By.nod(Act.DISCONNECT, "an account was unlinked")
@@ -108,7 +108,7 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> tuple[Job
 
 
 def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
-    """Have the connections of a chat be those of its new address."""
+    """Move the connections of a chat to its new address."""
     by = By.nod(Act.MOVE)
     here = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
     rows.change_owner(session, here, str(new), by, now)
@@ -117,7 +117,7 @@ def move_chat(session: Session, old: Address, new: Address, now: datetime) -> No
 def end_of_gone(
     session: Session, policies: Policies, accounts: Collection[str], now: datetime
 ) -> list[Connection]:
-    """End the connections of accounts that are gone, and those that they made for chats; admins are told."""
+    """End the connections that departed accounts had, or made for chats, and tell admins."""
     by = By.nod(Act.DISCONNECT, "the account is gone")
     gone = sorted(accounts)
     theirs = col(ConnectionRow.owner).in_(gone) & (col(ConnectionRow.identity) == Identity.PERSON)
@@ -134,7 +134,7 @@ def end_of_gone(
 
 
 def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
-    """End the connections at servers whose address is another one now; their owners are told."""
+    """End the connections at servers whose address has changed, and tell their owners."""
     by = By.nod(Act.DISCONNECT, "the server's address changed")
     ended: list[Connection] = []
     for server, url in addresses.items():
@@ -147,7 +147,7 @@ def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> l
 
 
 def tell_lost(session: Session, now: datetime) -> int:
-    """Tell the owners of connections that no key opens, once; returns how many are lost."""
+    """Tell the owners of connections that no key opens, once each. Return the number of lost connections."""
     lost = rows.list_unreadable(session)
     for connection, was_told in lost:
         if not was_told:
@@ -157,7 +157,7 @@ def tell_lost(session: Session, now: datetime) -> int:
 
 
 def tell_owner(session: Session, connection: Connection, text: str, now: datetime) -> None:
-    """Tell the owner of a connection something: a person in private, a place in its chat."""
+    """Send a text to the owner of a connection: to a person in private, to a place in its chat."""
     owner = Actor.parse(connection.owner)
     if connection.identity is Identity.PERSON:
         tell_privately(session, owner, text, now)
@@ -166,7 +166,7 @@ def tell_owner(session: Session, connection: Connection, text: str, now: datetim
 
 
 def is_same_person(session: Session, actor: Actor, account: str) -> bool:
-    """Return whether an account is one of this person's."""
+    """Return whether an account belongs to this person."""
     return account in people.person_of(session, actor).accounts | {str(actor)}
 
 

@@ -1,4 +1,4 @@
-"""Connections: whose account a call is made under. Nothing of it is there where no server asks for it."""
+"""Connections: the accounts under which calls are made. Without a server that asks for them it is off."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ from bot.settings import Settings
 from bot.tools.tool import FixedToolset
 
 _PART = "Connections"
-_MAX_NAMED = 5  # connections in one finding
+_MAX_NAMED = 5  # the most connections in one finding
 
 
 def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
@@ -69,7 +69,7 @@ def _list_connected(session: Session, _: datetime) -> Sequence[ActiveLine]:
 
 
 async def _examine_connections(parts: FeatureParts) -> Sequence[Finding]:
-    """Return a finding on the connections; none where no server asks for any."""
+    """Return a finding on the connections; none if no server asks for connections."""
     if not isinstance(parts.connections, AccountConnections):
         return ()
     found = await parts.database.read(rows.list_connections, None)

@@ -1,4 +1,4 @@
-"""The port to connections: what the kernel asks, and what all parts of this feature work over."""
+"""The port to connections, for the kernel and for all parts of this feature."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.mcp.config import Http, ServerConfig
 
-_MOST_KEPT = 1_000  # accesses; each has a few short texts
+_MOST_KEPT = 1_000  # the most accesses in memory; each has a few short texts
 
 
 @dataclass(frozen=True, slots=True)
 class AccountConnections:
-    """The accounts that people and admins connected. ``servers`` are called under them."""
+    """The accounts that people and admins connected. ``servers`` are called under these accounts."""
 
     settings: Settings
     database: Database
@@ -63,14 +63,14 @@ class AccountConnections:
 
 
 def address_of(config: ServerConfig) -> str:
-    """Return the address of a server whose calls are made under connections: it has one."""
+    """Return the address of a server whose calls are made under connections: such a server always has one."""
     if not isinstance(config.launch, Http):
         raise TypeError(f"{config.name} has no address")
     return config.launch.url
 
 
 def make_connections(parts: ConnectionParts) -> AccountConnections | None:
-    """Return the port; None where no server is called under connections. Raises SettingsError."""
+    """Return the port; None if no server is called under connections. Raises SettingsError."""
     named: list[ServerConfig] = [*parts.servers]
     if parts.settings.connections is not None:
         named += load_providers(parts.settings.connections, parts.environment())

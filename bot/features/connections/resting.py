@@ -1,7 +1,7 @@
-"""Accounts of chats that rest: another company reads along there, or who connected it is no longer an admin.
+"""Accounts of chats that rest: another company reads along there, or their admin is no longer an admin.
 
 A platform is asked before an account is used, at most once a minute for a chat, and by the sweep. Where it
-can't say, the account is not used. Which ones rest is a row, so that no process offers their tools.
+can't say, the account is not used. Resting is stored as a row, so that no process offers the account's tools.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ _WHY = "why"
 _KNOWN_FOR = timedelta(minutes=1)
 _LOOKED_AT_EACH = timedelta(minutes=10)
 _SHARED, _ADMIN = "shared", "admin"
-"""The reasons for which an account rests: who reads along in its chat, and who connected it."""
+"""The reasons for resting: the readers of the chat, and the admin who connected the account."""
 _WORDS = {
     _SHARED: "people of another company read along in its chat",
     _ADMIN: "who connected it is no longer an admin there",
@@ -54,21 +54,22 @@ _BACK = {
 }
 
 FindRest = Callable[[], Awaitable[str]]
-"""Returns why an account is not used now, in words; empty where it is."""
+"""A function that returns why an account is not used now, in words; empty if it is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReaders:
-    """The knowledge of who reads along in the chats that have accounts, as their platforms say."""
+    """The knowledge of who reads along in chats with accounts, as the platforms report it."""
 
     database: Database
     policies: Policies
     clock: Clock
     ask: IsShared
-    _known: dict[str, tuple[bool, datetime]] = field(default_factory=dict)  # by connection, and since when
+    # by connection: True if the chat is shared, and the time of that answer
+    _known: dict[str, tuple[bool, datetime]] = field(default_factory=dict)
 
     async def find_rest(self, connection: Connection) -> str:
-        """Return why the account of a chat is not used now, in words; empty where it is."""
+        """Return why the account of a chat is not used now, in words; empty if it is used."""
         now = self.clock()
         if await self._look_for_admin(connection, now):
             return _WORDS[_ADMIN]
@@ -81,7 +82,7 @@ class ChatReaders:
         return _WORDS[_SHARED] if shared else ""
 
     async def _look_for_admin(self, connection: Connection, now: datetime) -> bool:
-        """Tell if who connected an account is no longer an admin of its chat; then it rests."""
+        """Tell if an account's admin is no longer an admin of its chat, and let the account rest then."""
         is_missing, is_noted = await self.database.read(_find_missing_admin, self.policies, connection)
         if is_missing is not is_noted:
             note = partial(_note_reason, reason=_ADMIN, holds=is_missing)
@@ -101,7 +102,7 @@ class ChatReaders:
         return shared
 
     async def look_at_all(self, connections: list[Connection], now: datetime) -> None:
-        """Look for the admins of all, and at those chats that no one has looked at for a while."""
+        """Check the admins of all connections, and the readers of chats that were not checked for a while."""
         for each in connections:
             await self._look_for_admin(each, now)
             _, since = self._known.get(each.id, (True, None))
@@ -114,7 +115,7 @@ class ChatReaders:
 
 
 def list_reasons(session: Session, ident: str) -> list[str]:
-    """Return why the account of a chat rests; empty where it does not."""
+    """Return the reasons why the account of a chat rests; empty if it does not rest."""
     kept = state.load_state(session, ROOM, ident)
     if kept is None:
         return []
@@ -122,17 +123,17 @@ def list_reasons(session: Session, ident: str) -> list[str]:
 
 
 def describe_rest(session: Session, ident: str) -> str:
-    """Return why the account of a chat rests, in words; empty where it does not."""
+    """Return in words why the account of a chat rests; empty if it does not rest."""
     return ", and ".join(_WORDS[each] for each in list_reasons(session, ident))
 
 
 def forget_rest(session: Session, ident: str, now: datetime) -> None:
-    """Forget that an account rests: it has ended."""
+    """Forget that an account rests, because the connection has ended."""
     state.keep_state(session, ROOM, ident, None, now)
 
 
 def tell_admins(session: Session, policies: Policies, chat: str, but: str, text: str, now: datetime) -> None:
-    """Tell the admins of a chat in private, without one of them; where that reaches no one, the chat."""
+    """Tell the admins of a chat in private, all but one; if that reaches no one, tell the chat."""
     admins = policies.load(session).holders(Role.ADMIN, chat) - {but}
     told = [tell_privately(session, Actor.parse(each), text, now) for each in sorted(admins)]
     if not any(told):
@@ -140,7 +141,7 @@ def tell_admins(session: Session, policies: Policies, chat: str, but: str, text:
 
 
 def _find_missing_admin(session: Session, policies: Policies, connection: Connection) -> tuple[bool, bool]:
-    """Return whether an account lacks an admin who connected it, and whether that is noted."""
+    """Return whether the person who connected an account is no longer an admin, and whether that is noted."""
     row = session.get(ConnectionRow, connection.id)
     if row is None:
         return False, False
@@ -158,7 +159,7 @@ def _note_reason(
     reason: str,
     holds: bool,
 ) -> None:
-    """Keep whether an account rests for a reason; admins are told where that changes."""
+    """Store whether an account rests for a reason, and tell admins if that has changed."""
     row = session.get(ConnectionRow, connection.id)
     reasons = list_reasons(session, connection.id)
     if row is None or (reason in reasons) is holds:

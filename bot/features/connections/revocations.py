@@ -1,4 +1,4 @@
-"""Tokens that are given back to their server (RFC 7009): kept until it was told, a few times at most."""
+"""Tokens that are to be revoked at their server (RFC 7009), kept until it was told, for a few tries."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Revocation:
 def add_revocation(
     session: Session, server: str, url: str, client: str, tokens: str, found: str, now: datetime
 ) -> None:
-    """Have the server told that these tokens are over; without tokens nothing is kept."""
+    """Store tokens that their server is to revoke. Without tokens nothing is stored."""
     if not tokens:
         return
     ident = secrets.token_hex(16)
@@ -51,7 +51,7 @@ def add_revocation(
 
 
 def take_due(session: Session, now: datetime) -> list[Revocation]:
-    """Take what is due, for one try; another process takes it again after a pause."""
+    """Take the due revocations for one try. After a pause, any process may take them again."""
     at = col(RevocationRow.next_at)
     due = (at <= now) | (at > now + _PAUSE)
     taken = []
@@ -74,7 +74,7 @@ def end_revocation(session: Session, ident: str) -> None:
 
 
 def _revocation(session: Session, row: RevocationRow) -> Revocation:
-    """Raises SecretLost."""
+    """Return the value of a row. Raises SecretLost."""
     client = decrypt_in(session, RevocationRow, "client", row.id, row.client)
     tokens = decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens)
     return Revocation(row.id, row.server, row.url, client, tokens, row.found, row.tries)

@@ -1,4 +1,4 @@
-"""The HTTP interface of connections, and the pages that a browser opens on the way to one."""
+"""The HTTP interface of connections, and the pages that a browser opens on the way to a connection."""
 
 from typing import Annotated, Any
 
@@ -23,12 +23,12 @@ from bot.web.site import Caller, Site, SiteDep, api_routes
 NONE_TEXT = "No server here is called under people's accounts."
 _LIFE_SECONDS = 600
 _OWN_COOKIE = "__Host-nod_connect"
-_PLAIN_COOKIE = "nod_connect"  # over plain HTTP on this machine, where no browser keeps the other
+_PLAIN_COOKIE = "nod_connect"  # for plain HTTP on this machine, where browsers drop the other cookie
 _ORGANISATION = ("sso.", "sso-id.")
 
 router = api_routes("connections", prefix="/api")
 visits = APIRouter(include_in_schema=False)
-"""Addresses that a browser opens itself: the page of a link, away to the server's sign-in, and back."""
+"""Addresses that a browser opens itself: a link's page, the way to the server's sign-in, and back."""
 
 Code = Annotated[str, Path(min_length=20, max_length=100)]
 Name = Annotated[str, Path(max_length=40)]
@@ -178,7 +178,7 @@ async def open_link(code: Code, site: SiteDep, parts: PartsDep) -> Response:
 
 @visits.post(f"{LINK}/confirm")
 async def confirm_here(request: Request, site: SiteDep, parts: PartsDep) -> Response:
-    """Connect the account: in the browser that left, signed in with the organisation as that person."""
+    """Connect the account, in the same browser, if the person is signed in there with the organisation."""
     flow = _flow(parts)
     site.doorkeeper.check_origin(request)
     actor = await _find_organised(request, site)
@@ -223,7 +223,7 @@ async def use_link(code: Code, request: Request, site: SiteDep, parts: PartsDep)
 
 @visits.get(f"{BACK}/{{server}}")
 async def return_from_server(server: Name, request: Request, site: SiteDep, parts: PartsDep) -> Response:
-    """Take a browser back. It needs no token: another site sent it here. What it brings is good once."""
+    """Take a browser back from the server's sign-in, without a token of Nod. Its code is good once."""
     flow = _flow(parts)
     if flow is None:
         return pages.say(OVER_TEXT, 404, site.base)
@@ -241,14 +241,14 @@ def _flow(parts: RouteParts) -> ConnectFlow | None:
 
 
 def _check_own_form(request: Request, site: Site) -> None:
-    """Refuse a form of another page: a browser names its own page's origin with each form that it sends."""
+    """Refuse a form from another site: a browser sends the origin of the page with each form."""
     site.doorkeeper.check_origin(request)
     if "origin" not in request.headers and request.headers.get("sec-fetch-site") != "same-origin":
         raise Forbidden("Requests from other websites are refused.")
 
 
 async def _find_organised(request: Request, site: Site) -> Actor | None:
-    """Return who signed in in this browser with the organisation's account; None for anyone else."""
+    """Return the person who is signed in in this browser with the organisation's account, or None."""
     try:
         actor = await site.doorkeeper(request)
     except (Unauthenticated, Forbidden):
@@ -278,5 +278,5 @@ def _read_cookie(request: Request, site: Site) -> str:
 
 
 def _mark_cookie(request: Request, site: Site) -> dict[str, Any]:
-    """Return the attributes of the cookie: it comes back from another site, as the session's does not."""
+    """Return the cookie's attributes. Unlike the session's, it is sent on the way back from another site."""
     return {"path": "/", "httponly": True, "samesite": "lax", "secure": _is_secure(request, site)}

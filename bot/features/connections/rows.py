@@ -1,7 +1,7 @@
-"""Connections as rows: made, found, used, ended; their tokens are kept fresh in `tokens`.
+"""Connections as rows: made, found, used, ended. Their tokens are renewed in `tokens`.
 
-A connection that is ended is deleted, and its tokens go to `revocations`; the audit log keeps whose account
-it was. Every change of who has one is recorded there in the same transaction.
+A connection that is ended is deleted, and its tokens go to `revocations`. The audit log keeps whose account
+it was. Every change of owner is recorded there in the same transaction.
 """
 
 import json
@@ -36,7 +36,7 @@ _LISTED = 500
 
 @dataclass(frozen=True, slots=True)
 class ListedConnection:
-    """A connection as people see it in a list; never a token. ``rest``: why it rests, in words."""
+    """A connection as people see it in a list, without its token. ``rest``: why it rests, in words."""
 
     connection: Connection
     connected_by: str
@@ -47,7 +47,7 @@ class ListedConnection:
 def find_connection(
     session: Session, server: str, url: str, identity: Identity, owners: Collection[str]
 ) -> Connection | None:
-    """Return the connection of one of these owners at a server, as it is at this address; the newest."""
+    """Return the newest connection of one of these owners at a server with this address, or None."""
     which = (
         (col(ConnectionRow.server) == server)
         & (col(ConnectionRow.identity) == identity)
@@ -60,7 +60,7 @@ def find_connection(
 
 
 def make_connection(session: Session, row: ConnectionRow) -> Connection:
-    """Return the value of a row; expired where its tokens were refused, or no key opens them."""
+    """Return the value of a row: expired if its tokens were refused, or if no key opens them."""
     return Connection(
         id=row.id,
         server=row.server,
@@ -77,7 +77,7 @@ def make_connection(session: Session, row: ConnectionRow) -> Connection:
 
 
 def list_connections(session: Session, accounts: Collection[str] | None) -> list[ListedConnection]:
-    """Return the connections that a person with these accounts has or made; everyone's for None."""
+    """Return the connections that a person with these accounts has or made; for None, everyone's."""
     which = select(ConnectionRow)
     if accounts is not None:
         theirs = sorted(accounts)
@@ -111,10 +111,10 @@ def find_other_owner(session: Session, made: Connecting, accounts: Collection[st
 def add_connection(
     session: Session, made: Connecting, accounts: Collection[str], now: datetime
 ) -> Connection:
-    """Store a connection in place of the one that its owner had there.
+    """Store a connection, in place of its owner's earlier connection at this server.
 
-    ``accounts`` are those of the person who went through the sign-in. Raises SignInError where another person
-    has connected that account.
+    ``accounts`` are the accounts of the person who signed in. Raises SignInError if another person
+    has connected the same account.
     """
     refused = SignInError(f"Another person here has connected that account at {made.server}.")
     if find_other_owner(session, made, accounts) is not None:
@@ -122,7 +122,7 @@ def add_connection(
     try:
         with session.begin_nested():
             return _replace_connection(session, made, accounts, now)
-    except IntegrityError:  # another person connected it in this moment; what this one had stays
+    except IntegrityError:  # another person connected the account just now; the earlier connection stays
         raise refused from None
 
 
@@ -170,19 +170,19 @@ def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: B
 
 
 def change_accounts(session: Session, row: ConnectionRow, accounts: Collection[str]) -> None:
-    """Keep the accounts that the owner of a connection has by now."""
+    """Store the accounts that the owner of a connection has now."""
     same = update(ConnectionRow).where(col(ConnectionRow.id) == row.id)
     session.execute(same.values(accounts=sorted(accounts)))
 
 
 def list_owners(session: Session) -> list[str]:
-    """Return the accounts of people that have connected something."""
+    """Return the accounts of people who have connections."""
     personal = col(ConnectionRow.identity) == Identity.PERSON
     return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
 
 
 def list_connecting_admins(session: Session) -> list[str]:
-    """Return the accounts of those who have connected something for a chat."""
+    """Return the accounts of admins who made a connection for a chat."""
     of_chats = col(ConnectionRow.identity) == Identity.PLACE
     return list(session.exec(select(ConnectionRow.connected_by).where(of_chats).distinct()))
 
@@ -194,7 +194,7 @@ def list_of_chats(session: Session) -> list[Connection]:
 
 
 def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
-    """End all that are so; returns what they were, without those that another has ended in this moment."""
+    """End the matching connections. Return them, without any that another process has just ended."""
     ended = []
     for row in list(session.exec(select(ConnectionRow).where(which))):
         connection = make_connection(session, row)
@@ -204,7 +204,7 @@ def end_connections(session: Session, which: ColumnElement[bool], by: By, now: d
 
 
 def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
-    """Delete a connection; its server is told that the tokens are over. False where another has ended it."""
+    """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
     session.expunge(found)
     gone = delete(ConnectionRow).where(col(ConnectionRow.id) == found.id).returning(ConnectionRow)
     row = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
@@ -220,7 +220,7 @@ def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime
 
 
 def find_client(session: Session, server: str, url: str, back: str) -> str:
-    """Return Nod as it is registered with the sign-in of a server, as JSON; empty where it is not yet."""
+    """Return Nod's registration at the sign-in of a server, as JSON; empty before the first registration."""
     which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
     newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
     row = session.exec(newest).first()
@@ -231,7 +231,7 @@ def find_client(session: Session, server: str, url: str, back: str) -> str:
 
 
 def list_granted(session: Session, server: str, identity: str, owner: str) -> list[str]:
-    """Return the scopes that the owner granted at a server; empty where no connection tells."""
+    """Return the scopes that the owner granted at a server; empty if no connection has any."""
     row = next(iter(_list_of(session, server, identity, {owner})), None)
     if row is None or not is_readable(session, row):
         return []
@@ -240,7 +240,7 @@ def list_granted(session: Session, server: str, identity: str, owner: str) -> li
 
 
 def note_use(session: Session, ident: str, now: datetime) -> None:
-    """Note when it was used last, to ten minutes."""
+    """Note the time of a connection's last use, at most once in ten minutes."""
     last = col(ConnectionRow.last_used_at)
     long_ago = or_(last.is_(None), last <= now - USE_NOTED, last > now)
     session.execute(
@@ -255,14 +255,14 @@ def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
 
 
 def note_told(session: Session, idents: Collection[str]) -> None:
-    """Note which owners were told that their connections are lost; the others' are there again."""
+    """Note which owners were told of lost connections. All other connections are readable again."""
     lost = col(ConnectionRow.id).in_(sorted(idents))
     session.execute(update(ConnectionRow).where(lost).values(told_lost=True))
     session.execute(update(ConnectionRow).where(~lost, col(ConnectionRow.told_lost)).values(told_lost=False))
 
 
 def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
-    """Return the connections that were made when this account was one of the person's."""
+    """Return the connections of a person who had this account when they were made."""
     named = cast(ConnectionRow.accounts, Text).contains(json.dumps(account), autoescape=True)
     which = (col(ConnectionRow.identity) == Identity.PERSON) & named
     return [row for row in session.exec(select(ConnectionRow).where(which)) if account in row.accounts]
@@ -283,7 +283,7 @@ def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
 
 
 def is_readable(session: Session, row: ConnectionRow) -> bool:
-    """Return whether it has tokens that a key opens."""
+    """Return whether a row has tokens that a key opens."""
     if not row.tokens:
         return False
     try:
@@ -294,7 +294,7 @@ def is_readable(session: Session, row: ConnectionRow) -> bool:
 
 
 def _state(row: ConnectionRow) -> dict[str, Any]:
-    """Return what the audit log keeps of a connection: whose account it is, and no secret."""
+    """Return a connection's state for the audit log: whose account it is, without secrets."""
     return {
         "server": row.server,
         "identity": row.identity,

@@ -1,4 +1,4 @@
-"""The line of the prompt that says at which servers the person who asks has no connection."""
+"""The section of the prompt that lists the servers at which the person who asks has no connection."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,18 +29,18 @@ _TEXTS = (_MISSING, _NO_PLACE, _RESTS)
 
 
 class MissingSection:
-    """Names the servers, never what others could do there."""
+    """The section. It names servers, and never the tools that other people have there."""
 
     def __init__(self, port: AccountConnections) -> None:
         self._port = port
 
     async def write(self, transcript: Transcript, now: datetime) -> str:  # noqa: ARG002 - a hook
-        """Return the section, or '' where nothing is missing."""
+        """Return the section; empty if no connection is missing."""
         missing = await self._port.database.read(self._find_missing, transcript)
         return "".join(text.format(servers=", ".join(missing[text])) for text in _TEXTS if missing.get(text))
 
     def offer_commands(self, session: Session, actor: Actor) -> Sequence[CommandOffer]:
-        """Offer a person to connect their account at each server at which they have none."""
+        """Return the offers to connect an account, for each server at which the person has none."""
         person = people.person_of(session, actor)
         if person.outside:
             return ()
@@ -54,7 +54,7 @@ class MissingSection:
         return offers[:_MOST_OFFERED]
 
     def _find_missing(self, session: Session, transcript: Transcript) -> dict[str, list[str]]:
-        """Return the servers of each text of the section."""
+        """Return the servers to list, by the text of the section that introduces them."""
         person = people.person_of(session, transcript.asker)
         if person.outside:
             return {}

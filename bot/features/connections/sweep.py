@@ -17,7 +17,7 @@ SECONDS = 15
 
 
 class ConnectionSweep:
-    """Looks for what is over; rows decide."""
+    """The sweep that ends late sign-ins and revokes tokens, by the rows."""
 
     def __init__(self, port: AccountConnections, has_account: HasAccount) -> None:
         self._port, self._has_account = port, has_account
@@ -25,7 +25,7 @@ class ConnectionSweep:
         self._began = False
 
     async def run(self, now: datetime) -> None:
-        """End what is late, and tell servers of what has ended; at the first run look at all connections."""
+        """End late sign-ins, and revoke tokens. The first run also checks all connections."""
         database = self._port.database
         if not self._began:
             await self._begin(now)
@@ -52,7 +52,7 @@ class ConnectionSweep:
             log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)
 
     async def _end_of_gone(self, now: datetime) -> None:
-        """Ask the platforms, once a day, if those who have connected something are still there."""
+        """Ask the platforms, once a day, if the accounts of people with connections still exist."""
         gone = []
         owners = await self._port.database.read(rows.list_owners)
         admins = await self._port.database.read(rows.list_connecting_admins)

@@ -18,9 +18,9 @@ _OF_CACHES = frozenset({
 
 
 class ConnectionRow(Row, table=True):
-    """The account of a person, or of a place, at a server. One that is ended is deleted.
+    """The account of a person, or of a place, at a server. The row of an ended connection is deleted.
 
-    ``owner`` is an account or the address of a chat, ``accounts`` are those that the person had when it was
+    ``owner`` is an account or the address of a chat. ``accounts`` are the person's accounts when it was
     made. ``refusals`` counts the refusals of a new token in a row.
     """
 
@@ -62,10 +62,10 @@ class ConnectionRow(Row, table=True):
 
 
 class ConnectingRow(Row, table=True):
-    """A sign-in under way, from its link on. ``id``, ``state``, ``browser`` and ``digits`` are hashes.
+    """A sign-in under way. ``id``, ``state``, ``browser`` and ``digits`` are hashes.
 
-    ``person`` is the account that may go through it; of a person's connection it is the owner, too.
-    ``is_organised``: the browser had signed in as that person with the organisation's account.
+    ``person`` is the account that goes through the sign-in, and owns the connection unless that is a chat's.
+    ``is_organised``: the browser is signed in as that person with the organisation's account.
     """
 
     __tablename__ = "connecting"
@@ -101,7 +101,7 @@ class ConnectingRow(Row, table=True):
 
 
 class RevocationRow(Row, table=True):
-    """Tokens of an ended connection that their server is still to be told of (RFC 7009)."""
+    """Tokens of an ended connection that their server has not revoked yet (RFC 7009)."""
 
     __tablename__ = "revocation"
     __table_args__ = (Index("revocation_due", "next_at"),)

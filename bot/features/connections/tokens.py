@@ -13,11 +13,11 @@ from bot.store.secrets import encrypt_in
 from bot.store.tables.row import count_changed
 
 MOST_REFUSALS = 2
-"""How often in a row a sign-in server may refuse new tokens before those that there are count for nothing."""
+"""The number of refusals in a row after which the tokens of a connection are deleted."""
 
 
 def find(session: Session, key: str, url: str) -> SignIn | None:
-    """Return the tokens of a connection, if it was made at this address: another one never gets them."""
+    """Return the tokens of a connection, if it was made at this address: no other address gets them."""
     row = session.get(ConnectionRow, key)
     if row is None or row.url != url:
         return None
@@ -40,13 +40,13 @@ def find(session: Session, key: str, url: str) -> SignIn | None:
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Claim the refresh: a refresh token may be good for one use only."""
+    """Claim the refresh for one process: a refresh token may be good for one use only."""
     busy = col(ConnectionRow.busy_until)
     return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
 
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
-    """Keep new tokens; False where a new sign-in came first."""
+    """Store new tokens. Return False if a new sign-in came first."""
     kept = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
     values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1}
     return _change(session, held, **values, busy_until=None, refusals=0)
@@ -69,6 +69,6 @@ def release(session: Session, held: SignIn) -> bool:
 
 
 def _change(session: Session, held: SignIn, *also: Any, **values: Any) -> bool:
-    """Change the row if it is as it was held."""
+    """Change the row if it is still in the state of ``held``. Return False otherwise."""
     is_it = (col(ConnectionRow.id) == held.server, col(ConnectionRow.version) == held.version)
     return count_changed(session.execute(update(ConnectionRow).where(*is_it, *also).values(**values))) == 1

@@ -1,4 +1,4 @@
-"""`connect`: the one thing that the model may do about a missing connection. It sends that person a link."""
+"""The tool `connect`, with which the model sends a person the link for a missing connection."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -77,7 +77,7 @@ def _name(session: Session, context: CallContext, actor: Actor) -> Actor:
 
 
 def _claim(session: Session, key: str, now: datetime) -> bool:
-    """Take the one link of this hour; False where it was sent."""
+    """Claim the one link of this hour. Return False if it was sent already."""
     state.forget_states(session, _ROOM, now - _AGAIN)
     if state.load_state(session, _ROOM, key) is not None:
         return False

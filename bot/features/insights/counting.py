@@ -15,7 +15,7 @@ from bot.store.rules import Policies
 
 MONTH = timedelta(days=30)
 OFF_TEXT = "Insights are turned off here (NOD_INSIGHTS)."
-_MAX_LINES = 10  # of parts, and of deciders, in a chat
+_MAX_LINES = 10  # the most parts, and the most deciders, that a chat shows
 _COLUMNS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 
 

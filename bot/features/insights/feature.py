@@ -1,4 +1,4 @@
-"""Insights: the cost of asking, the rules that would spare some of it, and what is unusual about a call."""
+"""Insights: the cost of asking people for approval, rules that would save approvals, and unusual calls."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -17,49 +17,52 @@ from bot.features.insights.suggestions import suggestion_tools
 from bot.features.insights.sweep import SECONDS, SuggestionSweep
 from bot.jobs.scheduler import Sweep
 
-_COUNTED_TEXT = "what asking costs, suggested rules, what is unusual on cards"
+_INSIGHTS_TEXT = "what asking costs, suggested rules, what is unusual on cards"
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
-    forgetting = Sweep("forget_reading", reading.SECONDS, _make_forgetting(parts))
+    forget_sweep = Sweep("forget_reading", reading.SECONDS, _make_forget_function(parts))
     if not parts.settings.insights:
-        return (forgetting,)
-    suggesting = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
-    return (forgetting, Sweep("suggest_rules", SECONDS, suggesting.run))
+        return (forget_sweep,)
+    suggestions_sweep = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
+    return (forget_sweep, Sweep("suggest_rules", SECONDS, suggestions_sweep.run))
 
 
-def _make_forgetting(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
-    """Return the sweep that forgets how people read: what is old, and all of it once that is turned off."""
-    kept = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
+def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
+    """Return the function that deletes old records of how people read their cards.
+
+    While the setting does not allow such records, the function deletes all of them.
+    """
+    retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
 
     async def forget(now: datetime) -> None:
-        await parts.database.write(reading.purge, now - kept)
+        await parts.database.write(reading.purge, now - retention)
 
     return forget
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    telling = (suggestions.tell_suggestion,)
+    digest_hooks = (suggestions.tell_suggestion,)
     if not parts.settings.insights:
-        return Hooks(send_digest=telling)
+        return Hooks(send_digest=digest_hooks)
     by_people = parts.settings.insights == BY_PEOPLE
     hooks = Hooks(
-        send_digest=telling,
+        send_digest=digest_hooks,
         annotate_card=(unusual.annotate_unusual,),
         list_active=(partial(_list_insights, by_people=by_people),),
     )
     if not by_people:
         return hooks
     notes = reading.ReadingNotes(parts.clock)
-    noting = Hooks(
+    reading_hooks = Hooks(
         note_copy=(notes.note_copy,), note_opened=(notes.note_opened,), note_decision=(notes.note_decision,)
     )
-    return Hooks.join([hooks, noting])
+    return Hooks.join([hooks, reading_hooks])
 
 
 def _list_insights(_: Session, __: datetime, *, by_people: bool) -> Sequence[ActiveLine]:
-    words = f"{_COUNTED_TEXT}, how people decide" if by_people else _COUNTED_TEXT
-    return (ActiveLine("Insights", words, "NOD_INSIGHTS"),)
+    text = f"{_INSIGHTS_TEXT}, how people decide" if by_people else _INSIGHTS_TEXT
+    return (ActiveLine("Insights", text, "NOD_INSIGHTS"),)
 
 
 INSIGHTS = Feature(

@@ -1,4 +1,4 @@
-"""Signs of how people decide: how they read cards is stored (only if the setting says so) and counted."""
+"""Signs of how people decide, counted from records of how they read cards, if the setting allows records."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,17 +27,17 @@ RETENTION = timedelta(days=366)
 """The time for which notes are stored: no report looks further back."""
 SECONDS = 3600
 BY_PEOPLE = "people"
-"""The value of NOD_INSIGHTS with which notes are stored, and admins see the signs by name."""
+"""The value of NOD_INSIGHTS that allows notes, and shows admins the signs by name."""
 MIN_DECIDERS = 3
-"""The fewest people whose total is shown without names: of fewer, one could guess whose it is."""
+"""The fewest people whose total is shown without names: with fewer, one could guess the person."""
 SIGNS_TEXT = "These are signs, not guilt: who knows a call by heart need not read it."
 HOURS_TEXT = "Working hours are 8 to 18 on weekdays, on the team's clock."
 UNNAMED_TEXT = (
     "Without names, since NOD_INSIGHTS is not `people`. How fast people decide is not measured either."
 )
-_MAX_LINES = 20  # people in a chat
+_MAX_LINES = 20  # the most people that a chat shows
 _PAGE_ROWS = 500
-_PURGE_ROWS = 1000  # of a table at a time
+_PURGE_ROWS = 1000  # rows of a table that are deleted at a time
 _YES = frozenset({"approve", "consent"})
 _NO = frozenset({"decline", "never", "revise"})
 _SHOWN, _OPENED, _READ = table_of(ShownCopyRow), table_of(OpenedCardRow), table_of(ReadDecisionRow)
@@ -52,7 +52,7 @@ class CardPart(StrEnum):
 
 
 class NamedSigns(NamedTuple):
-    """The signs of one person; ``key`` is empty for everyone together."""
+    """The signs of one person, or of everyone together, with an empty ``key``."""
 
     key: str
     name: str
@@ -61,17 +61,17 @@ class NamedSigns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The signs since a moment."""
+    """The signs since a point in time."""
 
     since: datetime
     everyone: bool
-    """True: of all people, for an admin."""
+    """True if the signs cover all people, for an admin."""
     is_timed: bool
-    """True: it was stored how people read."""
+    """True if notes on how people read were stored."""
     total: PersonSigns | None
-    """All people together, if they are not named and enough (`MIN_DECIDERS`)."""
+    """All people together, if they are not named and are at least `MIN_DECIDERS`."""
     people: tuple[NamedSigns, ...]
-    """Those that the reader may see by name."""
+    """The people whom the reader may see by name."""
 
     @property
     def is_by_name(self) -> bool:
@@ -80,13 +80,13 @@ class Signs:
 
 
 class ReadingNotes:
-    """Stores how people read, as far as a report needs it. Only made if the setting is `BY_PEOPLE`."""
+    """The writer of notes on how people read, for reports. Only made if the setting is `BY_PEOPLE`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def note_copy(self, session: Session, card_id: str, channel: str, key: str, ref: str) -> None:
-        """Store since when a copy shows these rounds of its card."""
+        """Store the time from which a copy shows the current rounds of its card."""
         rounds, now = _sum_rounds(session, card_id), self._clock()
         row = {"card_id": card_id, "channel": channel, "key": key, "ref": ref, "rounds": rounds, "at": now}
         session.connection().execute(insert_or_ignore(session, ShownCopyRow), row)
@@ -109,7 +109,7 @@ class ReadingNotes:
         session.connection().execute(insert_or_ignore(session, OpenedCardRow), row)
 
     def note_decision(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None:
-        """Store how many words a decided proposal showed, and since when the pressed copy did."""
+        """Store the number of words on a decided proposal's card, and the time from which they were shown."""
         schema = proposals.load_schema(session, seen.tool_name, seen.tool_version) or {}
         row = {
             "proposal_id": seen.id,
@@ -123,7 +123,7 @@ class ReadingNotes:
 
 
 def _find_shown_since(session: Session, seen: Proposal, press: Press) -> datetime | None:
-    """Return since when the pressed copy shows this; None where that is not known."""
+    """Return the time from which the pressed copy shows the current rounds; None if it is not known."""
     if press.address is not None:
         copies = select(_SHOWN.c.at, _SHOWN.c.ref).where(
             _SHOWN.c.card_id == seen.card_id,
@@ -144,7 +144,7 @@ def _sum_rounds(session: Session, card_id: str) -> int:
 
 
 def purge(session: Session, before: datetime) -> None:
-    """Forget some of what was kept before then."""
+    """Delete some of the notes from before that time."""
     for row in (ShownCopyRow, OpenedCardRow, ReadDecisionRow):
         delete_older(session, row, "at", before, _PURGE_ROWS)
 
@@ -160,8 +160,8 @@ def find_signs(
 ) -> Signs:
     """Return the signs since then: of everyone for an admin, else of this person alone.
 
-    ``by_name``: admins see people by name, and it was kept how people read. ``zone``: of this person's clock;
-    None for the team's, by which everyone else's hours go.
+    ``by_name``: admins see people by name, and notes are stored. ``zone``: this person's time zone, or None
+    for the team's, in which everyone else's hours are counted.
     """
     everyone = rights.is_global_admin(session, policies, actor)
     mine = people.person_of(session, actor).id
@@ -180,7 +180,7 @@ def find_signs(
 def _read_decisions(
     session: Session, since: datetime, only: str | None, *, is_timed: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
-    """Return the votes on proposals since then, of one person or of all, and people's names."""
+    """Return the votes on proposals since then, by one person or by all, and people's names."""
     persons = {each.account: each.person_id for each in people.list_linked(session)}
     kept = _read_kept(session, since) if is_timed else {}
     opened = _read_opened(session, since, persons) if is_timed else {}
@@ -202,7 +202,7 @@ def _read_decisions(
 
 
 def _add_reading(decision: ReadDecision, read: Any, openings: Mapping[str, datetime]) -> ReadDecision:
-    """Return a decision with what was kept of how it was read."""
+    """Return a decision with the notes on how its card was read."""
     before = {part: at for part, at in openings.items() if at <= decision.at}
     return replace(
         decision,
@@ -247,7 +247,7 @@ def _read_opened(
 
 
 def _sum_signs(several: Collection[PersonSigns]) -> PersonSigns:
-    """Return the signs of several people as one: sums, and the largest of runs and hours."""
+    """Return the signs of several people as one: the sums, and the largest values for runs and hours."""
     total = PersonSigns()
     for signs in several:
         total.decided += signs.decided

@@ -1,4 +1,4 @@
-"""Routes of what asking costs: as JSON with plots, and as a table for spreadsheets."""
+"""Routes for the cost of asking for approval: JSON with plots, and a table for spreadsheets."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

@@ -47,17 +47,17 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, too
 
 TOOL = "set_suggested_rule"
 _NOD = Actor(NOD, "suggestions", "Nod")
-_MIN_APPROVALS = 20  # approvals in a month
-_MAX_SUGGESTIONS_A_DAY = 3  # suggestions a day
+_MIN_APPROVALS = 20  # the fewest approvals in a month for a suggestion
+_MAX_SUGGESTIONS_A_DAY = 3
 _UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_SAMPLE_ROWS = 50  # of one kind of call
-_MAX_EARLIER = 5_000  # earlier suggestions that are looked at
+_SAMPLE_ROWS = 50  # the most calls of one kind that are examined
+_MAX_EARLIER = 5_000  # the most earlier suggestions that are searched
 _TIME_TO_DECIDE = timedelta(days=7)
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Suggested(NamedTuple):
-    """A kind of call that people always approved: its tool, where, how often, and the seconds it took."""
+    """A kind of call that people always approved: tool, place, number of calls, and seconds they took."""
 
     tool_name: str
     place: str
@@ -80,7 +80,7 @@ class Suggested(NamedTuple):
 class _Group:
     """Calls of one tool in one chat."""
 
-    fit: bool = True  # people approved each, unchanged
+    fit: bool = True  # people approved each call, unchanged
     waits: list[float] = field(default_factory=list)  # seconds until each approval, the newest first
     rows: list[Any] = field(default_factory=list)  # the newest approved calls
 
@@ -112,7 +112,7 @@ def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> Fi
 
 
 def _set(session: Session, policies: Policies, rule: Rule, key: str, now: datetime) -> str:
-    """Set it in the name of who approved it; raises ToolError unless that is an admin there."""
+    """Set a rule in the name of its approver. Raises ToolError unless that person is an admin there."""
     p = proposals.get(session, key.removeprefix("nod-"))
     votes = [each for each in p.votes if each.verb == Verb.APPROVE] if p else []
     if p is None or p.kind is not kinds.SUGGESTION or not votes:
@@ -176,7 +176,7 @@ def _place(row: Any) -> str:
 
 
 def _is_harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
-    """Tell if the tool is there and not destructive, and none of these calls has a secret."""
+    """Tell if the tool exists and is not destructive, and none of these calls has a secret."""
     offered = available.tools.get(name)
     if offered is None or offered.destructive:
         return False
@@ -200,7 +200,7 @@ def _list_earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
 
 
 def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
-    """Return whether the same is open, was answered within a month, or is never to be suggested."""
+    """Return whether the same suggestion is open, was answered within a month, or declined permanently."""
     for earlier in _list_earlier(session, list(State)):
         if earlier.arguments != suggested.arguments:
             continue
@@ -218,7 +218,7 @@ def suggest(
     wanted: Sequence[Suggested],
     now: datetime,
 ) -> None:
-    """Open each as a proposal for the admins there, unless it was opened since; no chat is told."""
+    """Open each suggestion as a proposal for the admins there, unless it is open. No chat is told."""
     made = available.get(TOOL)
     proposals.store_schema(session, made.name, made.version, made.form)
     for each in wanted:
@@ -245,7 +245,7 @@ def suggest(
 
 
 def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:
-    """Have the cards of open suggestions about the places of a scope posted there, each once."""
+    """Have the cards of open suggestions about a scope's places posted at ``to``, each once."""
     for p in _list_earlier(session, [State.PROPOSED]):
         if covers(scope, p.arguments["place"]):
             notices.store_notice(session, to, "", now, p.id)

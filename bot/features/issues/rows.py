@@ -90,7 +90,7 @@ def comments(session: Session, number: int) -> list[Comment]:
 def search(
     session: Session, query: str, state: IssueState | None = None, *, limit: int
 ) -> tuple[list[Issue], int]:
-    """Return issues with every word of ``query`` in title or body, in any case, as `listing` does."""
+    """Return the issues with every word of ``query`` in title or body, ignoring case, as `listing` does."""
     wanted = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
     return _page(session, [*wanted, _in_state(state)], limit)
 
@@ -104,7 +104,7 @@ def listing(
     *,
     limit: int,
 ) -> tuple[list[Issue], int]:
-    """Return up to ``limit`` issues, newest first, and the number of all. Assignee "" means no one."""
+    """Return up to ``limit`` issues, newest first, and the number of matches. Assignee "" means no one."""
     wanted = [_in_state(state)]
     if assignee is not None:
         name = col(IssueRow.assignee)
@@ -112,13 +112,13 @@ def listing(
     if priority is not None:
         wanted.append(col(IssueRow.priority) == priority)
     if label is not None:
-        # labels are JSON text; a quoted label is found in it alike on SQLite and PostgreSQL
+        # labels are JSON text, in which both databases find a quoted label in the same way
         wanted.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
     return _page(session, wanted, limit)
 
 
 def workload(session: Session) -> list[Load]:
-    """Open issues by assignee, the most loaded first; no one's last."""
+    """Return the number of open issues by assignee, the largest first, issues without assignee last."""
     many, name = func.count(), col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
     rows = session.execute(select(name, many, urgent).where(IssueRow.state == "open").group_by(name))
@@ -138,7 +138,7 @@ def create(
     key: str | None,
     now: datetime,
 ) -> Issue:
-    """Make an open issue, or find the one that ``key`` made before."""
+    """Make an open issue, or return the issue that was made before with the same ``key``."""
     statement = insert_or_ignore(session, IssueRow).values(
         title=title,
         body=body,
@@ -164,7 +164,7 @@ def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_issue(session: Session, number: int, wanted: Mapping[str, Any], now: datetime) -> Issue:
-    """Set the fields of ``wanted`` (named as in `Issue`); what is so already is left alone."""
+    """Set the fields of ``wanted`` (named as in `Issue`), except fields that have the value already."""
     real = differences(find(session, number, lock=True), wanted)
     if "labels" in real:
         real["labels"] = list(real["labels"])
@@ -176,7 +176,7 @@ def change_issue(session: Session, number: int, wanted: Mapping[str, Any], now: 
 def comment(
     session: Session, number: int, body: str, *, author: str, key: str | None, now: datetime
 ) -> Issue:
-    """Say something about an issue; the same ``key`` says it once."""
+    """Add a comment to an issue, only once for the same ``key``."""
     find(session, number, lock=True)
     statement = insert_or_ignore(session, IssueCommentRow).values(
         issue_number=number, body=body, author=author, created_at=now, idempotency_key=key
@@ -193,7 +193,7 @@ def comment_of_key(session: Session, key: str) -> int | None:
 
 
 def comment_with(session: Session, number: int, comment_id: int) -> Comment | None:
-    """Return one comment of an issue; None where it is not there."""
+    """Return one comment of an issue; None if it does not exist."""
     found = select(IssueCommentRow).where(
         IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
     )
@@ -218,7 +218,7 @@ def close(
 
 
 def remove_issue(session: Session, number: int) -> tuple[Issue, int]:
-    """Delete an issue with its comments; tells what it was and how many comments it had."""
+    """Delete an issue with its comments. Return the deleted issue and the number of its comments."""
     issue = find(session, number, lock=True)
     said = len(comments(session, number))
     session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.issue_number) == number))

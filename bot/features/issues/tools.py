@@ -1,8 +1,8 @@
 """The built-in issue tracker as tools, and its sample issues for the demo. Its rows are in `rows.py`.
 
-A preview is what a call would change: the old → new values that people approve. It raises `ToolError` when
-the call could not or need not run. It is read again in the transaction that makes the change, so whatever it
-shows as old is guarded.
+A preview has the changes of a call: the old → new values that people approve. It raises `ToolError` when
+the call could not or need not run. It is read again in the transaction that makes the change, so the old
+values that it shows are guarded.
 """
 
 import re
@@ -37,7 +37,7 @@ from bot.tools.tool import (
 
 T = TypeVar("T")
 
-_LISTED = 50  # issues in one answer
+_LISTED = 50  # the most issues in one answer
 _CHANGEABLE = ("title", "body", "assignee", "priority", "labels", "state")
 _LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _SAMPLES: tuple[dict[str, Any], ...] = (
@@ -92,7 +92,7 @@ def _tidy(labels: list[str]) -> list[str]:
     return sorted(set(labels))
 
 
-# what the fields of an issue may be; both databases can keep all of it
+# the types of an issue's fields, whose values both databases can store
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), SEEN]
@@ -159,7 +159,7 @@ def _reads(database: Database) -> tuple[Tool, ...]:
 
 
 def _of_one_issue(database: Database) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
-    """Return a decorator for tools that change one issue; their cards have the issue's title as well."""
+    """Return a decorator for tools that change one issue. Their cards have the issue's title, too."""
 
     def of(
         summary: Callable[[Arguments], str],
@@ -194,9 +194,9 @@ async def _as_shown(
     arguments: Arguments,
     change: Callable[[Session], T],
 ) -> tuple[Issue, T]:
-    """Change an issue, if what the card showed as old is still so; raises ToolError otherwise.
+    """Change an issue if the old values that the card showed are still current, else raise ToolError.
 
-    Gives it as it was before, and what the change gave.
+    Returns the issue from before the change, and the result of the change.
     """
 
     def checked(session: Session) -> tuple[Issue, T]:
@@ -216,7 +216,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         idempotent=True,
         summary="Create issue “{title}”",
         preview=_preview_creation,
-        touches="",  # a new one: there is nothing that could have changed
+        touches="",  # a new issue: no other call can change it
         current=lambda arguments: database.read(_find_newest, arguments),
         undo=_undo_creation,
     )
@@ -401,7 +401,7 @@ async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
 
 
 def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    """Return the fields that really change."""
+    """Return the fields whose values would change."""
     issue = issues.find(session, arguments["number"])
     real = issues.differences(issue, _read_fields(arguments))
     if not real:
@@ -508,9 +508,9 @@ def _title_taking_back(arguments: Arguments) -> str:
 
 
 def _read_fields(arguments: Arguments) -> dict[str, Any]:
-    """Return the fields that an update sets, as the store has them (assignee "" is no one).
+    """Return the fields that an update sets, in the form of the store (assignee "" is no one).
 
-    Raises ToolError where none is given.
+    Raises ToolError if no field is given.
     """
     wanted = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
     if not wanted:
@@ -528,7 +528,7 @@ def _format_value(value: Any) -> str | None:
     return value or None
 
 
-# -- what is said of an issue
+# -- descriptions of an issue
 
 
 def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:
@@ -541,7 +541,7 @@ def _by(context: CallContext) -> dict[str, Any]:
 
 
 async def _issue(arguments: Arguments) -> Arguments:
-    """Return the key of similar calls: those about the same issue."""
+    """Return the key of similar calls, which are calls about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -590,7 +590,7 @@ def _page(found: list[Issue], total: int) -> dict[str, Any]:
 
 
 def seed(session: Session, now: datetime) -> None:
-    """Fill an empty tracker; one that has issues is left alone."""
+    """Fill an empty tracker. A tracker with issues is left alone."""
     if issues.listing(session, limit=1)[1]:
         return
     made = [

@@ -1,6 +1,6 @@
-"""The team's tools over MCP, for an agent's token: which are offered, and a call of one.
+"""The team's tools over MCP, for an agent's token: the list of tools, and the calls.
 
-Like the questions of ``server.py`` this speaks to Nod's own HTTP interface, with the caller's token.
+Like the tools of ``server.py``, this module uses Nod's own HTTP interface, with the caller's token.
 """
 
 import json
@@ -18,11 +18,11 @@ from bot.web.site import LONGEST_WAIT
 Json = dict[str, Any]
 
 STEP_SECONDS = 20
-"""Between two words of progress: some clients give up after 60 of silence."""
+"""The time between two reports of progress: some clients give up after 60 seconds without one."""
 PAGE_TOOLS = 100
 OPEN_ENDS = ("waiting", "running")
-_MARGIN_SECONDS = 15  # that an answer may take beyond its wait
-_CALL_SECONDS = 130  # that a call may take which only reads
+_MARGIN_SECONDS = 15  # the time that an answer may take beyond its wait
+_CALL_SECONDS = 130  # the time that a call may take if it only reads
 _REASON_SCHEMA = {"type": "string", "description": "Why you want this, for who decides. One sentence."}
 _NO_TOKEN = "Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN."  # noqa: S105 - words
 KEY_META = "nod/idempotency-key"
@@ -30,7 +30,7 @@ _HEADER_KEY = "x-mcp-header"
 
 
 class Connect(Protocol):
-    """Opens a client of Nod's HTTP interface, for the headers of a caller's request; None over stdio."""
+    """A function that opens a client of Nod's HTTP interface, given a request's headers; None over stdio."""
 
     def __call__(
         self, headers: Mapping[str, str] | None, /
@@ -38,7 +38,7 @@ class Connect(Protocol):
 
 
 class Unreachable(Exception):
-    """Nod did not answer, or refused; the words are for the agent. ``status``: by HTTP, 0 for no answer."""
+    """Nod did not answer, or refused, in words for the agent. ``status``: of HTTP, or 0 without an answer."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
@@ -46,14 +46,14 @@ class Unreachable(Exception):
 
 
 class ToolPage(NamedTuple):
-    """A page of tools as MCP lists them, and the cursor of the next one, or None."""
+    """A page of tools as MCP lists them, and the cursor of the next page, or None."""
 
     tools: Sequence[Json]
     next_cursor: str | None
 
 
 def is_agent(client: httpx2.AsyncClient) -> bool:
-    """Tell if a client speaks with the token of an agent. Other tokens have the questions alone."""
+    """Tell if a client uses an agent's token. Any other token has only the tools of ``server.py``."""
     scheme, _, token = client.headers.get("authorization", "").partition(" ")
     return scheme.lower() == "bearer" and token.strip().startswith(AGENT_BEGINNING)
 
@@ -86,7 +86,7 @@ def _describe_tool(tool: Json) -> Json:
 
 
 def _without_header(part: Any) -> Any:
-    """Return a property that names no HTTP header: arguments are taken from the body alone."""
+    """Return a property without the name of an HTTP header: arguments are read from the body alone."""
     if not isinstance(part, dict):
         return part
     return {name: value for name, value in part.items() if name != _HEADER_KEY}
@@ -95,7 +95,7 @@ def _without_header(part: Any) -> Any:
 async def make_call(
     client: httpx2.AsyncClient, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]
 ) -> Json:
-    """Call a tool, and return the call as it stands. Raises Unreachable with what went wrong."""
+    """Call a tool, and return the call in its current state. Raises Unreachable with the reason."""
     given = dict(arguments)
     reason = given.pop(REASON, "")
     headers: dict[str, str] = {}
@@ -111,7 +111,7 @@ async def make_call(
 
 
 async def look_up_call(client: httpx2.AsyncClient, call_id: str, wait: float = 0) -> Json:
-    """Return a call of this token as it stands, or once it ended within ``wait`` seconds."""
+    """Return a call of this token once it has ended, or its state after ``wait`` seconds."""
     seconds = min(wait, LONGEST_WAIT)
     given = {"params": {"wait": seconds}} if seconds else {}
     answer = await _send(client, "GET", _path_of(call_id), seconds + _MARGIN_SECONDS, **given)
@@ -125,12 +125,12 @@ async def withdraw_call(client: httpx2.AsyncClient, call_id: str) -> None:
 
 
 def is_call_id(ident: str) -> bool:
-    """Tell if an id may be that of a call: 32 hexadecimal digits."""
+    """Tell if an id has the form of a call's id: 32 hexadecimal digits."""
     return len(ident) == 32 and all(each in "0123456789abcdef" for each in ident)  # noqa: PLR2004
 
 
 def describe_result(call: Json) -> Json:
-    """Return a call as the result of a tool: its own answer, or how the call stands or ended, in words."""
+    """Return a call as the result of a tool: the tool's own answer, or the call's state or end in words."""
     end = call["end"]
     if end in OPEN_ENDS:
         text = f"{say_status(call)}. Its id is {call['id']}. Call check_approval with this id for the result."
@@ -162,7 +162,7 @@ def _describe_file(call_id: str, file: Json) -> Json:
 
 
 def say_status(call: Json) -> str:
-    """Return how an open call stands, for example ``Waiting for a decision by any admin``."""
+    """Return the state of an open call, for example ``Waiting for a decision by any admin``."""
     joined = " (the same call was made before)" if call["joined"] else ""
     if call["end"] == "running":
         return f"Approved, and running now{joined}"
@@ -188,7 +188,7 @@ def _path_of(call_id: str) -> str:
 
 
 async def _send(client: httpx2.AsyncClient, method: str, path: str, seconds: float, **given: Any) -> Json:
-    """Return what Nod answered. Raises Unreachable with its words."""
+    """Return Nod's answer to a request. Raises Unreachable with the reason."""
     try:
         answer = await client.request(method, path, timeout=seconds, **given)
         said: Json = answer.json()

@@ -1,8 +1,8 @@
-"""Changes of a token's tools, told to those of its clients that listen.
+"""Notifications about changes of a token's tools, for clients that listen.
 
-By revision 2026-07-28 a client opens a stream for them (``subscriptions/listen``). By an older one it is told
-on stdio unasked; over HTTP it has no way to be told, so nothing is promised to it there. The tools are looked
-at from time to time, as the token lists them, so that no other token's change is told.
+In revision 2026-07-28 a client opens a stream for them (``subscriptions/listen``). In an older revision it is
+notified on stdio unasked. Over HTTP there is no way to notify it, so nothing is promised there. The tools are
+listed from time to time with the client's own token, so that no change of another token's tools is announced.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ Headers = Mapping[str, str] | None
 class ToolListeners:
     """Middleware that serves ``subscriptions/listen``, and tells clients of older revisions on stdio.
 
-    ``look_seconds``: between two looks at the tools of a token whose client listens.
+    ``look_seconds``: the time between two lists of a token's tools while a client listens.
     """
 
     def __init__(self, connect: Connect, look_seconds: float) -> None:
         self._connect, self._look_seconds = connect, look_seconds
-        self._streams: Counter[str] = Counter()  # by token
+        self._streams: Counter[str] = Counter()  # the number of open streams by token
         self._watches: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -84,7 +84,7 @@ class ToolListeners:
 
     @contextmanager
     def _hold_stream(self, token: str) -> Iterator[None]:
-        """Count a stream. Raises MCPError where there are too many."""
+        """Count a stream while it is open. Raises MCPError if there are too many."""
         if self._streams[token] >= MAX_STREAMS_OF_TOKEN or self._streams.total() >= MAX_STREAMS:
             raise MCPError(code=INTERNAL_ERROR, message="Too many clients listen here. Close a stream first.")
         self._streams[token] += 1
@@ -104,7 +104,7 @@ class ToolListeners:
         return task
 
     async def _watch(self, headers: Headers, known: str | None, tell: Callable[[], Awaitable[None]]) -> None:
-        """Tell each change of the tools, up to the end of the token."""
+        """Call ``tell`` at each change of the tools, until the token ends."""
         while known != _ENDED:
             await asyncio.sleep(self._look_seconds)
             found = await self._look(headers)
@@ -113,7 +113,7 @@ class ToolListeners:
                 await tell()
 
     async def _look(self, headers: Headers) -> str | None:
-        """Return what tells the tools of a token from others; None where Nod can't say now."""
+        """Return a fingerprint of a token's tools; None if Nod can't list them now."""
         async with self._connect(headers) as client:
             try:
                 return hash_text(canonical(await calls.list_tools(client)))

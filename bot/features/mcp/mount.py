@@ -19,9 +19,9 @@ PATIENCE = 600  # seconds that a permission prompt waits for a person
 
 
 class McpMount:
-    """An ASGI application. Each request stands for itself, so nothing is kept between them.
+    """The ASGI application at ``/mcp``. No state is kept between two requests.
 
-    The first one opens it: the SDK takes half a second, and most never need it.
+    The first request loads the SDK, which takes half a second that most installations never need.
     """
 
     def __init__(self, patience: int = PATIENCE) -> None:
@@ -39,7 +39,7 @@ class McpMount:
             await asyncio.wait([self._owner])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Unauthenticated or Forbidden, which the site turns into answers."""
+        """Serve a request. Raises Unauthenticated or Forbidden, which the site turns into answers."""
         if self._stopped.is_set():
             raise Fault(503, "stopping")
         app: FastAPI = scope["app"]
@@ -50,7 +50,7 @@ class McpMount:
         await (await asyncio.shield(self._inside))(scope, receive, send)
 
     async def _own(self, app: FastAPI, inside: "asyncio.Future[ASGIApp]") -> None:
-        """Open the SDK's sessions, and end them in the same task, as they must be."""
+        """Open the SDK's sessions, and end them in the same task, as the SDK requires."""
         try:
             mcp_server = await asyncio.to_thread(import_module, "bot.features.mcp.server")
             wait = app.state.features.settings.agent_wait
@@ -60,12 +60,12 @@ class McpMount:
         except Exception as error:
             if inside.done():
                 raise
-            inside.set_exception(error)  # each one that waits gets it, so that none waits in vain
+            inside.set_exception(error)  # each request that waits gets the error
 
 
 @asynccontextmanager
 async def _connect(app: ASGIApp, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield a client for this same server, with the token that the agent came with."""
+    """Yield a client for this same server, with the token of the agent's request."""
     authorization = (headers or {}).get("authorization")
     given = {"Authorization": authorization} if authorization else {}
     transport = httpx2.ASGITransport(app=app)

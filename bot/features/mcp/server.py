@@ -29,7 +29,7 @@ from bot.features.mcp.listening import LOOK_SECONDS, ToolListeners
 from bot.features.mcp.tasks import TasksExtension, get_headers
 from bot.web.site import LONGEST_WAIT
 
-_GRACE = 30  # seconds more until someone must have told that it expired
+_GRACE = 30  # seconds beyond the patience, in which the expiry is reported
 _MARGIN = 15  # seconds that an answer may take beyond its wait
 QUESTIONS = ("request_approval", "check_approval", "permission_prompt")
 _LEFT = "The agent stopped waiting"
@@ -50,10 +50,10 @@ _DENIED = {
 def agents_server(
     connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
 ) -> MCPServer[Any]:
-    """Return an MCP server of three questions and, for an agent's token, of the team's tools.
+    """Return an MCP server with the three tools below and, for an agent's token, the team's tools.
 
-    ``wait``: seconds that a call waits for people where its client has no tasks. ``look_seconds``: those
-    between two looks at the tools for a client that listens. Configure logging first: otherwise the SDK sets
+    ``wait``: seconds that a call waits for people if its client has no tasks. ``look_seconds``: the seconds
+    between two lists of the tools for a client that listens. Configure logging first: otherwise the SDK sets
     up its own.
     """
     server: MCPServer[Any] = MCPServer(
@@ -124,7 +124,7 @@ def agents_server(
 async def _describe_call(
     client: httpx2.AsyncClient, call_id: str, context: Context[Any, Any], wait: float
 ) -> CallToolResult:
-    """Return how a tool's call stands, with its answer once it ended. Raises ToolError."""
+    """Return the state of a tool's call, with its answer once it has ended. Raises ToolError."""
     try:
         call = await calls.look_up_call(client, call_id)
         waited = 0.0
@@ -141,13 +141,13 @@ async def _describe_call(
 
 
 def _as_result(told: Json, files: Sequence[Json] = ()) -> CallToolResult:
-    """Return an answer as text and as structured content, with the files that came with it."""
+    """Return an answer as text and as structured content, with its files."""
     content = [{"type": "text", "text": json.dumps(told, indent=2)}, *files]
     return CallToolResult.model_validate({"content": content, "structuredContent": told})
 
 
 class ToolLister:
-    """Middleware that adds the tools of an agent's token to what the server lists, a page at a time."""
+    """Middleware that adds the tools of an agent's token to the server's own list, a page at a time."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -175,7 +175,7 @@ class ToolLister:
 async def sessions(
     connect: Connect, patience: int, wait: float, look_seconds: float = LOOK_SECONDS
 ) -> AsyncIterator[ASGIApp]:
-    """Serve the tools over streamable HTTP. The task that entered the context has to leave it."""
+    """Yield the application for streamable HTTP. The task that enters the context must also leave it."""
     server = agents_server(connect, patience, wait, look_seconds)
     server.streamable_http_app(
         stateless_http=True,
@@ -188,7 +188,7 @@ async def sessions(
 
 
 async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
-    """Return the request that the answer is about. Raises ToolError with what went wrong, for the agent."""
+    """Return the approval request in Nod's answer. Raises ToolError with the reason, for the agent."""
     try:
         answer = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN, **given)
         said: Json = answer.json()
@@ -208,8 +208,8 @@ async def _put(
 ) -> Json:
     """Return a new request, once it ended or after ``wait`` seconds.
 
-    Withdrawn if the call that asks ends before. A call ends with its cancellation, the end of input or the
-    connection. Each call asks: agents count their uses from 0 again in each session, so the same ID is not
+    The request is withdrawn if the MCP call ends first: by its cancellation, the end of input or of the
+    connection. Each call asks again: agents count their uses from 0 in each session, so the same ID is not
     the same use.
     """
     with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
@@ -223,16 +223,16 @@ async def _put(
 
 
 async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
-    with suppress(httpx2.HTTPError):  # what no one waits for expires by itself
+    with suppress(httpx2.HTTPError):  # otherwise the request expires by itself
         await client.post(f"/api/proposals/{shown['id']}/cancel", json={"reason": _LEFT}, timeout=_MARGIN)
 
 
 async def _wait_for_end(
     client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float
 ) -> Json:
-    """Return the request once it ended, or its status after that many seconds.
+    """Return the request once it has ended, or its state after ``wait`` seconds.
 
-    Tells progress while it waits.
+    Reports progress while it waits.
     """
     waited = 0
     while shown["end"] == "waiting" and wait > 0:
@@ -251,7 +251,7 @@ def _describe_request(shown: Json) -> Json:
 
 
 def _ruling(shown: Json) -> Json:
-    """Allow with what people let through, or deny with words that tell a refusal from silence."""
+    """Return the permission: allow with the approved input, or deny, with a refusal told from silence."""
     if shown["end"] == "approved":
         return {"behavior": "allow", "updatedInput": shown["arguments"]["input"]}
     if shown["end"] == "declined":

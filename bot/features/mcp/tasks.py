@@ -1,8 +1,8 @@
 """The Tasks extension (SEP-2663) and the calls of tools that may wait for people.
 
-A client that declared the extension in its request gets a task; any other one waits for a while, and is then
-told under which id the call waits. The SDK advertises an extension; that a request declared it is checked
-here.
+A client that declares the extension in its request gets a task. Any other client waits for a while, then gets
+the id of the call that still waits. The SDK advertises the extension, but does not check that a request
+declares it: `has_tasks` does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ from bot.features.mcp.calls import OPEN_ENDS, STEP_SECONDS, Connect, Json, Unrea
 TASKS = "io.modelcontextprotocol/tasks"
 _VERSIONS = frozenset({"2026-07-28"})
 _HEADER_MISMATCH = -32020
-_KEPT = timedelta(days=1)  # beyond the expiry
+_KEPT_AFTER_EXPIRY = timedelta(days=1)
 _SHORTEST_POLL_MS = 2_000
 
 Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
-    """The parameters of the methods of tasks; ``inputResponses`` answers what Nod never asks."""
+    """The parameters of the methods of tasks. ``inputResponses`` is not read: no task asks for input."""
 
     task_id: str
     input_responses: dict[str, Any] | None = None
@@ -45,13 +45,16 @@ class TaskParams(RequestParams):
 class TasksExtension(Extension):
     """``tasks/get``, ``tasks/update`` and ``tasks/cancel``, and tools that answer with a task.
 
-    ``questions`` are the tools that are not Nod's team's. ``wait``: seconds for clients without tasks.
+    ``questions`` are the tools that this server answers itself; all others are the team's. ``wait`` is the
+    number of seconds that a call waits for people if its client has no tasks.
     """
 
     identifier = TASKS
 
     def __init__(self, connect: Connect, questions: Sequence[str], wait: float) -> None:
-        self._connect, self._questions, self._wait = connect, frozenset(questions), wait
+        self._connect = connect
+        self._questions = frozenset(questions)
+        self._wait = wait
 
     def methods(self) -> Sequence[MethodBinding]:
         bound = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
@@ -60,7 +63,7 @@ class TasksExtension(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: Context, call_next: CallNext
     ) -> HandlerResult:
-        """Answer a call of a team's tool; a question is answered by its own function."""
+        """Make a call of one of the team's tools, for an agent's token. Any other call goes to the SDK."""
         if params.name in self._questions:
             return await call_next(ctx)
         async with self._connect(get_headers(ctx)) as client:
@@ -74,7 +77,7 @@ class TasksExtension(Extension):
                 while call["end"] in OPEN_ENDS and waited < self._wait:
                     await ctx.session.report_progress(waited, self._wait, calls.say_status(call))
                     part = min(STEP_SECONDS, self._wait - waited)
-                    joined = call["joined"]
+                    joined = call["joined"]  # only the answer to the call itself says so, no later one
                     call = {**await calls.look_up_call(client, call["id"], part), "joined": joined}
                     waited += part
             except Unreachable as error:
@@ -85,7 +88,7 @@ class TasksExtension(Extension):
         return describe_task(await self._find(ctx, params))
 
     async def _update(self, ctx: Context, params: TaskParams) -> HandlerResult:
-        await self._find(ctx, params)  # no task of Nod's asks the client: people answer in their chat
+        await self._find(ctx, params)  # only to refuse an unknown task: no task of Nod asks for input
         return {}
 
     async def _cancel(self, ctx: Context, params: TaskParams) -> HandlerResult:
@@ -119,26 +122,29 @@ def get_headers(ctx: Context) -> Mapping[str, str] | None:
 
 
 def get_meta(ctx: Context) -> Mapping[str, Any]:
-    """Return the ``_meta`` of a request as it came."""
+    """Return the ``_meta`` of a request; empty if the request has none."""
     meta = (ctx.params or {}).get("_meta")
     return meta if isinstance(meta, Mapping) else {}
 
 
 def has_tasks(ctx: Context) -> bool:
-    """Tell if this request declared that its client has tasks."""
+    """Tell if this request declares the extension, in a version of the protocol that has tasks."""
     declared = ctx.session.client_capabilities
     return ctx.protocol_version in _VERSIONS and TASKS in ((declared and declared.extensions) or {})
 
 
 def describe_task(call: Json) -> Json:
-    """Return a call as a task. It ends as *completed* but for the client's own cancel, also with an error."""
+    """Return a call as a task.
+
+    Every end is *completed*, errors too. Only the client's own cancel is *cancelled*.
+    """
     created, updated = (datetime.fromisoformat(call[name]) for name in ("created_at", "updated_at"))
     expires = datetime.fromisoformat(call["expires_at"])
     task: Json = {
         "taskId": call["id"],
         "createdAt": created.isoformat(),
         "lastUpdatedAt": updated.isoformat(),
-        "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT),
+        "ttlMs": _to_ms(max(timedelta(), expires - created) + _KEPT_AFTER_EXPIRY),
         "pollIntervalMs": max(_SHORTEST_POLL_MS, int(1000 * call["pause"])),
     }
     if call["end"] in OPEN_ENDS:

@@ -1,7 +1,7 @@
-"""Access to remembered facts: who sees which, and who may change them.
+"""Access to remembered facts: who may see a fact, and who may change it.
 
 A person's facts are theirs alone. A place's facts are seen by everyone who is or wrote there, a team's by its
-people; the one who had them remembered and admins there change them.
+people. The person who had them remembered, and admins there, may change them.
 """
 
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ _NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them.
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact as one person sees it; ``whose`` names for whom it is.
+    """A fact as one person sees it. ``whose`` names the person, place or team that it is for.
 
-    ``oldest``: there is hardly room for more of its kind, and this one was said longest ago.
+    ``oldest``: there is hardly room for more facts of its kind, and this fact is the oldest.
     """
 
     id: int
@@ -47,9 +47,9 @@ class KnownFact:
 
 
 def remember(session: Session, fact: Fact) -> bool:
-    """Keep a fact; False where it is there already, and then it holds as long as the longer of both.
+    """Store a fact. Return False if it is stored already; then it holds until the later of both ends.
 
-    Raises ToolError where there is no room for it.
+    Raises ToolError if there is no room for it.
     """
     conversation_lock.everywhere(session)
     there = rows.list_facts(session, [fact.scope], fact.said_at)
@@ -80,7 +80,7 @@ def _oldest(facts: list[Fact]) -> Fact:
 def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
     """Return the facts that the model is told in a conversation.
 
-    What is for a person, only in their own private one: someone else may ask there about a card.
+    A person's facts are included only in their own private conversation, where they themselves ask.
     """
     person = people.person_of(session, asker)
     alone = here.private and people.person_of(session, here.requester) == person
@@ -90,7 +90,7 @@ def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: dat
 def list_visible(
     session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
 ) -> list[KnownFact]:
-    """Return the facts that a person may see; of those for chats only what is for ``at``, if it is given."""
+    """Return the facts that a person may see. With ``at``, the facts of other chats are left out."""
     reader = _Reader(session, policies, actor)
     here = scope_of(About.PLACE, actor, at) if at else None
     found = [
@@ -131,9 +131,9 @@ def _whose(session: Session, fact: Fact) -> str:
 def change_fact(
     session: Session, policies: Policies, actor: Actor, ident: int, words: str, now: datetime
 ) -> str | None:
-    """Put other words in its place and return them as they are kept; None where this person may not.
+    """Change the words of a fact, and return the stored words; None if this person may not change it.
 
-    Raises ValueError for what can't be remembered, ToolError without room.
+    Raises ValueError for words that can't be remembered, ToolError without room.
     """
     text = check_fact(words)
     conversation_lock.everywhere(session)
@@ -147,7 +147,7 @@ def change_fact(
 
 
 def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
-    """Forget a fact and return it; None where this person may not, or it is gone."""
+    """Delete a fact, and return its words; None if this person may not delete it, or it does not exist."""
     reader, fact = _changeable(session, policies, actor, ident, now)
     if fact is None:
         return None
@@ -156,14 +156,14 @@ def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, 
 
 
 def not_yours_text(ident: int) -> str:
-    """Return the text for someone who may change no fact of this number."""
+    """Return the refusal for a person who may not change the fact with this number."""
     return _NOT_YOURS.format(ident)
 
 
 def forget_person(
     session: Session, policies: Policies, actor: Actor, whose: Actor, now: datetime
 ) -> int | None:
-    """Forget all that is for one person alone; None unless it is their word or an admin's of all of Nod."""
+    """Delete a person's own facts. Return None unless that person, or an admin of all of Nod, asks."""
     person, theirs = people.person_of(session, actor), people.person_of(session, whose)
     if person != theirs and not rights.is_global_admin(session, policies, actor):
         return None
@@ -179,7 +179,7 @@ def _changeable(
 
 
 class _Reader:
-    """Someone who reads facts: what they see and may change of them."""
+    """A reader of facts, with the facts that they may see and change."""
 
     def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
         policy, self.person = policies.load_for(session, actor)

@@ -1,4 +1,4 @@
-"""``/nod memory``: what Nod remembers, as the person who asks may see it."""
+"""``/nod memory``: the remembered facts that the person who asks may see."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from bot.features.memory.access import KnownFact
 from bot.features.memory.facts import About, last_day
 
 _NONE = "Nothing is remembered here. Ask me to remember something: a card shows it first."
-_SAID = 3_000  # characters of a list in a chat
+_SAID = 3_000  # the most characters of a list in a chat
 _DIGITS = 9
 
 
@@ -86,7 +86,7 @@ class MemoryCommands:
         return _reply(f"Remembered: {fact}" if fact else "", number)
 
     def _format_facts(self, facts: Sequence[KnownFact]) -> str:
-        """Return a line for each fact, by whom it is for."""
+        """Return a line for each fact, grouped by the person, place or team that it is for."""
         if not facts:
             return _NONE
         lines, whose = [], ""

@@ -1,4 +1,4 @@
-"""Facts that people had Nod remember: what one is, for whom it is, and its bounds."""
+"""Facts that people had Nod remember, with their scopes and limits."""
 
 import re
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import blank, one_line
 
 LONGEST = 500
-"""Characters of one fact."""
+"""The most characters of one fact."""
 ROOM = 4_000
-"""Characters of all facts for one person, one place or one team."""
+"""The most characters of all facts for one person, one place or one team."""
 _TOLD = re.compile(
     r"(?i)\b(password|passphrase|passcode|pin|secret|token|(api|access|private)[ _-]?key)s?\b"
     r"\W{0,3}(is|are|=|:)?\s{0,3}(?=\S*\d)[^\s,]{4,}"
@@ -21,7 +21,7 @@ _TOLD = re.compile(
 
 
 class About(StrEnum):
-    """The subject of a fact. The model is told it only where they are."""
+    """The subject of a fact: the model is told the fact only in conversations of that subject."""
 
     PERSON = "person"
     PLACE = "place"
@@ -29,7 +29,7 @@ class About(StrEnum):
 
     @property
     def words(self) -> str:
-        """The subject, as a card names it."""
+        """The words for the subject on a card."""
         return _WORDS[self]
 
 
@@ -40,12 +40,12 @@ _WORDS = {
 }
 
 Scope = tuple[About, str]
-"""For whom: an account, the address of a chat, or a workspace; empty for those of no workspace."""
+"""The scope of a fact: an account, the address of a chat, or a workspace, which may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact. ``said_at``: when it was said, or edited."""
+    """A fact. ``said_at``: the time when a person said or edited it."""
 
     id: int
     text: str
@@ -79,7 +79,7 @@ def own_scopes(person: Person) -> set[Scope]:
 
 
 def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
-    """Return the scopes told to the model; a person's own only where no one else reads along."""
+    """Return the scopes whose facts the model is told; a person's own only if no one else reads along."""
     found = {scope_of(About.PLACE, asker, origin)}
     if not person.outside:
         found.add(scope_of(About.TEAM, asker, origin))
@@ -87,12 +87,12 @@ def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: b
 
 
 def last_day(until: datetime, zone: tzinfo) -> date:
-    """Return the last day on which a fact holds, where its people are; it is over at the end of it."""
+    """Return the last day on which a fact holds, in the time zone of its people."""
     return (until - timedelta(seconds=1)).astimezone(zone).date()
 
 
 def check_fact(text: str) -> str:
-    """Return a fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
+    """Return a fact in its stored form, on one line. Raises ValueError, with the reason for people."""
     if len(text) > LONGEST:
         raise ValueError(f"At most {LONGEST} characters. Shorten it to what matters.")
     fact = one_line(text)

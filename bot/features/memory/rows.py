@@ -1,6 +1,6 @@
-"""Facts that Nod remembers: rows that people add, change and delete, each change in the audit log.
+"""Facts that Nod remembers, as rows. Each change has its row in the audit log.
 
-The log has a fact's hash alone, so that what is forgotten is gone. `access.py` says who may see and change
+The log has only a fact's hash, so that a forgotten fact is gone. `access.py` decides who may see and change
 them.
 """
 
@@ -22,7 +22,7 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import raise_version
 
 _ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.until)
-_MOST = 1_000  # facts in one list
+_MOST = 1_000  # the most facts in one list
 
 
 def add_fact(session: Session, fact: Fact, by: By) -> None:
@@ -42,7 +42,7 @@ def add_fact(session: Session, fact: Fact, by: By) -> None:
 
 
 def change_fact(session: Session, fact: Fact, by: By) -> None:
-    """Put other words, or another end, in the place of those that are there."""
+    """Store a fact's new words or new end."""
     row = session.get_one(MemoryRow, fact.id)
     before = _state(row)
     row.fact, row.said_at, row.until = fact.text, fact.said_at, fact.until
@@ -52,17 +52,17 @@ def change_fact(session: Session, fact: Fact, by: By) -> None:
 
 
 def remove_facts(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
-    """Forget these facts; returns how many there were."""
+    """Delete these facts, and return their number."""
     return _remove(session, col(MemoryRow.id).in_(sorted(idents)), by, now)
 
 
 def remove_due(session: Session, now: datetime) -> None:
-    """Forget those whose time is over."""
+    """Delete the facts that no longer hold."""
     _remove(session, now >= _UNTIL, By.nod(Act.FORGET), now)
 
 
 def remove_of(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
-    """Forget all that is for a person alone; returns how many there were."""
+    """Delete a person's own facts, and return their number."""
     return _remove(session, (_ABOUT == About.PERSON) & _SCOPE.in_(sorted(accounts)), by, now)
 
 
@@ -79,7 +79,7 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
 
 
 def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
-    """Have what is remembered for a chat be for its new address."""
+    """Move the facts of a chat to its new address."""
     here = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
     rows = list(session.exec(select(MemoryRow).where(here).order_by(col(MemoryRow.id))))
     for row in rows:
@@ -93,7 +93,7 @@ def move_facts(session: Session, old: Address, new: Address, now: datetime) -> N
 
 
 def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
-    """Return the facts for these, but not those whose time is over."""
+    """Return the facts of these scopes that still hold."""
     return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
 
 
@@ -115,5 +115,5 @@ def _fact(row: MemoryRow) -> Fact:
 
 
 def _state(row: MemoryRow) -> dict[str, str]:
-    """Return a fact's state for the audit log: no words of it, as they may be forgotten."""
+    """Return a fact's state for the audit log, without its words, which may be forgotten."""
     return {"about": row.about, "scope": row.scope, "fact": hash_text(row.fact)}

@@ -1,7 +1,7 @@
 """Remembering and forgetting: writing tools over the facts that Nod is told in later turns.
 
-Each is proposed as a memory, which no rule and no grant answers: a fact from a tool's answer or a file is
-kept by a person's press alone.
+Each call is proposed as a memory, which no rule and no grant can approve: a fact from a tool's answer or a
+file is stored only if a person presses.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
-_BEFORE = "before"  # what `remember` keeps where the fact was there: to forget it would undo someone else's
+_BEFORE = "before"  # the note of `remember` that the fact existed: its undo must not delete someone else's
 _FURTHEST = timedelta(days=36_525)  # a hundred years
 
 Remembered = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
@@ -41,7 +41,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
     """Return the tools `remember` and `forget`."""
 
     def end_of(until: date | None) -> datetime | None:
-        """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant one."""
+        """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant day."""
         if until is None:
             return None
         if until > clock().date() + _FURTHEST:
@@ -134,7 +134,7 @@ def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conve
 
 
 def _fitting(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Return the requester and conversation. Raises ToolError where no such fact can be remembered."""
+    """Return the requester and the conversation. Raises ToolError if no such fact can be remembered there."""
     asker, person, here = _there(session, context)
     if about is About.PLACE and here.private:
         raise ToolError("This chat is private. Remember it about the person.")
@@ -151,7 +151,7 @@ def _remember(
 
 
 def _find_facts(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
-    """Return the facts told there in these words. Raises ToolError without one."""
+    """Return the facts with these words that are told there. Raises ToolError without any."""
     asker, _, here = _there(session, context)
     told = access.list_for_prompt(session, here, asker, now)
     found = [each for each in told if each.text == text and each.about is about]
@@ -163,7 +163,7 @@ def _find_facts(session: Session, context: CallContext, text: str, about: About,
 def _forget(
     session: Session, context: CallContext, text: str, about: About, now: datetime
 ) -> datetime | None:
-    """Forget what is told there in these words; gives until when it was to be remembered."""
+    """Delete the facts with these words that are told there. Return the time until which they held."""
     found = _find_facts(session, context, text, about, now)
     asker, person, _ = _there(session, context)
     rows.remove_facts(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)

@@ -1,4 +1,4 @@
-"""``/nod mutes``: the kinds of cards that a person is not told of, and the end of it."""
+"""``/nod mutes``: the kinds of cards that a person has muted."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ _SHORTEST = timedelta(minutes=1)
 
 
 class MuteCommands:
-    """Lists a person's mutes, sets one and ends them."""
+    """The command that lists, sets and ends a person's mutes."""
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock

@@ -1,4 +1,4 @@
-"""The part of mutes when people are told of a card: those who muted its kind need not be told."""
+"""The part of mutes in the notification of people: people who muted a kind of card are left out."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ _TOO_MANY_TEXT = f"You mute {MAX_MUTES} kinds already. End one first: /nod mutes
 
 @dataclass(frozen=True, slots=True)
 class MutedKinds:
-    """Lists who need not be told of a card, and takes the press that mutes its kind."""
+    """The list of people who muted a kind of card, and the press that mutes a kind."""
 
     mutes: Mutes
     clock: Clock
 
     def list_quiet(self, session: Session, proposal: Proposal, notified: Collection[str]) -> Collection[str]:
-        """Return who muted this kind, of those who would be told. What is urgent is told to everyone."""
+        """Return the accounts to be notified that muted this kind; none for an urgent proposal."""
         now = self.clock()
         muted = [
             each
@@ -42,7 +42,7 @@ class MutedKinds:
     def take_press(
         self, session: Session, proposal: Proposal, press: Press, person: Person, now: datetime
     ) -> str:
-        """Mute the kind of a card for the person who pressed; a second time for a week."""
+        """Mute the kind of a card for the person who pressed; after a second press for a week."""
         if press.verb is not Verb.MUTE:
             return ""
         if not may_be_muted(session, proposal):
@@ -58,5 +58,5 @@ class MutedKinds:
 
 
 def may_be_muted(session: Session, proposal: Proposal) -> bool:
-    """Return whether people may choose not to be told: it is a call of a tool, and not urgent."""
+    """Return whether people may mute this kind: the proposal is a tool's call, and not urgent."""
     return proposal.kind.runs and not proposal.own and not is_urgent(session, proposal)

@@ -25,7 +25,7 @@ MAX_MUTES = 50
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """A tool whose cards an account, and those linked with it, is not told of until a moment."""
+    """A mute: until its end, an account, and the accounts linked with it, are not told of a tool's cards."""
 
     id: int
     account: str
@@ -35,20 +35,20 @@ class Mute:
 
 
 class Mutes:
-    """The current mutes, as the newest snapshot saw them."""
+    """The current mutes, as of the newest snapshot."""
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        self._version = 0  # before any rule or mute was ever set
+        self._version = 0  # the version before any rule or mute was set
         self._held: tuple[Mute, ...] = ()
         self._holding = Lock()
 
     def may_exist(self) -> bool:
-        """Return whether some are held, or the rules have changed since they were read."""
+        """Return whether there are mutes in memory, or the rules have changed since these were read."""
         return bool(self._held) or self._version != self._policies.held.book.version
 
     def load_mutes(self, session: Session) -> tuple[Mute, ...]:
-        """Return all mutes as this transaction sees them, also those whose time is over."""
+        """Return all mutes as this transaction sees them, including mutes that have ended."""
         version = self._policies.load(session).book.version
         if version == self._version:
             return self._held
@@ -61,7 +61,7 @@ class Mutes:
 
 
 def list_mutes(session: Session, accounts: Collection[str] | None = None) -> Sequence[Mute]:
-    """Return the mutes of these accounts, of all by default, the first to end first."""
+    """Return the mutes of these accounts, by default of all accounts, in the order of their ends."""
     found = select(MuteRow).order_by(col(MuteRow.until), col(MuteRow.id))
     if accounts is not None:
         found = found.where(col(MuteRow.account).in_(sorted(accounts)))
@@ -79,7 +79,7 @@ def find_mute(session: Session, person: Person, tool_name: str, now: datetime) -
 def set_mute(
     session: Session, who: Actor, person: Person, tool_name: str, until: datetime, now: datetime
 ) -> bool:
-    """Mute a tool for a person; an earlier mute of it ends. Returns False where there are too many."""
+    """Mute a tool for a person, in place of an earlier mute. Return False if there are too many mutes."""
     conversation_lock.everywhere(session)
     by = By.press(Act.MUTE, who, person)
     mine = list_mutes(session, person.accounts)
@@ -98,7 +98,7 @@ def set_mute(
 def end_mutes(
     session: Session, who: Actor, person: Person, idents: Collection[int], now: datetime
 ) -> Sequence[str]:
-    """End a person's own mutes of these numbers; return the names of the tools."""
+    """End a person's own mutes with these numbers, and return the names of the tools."""
     conversation_lock.everywhere(session)
     mine = col(MuteRow.account).in_(sorted(person.accounts)) & col(MuteRow.id).in_(sorted(idents))
     return _remove(session, mine, By.press(Act.UNMUTE, who, person), now)

@@ -1,7 +1,7 @@
-"""The case of a second opinion: what its model is told, and what its words are checked against.
+"""The case of a second opinion: the facts that its model gets, and that its words are checked against.
 
-It is told the request of the person, the call, and what the card shows of it, secrets hidden. It is not told
-what the agent says of it, nor how people decided before.
+The model gets the person's request, the call, and the contents of its card, with secrets hidden. It does not
+get the agent's own words about the call, nor earlier decisions of people.
 """
 
 import json
@@ -39,7 +39,7 @@ Never say that it should be approved, and never that it is safe."""
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The known facts of a call. ``request``: what the person asked; empty where it is not told.
+    """The known facts of a call. ``request``: the person's request; empty if the model may not get it.
 
     ``order``: the id of the person's line, or 0 without one.
     """
@@ -66,9 +66,9 @@ def read_case(
     round_: int,
     now: datetime,
 ) -> Case | None:
-    """Return the case of a proposal; None where it has run, has other contents by now, or no budget is left.
+    """Return the case of a proposal; None if it has run, has changed since, or no budget is left.
 
-    ``routes``: chats that get every card.
+    ``routes``: the chats that get every card.
     """
     proposal = proposals.get(session, proposal_id)
     if proposal is None or proposal.round != round_:
@@ -89,7 +89,7 @@ def read_case(
 def _may_all_read(
     session: Session, policies: Policies, routes: Sequence[Address], proposal: Proposal
 ) -> bool:
-    """Return whether everyone who sees the card may read the conversation: they are there, or may decide."""
+    """Return whether everyone who sees the card may read the conversation: its people, and deciders."""
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or proposal.escalation_targets:
         return False

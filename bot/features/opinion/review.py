@@ -1,7 +1,7 @@
 """The answer of a model to a case, judged before a word of it is shown. Pure, and wary of every word.
 
-An answer that is not exactly of the schema, that names what the call does not, or that tells people to
-approve is no opinion at all. Its yes is never shown.
+An answer that breaks the schema, that names something which the call does not, or that tells people to
+approve is no opinion at all. A yes is never shown.
 """
 
 import json
@@ -41,7 +41,7 @@ _PRAISE = re.compile(
 
 
 class Asked(StrEnum):
-    """The verdict on a call: it is what the person asked for, or not."""
+    """The verdict on a call: whether the person asked for it."""
 
     YES = "yes"
     NO = "no"
@@ -57,7 +57,7 @@ class OpinionWords:
     concerns: tuple[str, ...] = ()
 
     def say(self, then: str = "") -> str:
-        """Return the line for the card, with ``then`` at its end; what is shortened is what the call does."""
+        """Return the line for the card, ending with ``then``. A description that is too long is shortened."""
         rest = [*self.concerns]
         if self.asked is Asked.NO and not rest:
             rest = [_NOT_ASKED_TEXT]
@@ -68,9 +68,10 @@ class OpinionWords:
 
 
 def read_review(answer: str, facts: str, *, has_request: bool) -> OpinionWords | None:
-    """Return the review in a model's answer; None where it is no opinion.
+    """Return the review in a model's answer; None if the answer is no opinion.
 
-    ``facts``: the call as JSON. Without a request nothing can be said of what was asked.
+    ``facts``: the call as JSON. Without a request, the review can't judge whether the person asked for the
+    call.
     """
     fenced = _FENCE.fullmatch(answer)
     try:
@@ -99,14 +100,14 @@ def _is_line(text: Any, most: int) -> bool:
 
 
 def _lower(text: str) -> str:
-    """Return a text that begins in lower case, but for a name or an acronym."""
+    """Return a text with its first letter in lower case, unless it begins with a name or an acronym."""
     if text[1:2].islower():
         return text[:1].lower() + text[1:]
     return text
 
 
 def _may_mislead(text: str, facts: str) -> bool:
-    """Return whether words advise people, or name a number, name, path or address that the call does not."""
+    """Return whether a text gives advice, or has a number, name, path or address that the call lacks."""
     if _PRAISE.search(text):
         return True
     known, numbers = facts.casefold(), _find_numbers(facts)
@@ -120,7 +121,7 @@ def _may_mislead(text: str, facts: str) -> bool:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the words of a text; where it is written without spaces, what stands in other letters in it."""
+    """Yield the words of a text; for scripts without spaces, the parts in other letters."""
     for token in _TOKEN.findall(_NO_SPACES.sub(" ", text)):
         if word := token.strip(_EDGES):
             yield word
@@ -133,7 +134,7 @@ def _names_something(token: str) -> bool:
 
 
 def _find_numbers(facts: str) -> set[str]:
-    """Return the numbers that stand by themselves in a call, and how many things it lists."""
+    """Return the separate numbers in a call, and the lengths of its lists."""
     counted = map(str, _count_parts(json.loads(facts)["arguments"]))
     return {_plain(each) for each in _ALONE.findall(facts)}.union(counted)
 
@@ -143,7 +144,7 @@ def _plain(number: str) -> str:
 
 
 def _count_parts(value: Any) -> Iterator[int]:
-    """Yield the length of each list in a call: a reviewer may say how many things it names."""
+    """Yield the length of each list in a call, since a reviewer may count the items."""
     if isinstance(value, Mapping):
         for each in value.values():
             yield from _count_parts(each)

@@ -33,7 +33,7 @@ log = logger(__name__)
 
 SECONDS = 1
 _AT_A_TIME = 8
-_LONGEST_LOOK_SECONDS = 2.0  # of one sweep: a model that hangs keeps no other card waiting
+_LONGEST_LOOK_SECONDS = 2.0  # the limit of one sweep: a model that hangs keeps no other card waiting
 _RAISED_TEXT = "one more approval is needed"
 _NOT_RAISED_TEXT = "no one else could approve it as well"
 _MISSING_TEXT = "it did not come in time"
@@ -41,7 +41,7 @@ _MISSING_TEXT = "it did not come in time"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The outcome of a question: the review, if there is one, and what it cost."""
+    """The outcome of a question to a model: the review, if there is one, and the cost."""
 
     review: OpinionWords | None = None
     usage: Usage | None = None
@@ -49,7 +49,7 @@ class _Answer:
 
 @dataclass(eq=False)
 class Reviewer:
-    """Asks for the opinions that are wanted, some at a time; posting a card never waits for it."""
+    """The sweep that asks for wanted opinions, some at a time. The posting of a card never waits for it."""
 
     database: Database
     policies: Policies
@@ -61,7 +61,7 @@ class Reviewer:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def run(self, now: datetime) -> None:
-        """Ask for what is wanted. Where no rule asks for opinions, it reads nothing."""
+        """Ask for the wanted opinions. If no rule asks for opinions, nothing is read."""
         if not (self._tasks or self.policies.held.book.list_about(Subject.OPINION)):
             return
         room = _AT_A_TIME - len(self._tasks)
@@ -79,7 +79,7 @@ class Reviewer:
             raise
 
     async def _review(self, row: OpinionRow) -> None:
-        """Get one opinion, and store what follows from it. A fault is logged: another try follows."""
+        """Get one opinion, and store its consequences. An error is logged, and another try follows."""
         try:
             now = self.clock()
             routes = self.routes
@@ -124,7 +124,7 @@ class Reviewer:
     def _end(
         self, row: OpinionRow, case: Case | None, answer: _Answer, session: Session, now: datetime
     ) -> tuple[Job, ...]:
-        """Store the end of an opinion: its cost, what it raises, its line. Returns the jobs that follow."""
+        """Store the end of an opinion: its cost, one more approval if needed, its line. Returns the jobs."""
         if not rows.end_opinion(session, row.proposal_id, row.round):
             return ()
         if case is None:
@@ -150,7 +150,7 @@ class Reviewer:
     def _raise(
         self, session: Session, row: OpinionRow, review: OpinionWords | None, now: datetime
     ) -> tuple[Job, ...]:
-        """Have it need one more approval, and say so on the card."""
+        """Require one more approval of the proposal, and add a line about that to the card."""
         why = review.say() if review else _MISSING_TEXT
         before = proposals.get(session, row.proposal_id)
         raised, jobs = lifecycle.raise_bar(
@@ -167,7 +167,7 @@ class Reviewer:
         return lifecycle.annotate(session, row.proposal_id, row.round, line, now)
 
     def _release(self, session: Session, row: OpinionRow) -> tuple[Job, ...]:
-        """Return the job that runs what was approved and waited for this."""
+        """Return the job that runs an approved proposal which waited for this opinion."""
         proposal = proposals.get(session, row.proposal_id)
         if row.raising and proposal is not None and proposal.state is State.APPROVED:
             return (Job(Work.EXECUTE, row.proposal_id),)

@@ -1,4 +1,4 @@
-"""Second opinions as rows: wanted with the card, taken by one process, ended once."""
+"""Second opinions as rows: stored with the card, taken by one process, ended once."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,16 +18,16 @@ from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import count_changed, table_of
 
 HOLD = timedelta(seconds=20)
-"""The longest wait for an opinion that can raise."""
+"""The longest wait for an opinion that can require one more approval."""
 PATIENCE = timedelta(minutes=2)
-"""The longest wait for one that can't."""
-_LEASE = timedelta(seconds=30)  # beyond the time that is left for it
+"""The longest wait for an opinion that can't."""
+_LEASE = timedelta(seconds=30)  # the lease's length beyond the time that is left for the opinion
 _TABLE, _LINE = table_of(OpinionRow), table_of(MessageRow)
 _WAITS = {"sqlite": text("waits = 1"), "postgresql": text("waits")}
 
 
 def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: datetime) -> None:
-    """Want an opinion on the contents of a proposal where a rule asks for one; else it reads nothing."""
+    """Store the wish for an opinion on a proposal's contents, if a rule asks for opinions."""
     kind = proposal.kind
     if not policies.held.book.list_about(Subject.OPINION):
         return
@@ -49,7 +49,7 @@ def want_opinion(policies: Policies, session: Session, proposal: Proposal, now: 
 
 
 def find_hold(session: Session, book: Rulebook, proposal: Proposal) -> datetime | None:
-    """Return how long what was approved waits for an opinion that could still raise."""
+    """Return the time until which an approved proposal waits for an opinion, or None."""
     if not book.list_about(Subject.OPINION):
         return None
     row = session.get(OpinionRow, (proposal.id, proposal.round))
@@ -75,7 +75,7 @@ def take_waiting(session: Session, now: datetime, most: int) -> Sequence[Opinion
 
 
 def end_opinion(session: Session, proposal_id: str, round_: int) -> bool:
-    """End the wait for an opinion. Returns False where it had ended."""
+    """End the wait for an opinion. Return False if it has ended already."""
     ended = _one(proposal_id, round_).values(waits=False)
     return bool(count_changed(session.connection().execute(ended)))
 
@@ -87,7 +87,7 @@ def _one(proposal_id: str, round_: int) -> Update:
 
 
 def find_request(session: Session, proposal: Proposal) -> tuple[int, str] | None:
-    """Return the line of a person that a proposal answers, its number and its text; None for a note's."""
+    """Return the number and text of the message that a proposal answers; None if that is not a person's."""
     answer = select(_LINE.c.after).where(_LINE.c.id == proposal.message_id).scalar_subquery()
     found = select(_LINE.c.id, _LINE.c.text).where(_LINE.c.id == answer, _LINE.c.role == LineRole.USER)
     line = session.connection().execute(found).first()

@@ -1,4 +1,4 @@
-"""Paging: a step of a rule that calls those on call, and lets them go when the card has ended."""
+"""Paging: a step of a rule that pages the people on call, and ends the page with the card."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 
 
 async def _examine(parts: FeatureParts) -> Sequence[Finding]:
-    """Return whether pages can be sent to the address; nothing where paging is not set up."""
+    """Return a finding on whether pages can be sent; none if paging is not set up."""
     settings = parts.settings
     service = _find_service(settings)
     if not (settings.pager_key or settings.pager_url):

@@ -1,6 +1,6 @@
-"""Sends pages: by PagerDuty's Events API v2, or as signed webhooks of the same contents.
+"""The sender of pages: by PagerDuty's Events API v2, or as signed webhooks with the same contents.
 
-The events are rows, so none is lost with the process. One may arrive twice, and counts once by its
+The events are rows, so none is lost with the process. An event may arrive twice, and counts once by its
 ``dedup_key``. The API and its answers: https://developer.pagerduty.com/docs/send-alert-event
 """
 
@@ -33,17 +33,17 @@ log = logger(__name__)
 SWEEP_SECONDS = 2
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAUSES = tuple(timedelta(seconds=s) for s in (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 3600, 3600))
-"""After each attempt that did not arrive, until the next; after the last one no one tries again."""
-_TOLD_AFTER = 4  # attempts; by then it is two minutes late
-_MAX_PAUSE = timedelta(hours=1)  # whatever the server asks for
+"""The pause after each failed attempt. There are as many attempts as pauses; then the event is given up."""
+_TOLD_AFTER = 4  # failed attempts before admins are told; the page is two minutes late by then
+_MAX_PAUSE = timedelta(hours=1)  # the longest pause, whatever the server asks for
 _MAX_SUMMARY_CHARS = 1024
 _BATCH = 20
-_GRACE_SECONDS = 5.0  # beyond the time that one attempt takes
+_GRACE_SECONDS = 5.0  # the claim's length beyond the time of one attempt
 
 
 @dataclass(frozen=True, slots=True)
 class PagingService:
-    """The service that pages go to: PagerDuty or another address, with an integration's key or a secret."""
+    """The service that receives pages: PagerDuty or another address, with a key or a secret."""
 
     url: str
     key: str
@@ -51,7 +51,7 @@ class PagingService:
 
     @property
     def hindrance(self) -> str:
-        """The reason why nothing can be sent, with what to do; '' where it can."""
+        """The reason why no page can be sent, with advice; empty if pages can be sent."""
         if self.key or (self.url and self.secret):
             return ""
         if self.url:
@@ -64,7 +64,7 @@ class PagingService:
 
 
 class _Due(NamedTuple):
-    """An event that is to be sent: its row, its content, and the card in words for admins."""
+    """An event to send: its row, its content, and the card in words for admins."""
 
     page: PageRow
     content: dict[str, Any]
@@ -72,7 +72,7 @@ class _Due(NamedTuple):
 
 
 class Pager:
-    """Sends what is due of pages, and tells admins what does not arrive."""
+    """The service that sends due events of pages, and tells admins of failures."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Pager:
         self._service, self._client, self._site_url = service, client, site_url
 
     async def sweep(self, now: datetime) -> None:
-        """Send every event that is due."""
+        """Send the events that are due."""
         due = await self._database.read(self._read_due, now)
         await asyncio.gather(*(self._send(each, now) for each in due))
 
@@ -131,7 +131,7 @@ class Pager:
     def _store_fault(
         self, due: _Due, claimed: PageRow, fault: str, again: datetime | None, session: Session, now: datetime
     ) -> None:
-        """Store a failed attempt. Admins are told of it once it is late, or final."""
+        """Store a failed attempt. Admins are told once the event is late, or given up."""
         if not rows.mark_failed(session, claimed, fault, again):
             return
         if again is None:
@@ -147,7 +147,7 @@ class Pager:
 
 
 def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_url: str) -> dict[str, Any]:
-    """Return the content of an event: the tool and the place, and nothing of what the call says."""
+    """Return the content of an event: the tool and the place, without the call's arguments."""
     content: dict[str, Any] = {"event_action": page.event, "dedup_key": f"nod-{page.proposal_id}"}
     if page.event == PageEvent.RESOLVE:
         return content
@@ -178,7 +178,7 @@ def _describe_event(session: Session, page: PageRow, proposal: Proposal, site_ur
 
 
 def _name_place(session: Session, proposal: Proposal) -> str:
-    """Return the place where it was asked for; a private chat has no name."""
+    """Return the name of the place of a proposal; empty for a private chat."""
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if conversation is None or conversation.private:
         return "a private chat"

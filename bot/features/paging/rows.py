@@ -25,7 +25,7 @@ class PageEvent(StrEnum):
 
 
 def open_page(session: Session, proposal: Proposal, more: int, now: datetime) -> None:
-    """Have those on call paged about a card. A page of an earlier round of it is opened again."""
+    """Open a page for the people on call about a card. The page of an earlier round is opened again."""
     row = {
         "proposal_id": proposal.card_id,
         "event": PageEvent.TRIGGER,
@@ -41,9 +41,9 @@ def open_page(session: Session, proposal: Proposal, more: int, now: datetime) ->
 
 
 def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
-    """End the page of a card on which no proposal is left waiting. It is not sent where no page arrived.
+    """End the page of a card without waiting proposals. No end is sent if the page has not arrived.
 
-    What is being sent now may arrive later than its end would, so the end waits for that.
+    An event that is being sent now could arrive after the end, so the end waits for it.
     """
     page = session.get(PageRow, proposal.card_id)
     if page is None or page.event == PageEvent.RESOLVE:
@@ -73,9 +73,9 @@ def list_due(session: Session, now: datetime, limit: int) -> list[PageRow]:
 
 
 def claim_page(session: Session, page: PageRow, next_at: datetime, sending_until: datetime) -> bool:
-    """Count one more attempt, to be repeated at ``next_at`` unless it arrives.
+    """Count one more attempt, which is repeated at ``next_at`` unless the event arrives.
 
-    Returns False where another process has it.
+    Returns False if another process has claimed the event.
     """
     taken = _update_same(page).values(
         attempts=page.attempts + 1, next_at=next_at, sending_until=sending_until
@@ -89,9 +89,9 @@ def mark_sent(session: Session, claimed: PageRow) -> None:
 
 
 def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime | None) -> bool:
-    """Store why an event did not arrive, and when it is tried again; None: never.
+    """Store why an event did not arrive, and when it is sent again; None: never.
 
-    Returns False where the page has changed since.
+    Returns False if the page has changed since.
     """
     values: dict[str, Any] = {"is_over": again is None, "sending_until": None, "fault": fault}
     if again is not None:
@@ -100,12 +100,12 @@ def mark_failed(session: Session, claimed: PageRow, fault: str, again: datetime 
 
 
 def count_attempt(page: PageRow) -> PageRow:
-    """Return the page as its claim left it."""
+    """Return the page with the values that its claim has set."""
     return PageRow(**page.model_dump() | {"attempts": page.attempts + 1})
 
 
 def _update_same(page: PageRow) -> Update:
-    """Return an update of the page as it was read."""
+    """Return an update of the page that applies only if the page is unchanged since it was read."""
     return update(_TABLE).where(
         _TABLE.c.proposal_id == page.proposal_id,
         _TABLE.c.event == page.event,

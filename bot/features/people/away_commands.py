@@ -1,4 +1,4 @@
-"""``/nod away`` and ``/nod back``: who is away names who may decide until then what they may."""
+"""``/nod away`` and ``/nod back``: absent people name a stand-in, who may decide in their place."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -84,7 +84,7 @@ class AwayCommands:
         return until
 
     def _find_account(self, session: Session, actor: Actor, said: str) -> Actor:
-        """Return the account that is meant; raises CommandError where that is not certain, or it can't be."""
+        """Return the account of the named stand-in. Raises CommandError if unclear, or not allowed."""
         policy, person = self._policies.load_for(session, actor)
         words = remove_quotes(said).removeprefix("@")
         if ":" in words:
@@ -96,7 +96,7 @@ class AwayCommands:
             named = people.find_by_name(session, words)
             persons = {people.person_of(session, each).id: each for each in named}
             trusted = [each for each in persons.values() if policy.roles_of(people.person_of(session, each))]
-            if len(trusted) != 1:  # a name is anyone's to take
+            if len(trusted) != 1:  # anyone can take any name, so a name must be unambiguous
                 known = ", ".join(f"{each.label} is `{each}`" for each in named[:_NAMED])
                 raise CommandError(
                     f"Name {words[:40]!r} by account or mention. {known or 'No one is called that'}."
@@ -112,7 +112,7 @@ class AwayCommands:
         return found
 
     async def _check(self, stand_in: Actor, there: Address) -> None:
-        """Raise CommandError unless their platform says that they are of the team, or never says."""
+        """Raise CommandError unless the platform confirms that the stand-in is in the team, or can't tell."""
         if self._standing is None:
             return
         try:
@@ -138,7 +138,7 @@ class AwayCommands:
         return "You are not away."
 
     def _end(self, session: Session, command: Command, text: str) -> Ended:
-        """End the absence of this person, or of the one that is named."""
+        """End the absence of this person, or of the named person."""
         person = people.person_of(session, command.actor)
         if text:
             whose = people.person_of(session, self._away_as(session, text))
@@ -150,7 +150,7 @@ class AwayCommands:
         return absences.end(session, whose.accounts, command.actor, self._clock())
 
     def _away_as(self, session: Session, text: str) -> Actor:
-        """Return the account of someone who is away, by its account or name; raises CommandError."""
+        """Return the account of an absent person, found by account or name. Raises CommandError."""
         words = remove_quotes(text).removeprefix("@").casefold()
         away = [each.who for each in self._policies.load(session).absences]
         found = [each for each in away if words in (str(each).casefold(), each.name.casefold())]

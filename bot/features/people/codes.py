@@ -1,7 +1,7 @@
-"""The agreement of two accounts to be one Person, by a code.
+"""The agreement that two accounts belong to one Person, by a code.
 
-One account asks for a code, the other gives it and says yes, the first says yes to that account. Where one of
-them gains a role and neither is an admin, an admin says yes as well.
+One account asks for a code, the other gives the code and agrees, and the first agrees to that account. If one
+of them gains a role and neither is an admin, an admin must agree as well.
 """
 
 import secrets
@@ -20,15 +20,15 @@ from bot.store.rules import Policies
 
 CODE_LIFE = timedelta(minutes=10)
 ADMIN_LIFE = timedelta(days=1)
-"""How long a link that both sides want waits for an admin."""
+"""The time for which a link that both sides agreed to waits for an admin."""
 
 
 class End(Enum):
     """The outcome of a confirmation."""
 
     LINKED = auto()
-    WAITS = auto()  # for an admin
-    NOTHING = auto()  # there is no such pair, or it is too late
+    WAITS = auto()  # the link waits for an admin
+    NOTHING = auto()  # there is no such pair, or its time is over
 
 
 def new_code(session: Session, actor: Actor, now: datetime) -> str:
@@ -74,7 +74,7 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
 
 
 def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
-    """Return the pair with the account that gave this account's code and said yes; None without one."""
+    """Return the pair with the account that gave this account's code and agreed, or None."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
     if row:
         return linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
@@ -104,7 +104,7 @@ def allow(
 
 
 def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: Actor, now: datetime) -> End:
-    """Join the pair of a row that is used up by it: of several who say yes at the same time one joins."""
+    """Join the pair of a row, and delete the row, so that only one of several callers joins the pair."""
     row = session.execute(
         delete(LinkCodeRow)
         .where(which)

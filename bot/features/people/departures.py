@@ -1,4 +1,4 @@
-"""The end of what someone has once their platform no longer knows their account."""
+"""The end of a person's rights once their platform no longer knows their account."""
 
 from datetime import datetime
 
@@ -22,13 +22,13 @@ log = logger(__name__)
 
 
 class DepartureSweep:
-    """Ends what people have whose accounts are gone: sessions, grants, and who decides in their place."""
+    """The sweep that ends sessions, grants and stand-ins of people whose accounts no longer exist."""
 
     def __init__(self, database: Database, has_account: HasAccount, wake: Wake) -> None:
         self._database, self._has_account, self._wake = database, has_account, wake
 
     async def run(self, now: datetime) -> None:
-        """End what those have who are gone, and tell features again what they could not take before."""
+        """End the rights of departed accounts, and repeat the notifications that features failed to take."""
         untold, jobs = await self._database.write(changes.tell_again, now)
         await self._wake(*jobs)
         if untold:
@@ -50,7 +50,7 @@ def _list_holders(session: Session, now: datetime) -> list[Actor]:
 
 
 def _end_departed(session: Session, account: Actor, now: datetime) -> tuple[int, tuple[Job, ...]]:
-    """End what an account has that is gone; returns how many sessions that were, and work to start."""
+    """End the rights of a departed account. Return the number of ended sessions, and the jobs."""
     accounts = people.person_of(session, account).accounts | {str(account)}
     ended = rows.end(session, accounts, By.nod(Act.END_WITH_ACCOUNT), now)
     for each in ended:

@@ -24,7 +24,7 @@ from bot.features.people import codes
 from bot.features.people.codes import End
 from bot.store import people
 
-_MAX_WRONG_CODES = 5  # of each account, within the window
+_MAX_WRONG_CODES = 5  # the most wrong codes of an account within the window
 _WRONG_CODES_WINDOW = timedelta(minutes=1)
 _INVALID_CODE_TEXT = "That code is invalid or has expired. Ask for a new one from the other account."
 _YES = "yes"

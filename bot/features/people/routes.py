@@ -23,7 +23,7 @@ async def known(actor: Caller, site: SiteDep) -> People:
 
 
 class AbsencesEndedBody(SaidBody):
-    """``ended``: the absences that are parts, each as it was."""
+    """``ended``: the absences that have ended, each as it was."""
 
     ended: list[AwayView]
 

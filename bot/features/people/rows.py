@@ -21,7 +21,7 @@ from bot.store.tables.people import AbsenceRow
 
 
 def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
-    """Begin an absence; an earlier one of the person ends."""
+    """Begin an absence, in place of an earlier absence of the person."""
     person = people.person_of(session, who)
     end(session, person.accounts, By.press(Act.RETURN, who, person), now)
     row = AbsenceRow(
@@ -41,17 +41,17 @@ def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime
 
 
 def list_away(session: Session) -> list[str]:
-    """Return the accounts of those who are away."""
+    """Return the accounts of absent people."""
     return list(session.exec(select(AbsenceRow.account).where(col(AbsenceRow.ended_at).is_(None))))
 
 
 def end(session: Session, accounts: Collection[str], by: By, now: datetime) -> list[Absence]:
-    """End the absence of the person with these accounts; gives what ended."""
+    """End the absence of the person with these accounts. Return the ended absences."""
     return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)
 
 
 def end_due(session: Session, now: datetime) -> list[Absence]:
-    """Record the end of those whose time is over."""
+    """End the absences whose time is over, and return them."""
     return _end(session, col(AbsenceRow.until) <= now, By.nod(Act.RETURN), now)
 
 

@@ -1,6 +1,6 @@
-"""A letter: the message to one device about one card, judged and written at the moment when it is sent.
+"""A letter: the message to one device about one card, written when it is sent.
 
-It has the tool and the place, and more only where that person wants it. Nothing in it is an address: the
+It has the tool and the place, and details only if that person wants them. It has no address to open: the
 service worker of the console makes the path to open from the id, and refuses what is not one.
 """
 
@@ -22,24 +22,24 @@ from bot.store import conversations, people, proposals
 from bot.store.rules import Policies
 
 MAX_SHOWN = 20
-"""The most cards that one device shows; of further ones it is told once in `_CROWDED_PAUSE`."""
+"""The most cards that one device shows. Further cards are announced once in `_CROWDED_PAUSE`."""
 CROWDED = "more"
-"""The tag of the notification that more cards wait than are shown."""
+"""The tag of the notification about more waiting cards than the device shows."""
 _CROWDED_PAUSE = timedelta(minutes=10)
 _CLOSING_SECONDS = 7 * 86_400
 _LEAST_SECONDS = 60
-_LONGEST_SECONDS = 28 * 86_400  # what services keep at most
+_LONGEST_SECONDS = 28 * 86_400  # the longest time for which services keep a message
 _MAX_TITLE_CHARS = 120
 _MAX_BODY_CHARS = 160
 _TOPIC_CHARS = 32  # RFC 8030, section 5.4
-_VERSION = 1  # of the form that the service worker reads
+_VERSION = 1  # the version of the format that the service worker reads
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message to a device: its text, and the headers of RFC 8030. ``version``: of the card.
+    """A message to a device: its text, and the headers of RFC 8030. ``version`` is the card's.
 
-    ``shows``: a notification that is to be closed later. ``is_crowd``: it says that more cards wait.
+    ``shows``: the notification is to be closed later. ``is_crowd``: it announces more waiting cards.
     """
 
     text: bytes
@@ -53,20 +53,20 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class PostponedLetter:
-    """It is sent then: these are quiet hours of that person."""
+    """The decision to send a letter later, because the person has quiet hours now."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class EndedDevice:
-    """The device gets nothing: its session has ended."""
+    """The decision to send no letter, because the device's session has ended."""
 
 
 def write_letter(
     session: Session, policies: Policies, device: DeviceRow, row: NotificationRow, now: datetime
 ) -> Letter | PostponedLetter | EndedDevice | None:
-    """Return what to send about a card, by what its person may see and decide now; None for nothing."""
+    """Return the letter about a card, by the rights that its person has now; None to send none."""
     live = select(DeviceRow.id).where(DeviceRow.id == device.id, rows.is_live(now))
     if session.exec(live).first() is None:
         return EndedDevice()
@@ -93,7 +93,7 @@ def write_test(device: DeviceRow) -> Letter:
 
 
 def find_topic(tag: str) -> str:
-    """Return the topic of a notification: it tells the service that two are about the same, and no more."""
+    """Return a notification's topic, by which a service replaces an earlier message about the same card."""
     return hash_text(f"push {tag}")[:_TOPIC_CHARS]
 
 
@@ -129,13 +129,13 @@ def _write_card(
 
 
 def _describe(session: Session, proposal: Proposal) -> str:
-    """Return a call in words, without what its arguments hide."""
+    """Return a call in words, without hidden arguments."""
     schema = proposals.load_schema(session, proposal.tool_name, proposal.tool_version)
     return redact_text(proposal.description, secrets_in(proposal.arguments, schema))
 
 
 def _describe_place(session: Session, proposal: Proposal) -> str:
-    """Return where it was asked: the platform, and the name of the chat where it is not a private one."""
+    """Return the place of a request: the platform, and the name of the chat unless it is private."""
     place = conversations.load_place(session, proposal.conversation_id)
     channel = channel_called(place.address.partition(":")[0])
     if place.private:
@@ -145,7 +145,7 @@ def _describe_place(session: Session, proposal: Proposal) -> str:
 
 
 def _write_crowd(device: DeviceRow, now: datetime) -> Letter | None:
-    """Return the message that more cards wait than the device shows, if that was not said a while ago."""
+    """Return the message about more waiting cards than the device shows; None if it was sent recently."""
     if device.crowded_at is not None and device.crowded_at > now - _CROWDED_PAUSE:
         return None
     shown = {"tag": CROWDED, "title": "More cards wait for you", "body": "Open the inbox to see them all."}

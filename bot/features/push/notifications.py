@@ -1,7 +1,7 @@
-"""Notifications as rows: which card is to be shown on which device, and what was sent of it.
+"""Notifications as rows: the cards to show on each device, and the messages that were sent.
 
-What is sent is judged when it is sent (`letter.py`). A row counts the reasons to send, so that a crash
-between two statements sends again rather than never; on the device the second takes the place of the first.
+A message is written when it is sent (`letter.py`). A row counts the reasons to send, so that a crash
+between two statements repeats a message rather than losing it. On the device, the second replaces the first.
 """
 
 from collections import defaultdict
@@ -26,13 +26,13 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import count_changed, table_of
 
 LEASE = timedelta(seconds=45)
-"""For how long a device is one process's, which sends at most `MAX_SENT` messages of 10 s each to it."""
+"""The time for which one process has a device, to send at most `MAX_SENT` messages of 10 s each."""
 MAX_SENT = 3
 MAX_TRIES = 12
-"""The tries to close a notification; after those it stays on the device until someone taps it."""
+"""The most tries to close a notification, which otherwise stays on the device until someone taps it."""
 NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
-_MAX_CARDS = 50  # in one transaction
+_MAX_CARDS = 50  # the most cards in one transaction
 _AGAIN, _DEVICE, _SHOWN = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
 _IS_DUE = _SHOWN.c.sent < _SHOWN.c.wanted
 _OF_CARD = (ProposalRow.id == NotificationRow.card_id) | (ProposalRow.batch == NotificationRow.card_id)
@@ -41,7 +41,7 @@ _VERSION = select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(Notif
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """The work that there is: cards that are asked again, cards that changed, and devices to send to."""
+    """The due work: cards that are asked again, cards that changed, and devices to send to."""
 
     has_again: bool
     has_changed: bool
@@ -49,16 +49,16 @@ class DueWork:
 
 
 class PushWatcher:
-    """Notifies the devices of those whom a card notifies, as `WatchDelivery`."""
+    """The implementation of `WatchDelivery` that notifies the devices of the people whom a card notifies."""
 
     def is_watching(self) -> bool:
-        """Return True: whether there are devices is in rows."""
+        """Return True always: only the rows tell if there are devices."""
         return True
 
     def list_reached(
         self, session: Session, proposal: Proposal, deciders: Collection[str]
     ) -> Collection[str]:
-        """Return the accounts of the deciders who have a device, unless a step of a rule says when."""
+        """Return the deciders' accounts with a device; none if a step of a rule notifies devices later."""
         if _has_step(proposal):
             return ()
         owners = _list_owners(session).values()
@@ -67,19 +67,19 @@ class PushWatcher:
     def hold_back(
         self, _session: Session, _proposal: Proposal, _notified: Collection[str], _now: datetime
     ) -> Collection[str]:
-        """Return nothing: quiet hours hold back what is sent, not a card."""
+        """Return no accounts: quiet hours hold back messages, not cards."""
         return ()
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> None:
-        """Want the card on the devices of these people, once however often its posting is tried."""
+        """Want the card on the devices of these people. A repeated posting of the card changes nothing."""
         if proposal.state is State.PROPOSED and not _has_step(proposal):
             for device_id in _list_of_people(session, notified):
                 _want(session, proposal.card_id, device_id, now)
 
     def tell_later(self, session: Session, account: str, waiting: Sequence[Proposal], now: datetime) -> None:
-        """Want the first of the cards that were held back, so that a flood is one notification."""
+        """Want only the first of the cards that were held back, so that many cards give one notification."""
         for proposal in waiting[:1]:
             self.tell_people(session, proposal, [account], now)
 
@@ -94,7 +94,7 @@ def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
 
 
 def _list_owners(session: Session) -> dict[str, frozenset[str]]:
-    """Return the accounts with devices, each with all accounts of its person."""
+    """Return the accounts that have devices, each with all accounts of its person."""
     with_device = session.exec(select(DeviceRow.account).distinct()).all()
     persons = select(AccountRow.person_id).where(col(AccountRow.actor).in_(select(DeviceRow.account)))
     linked = select(AccountRow.person_id, AccountRow.actor).where(col(AccountRow.person_id).in_(persons))
@@ -106,18 +106,18 @@ def _list_owners(session: Session) -> dict[str, frozenset[str]]:
 
 
 def _has_step(proposal: Proposal) -> bool:
-    """Return whether a step of a rule that is still to come says when devices are told."""
+    """Return whether a later step of a rule notifies devices."""
     return any(step.to == NOTIFIER and not step.is_over for step in proposal.steps)
 
 
 def ask_again(session: Session, proposal: Proposal, now: datetime) -> None:
     """Want a card of another round to be shown again, in the transaction that asks people about it."""
-    if proposal.round > 1:  # the first is delivered: `PushWatcher`
+    if proposal.round > 1:  # `PushWatcher` takes the first round, when the card is delivered
         want_again(session, proposal, 0, now)
 
 
 def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -> None:  # noqa: ARG001 - as in `Notify`
-    """Want a card to be shown on the devices of those who may decide it, again where it is, as `Notify`."""
+    """Want a card to be shown, or shown again, on the deciders' devices. Implements `Notify`."""
     if session.connection().execute(select(_DEVICE.c.id).limit(1)).first() is None:
         return
     row = {"card_id": proposal.card_id, "asked_at": now}
@@ -125,7 +125,7 @@ def want_again(session: Session, proposal: Proposal, more: int, now: datetime) -
 
 
 def find_due_work(session: Session, now: datetime, room: int, busy: Collection[str]) -> DueWork:
-    """Return the work that there is. ``busy``: devices that this process is sending to."""
+    """Return the due work. ``busy``: devices that this process is sending to."""
     has_again = session.connection().execute(select(_AGAIN.c.card_id).limit(1)).first() is not None
     has_changed = bool(_list_changed(session, 1))
     due = exists().where(_SHOWN.c.device_id == _DEVICE.c.id, _IS_DUE, _SHOWN.c.next_at <= now)
@@ -135,7 +135,7 @@ def find_due_work(session: Session, now: datetime, room: int, busy: Collection[s
 
 
 def spread_asked_again(session: Session, policies: Policies, now: datetime) -> None:
-    """Give the cards that are asked again to the devices of those who may decide them."""
+    """Want the cards that are asked again on the devices of their deciders."""
     taken = select(_AGAIN.c.card_id).order_by(_AGAIN.c.asked_at).limit(_MAX_CARDS)
     ids = session.connection().execute(taken).scalars().all()
     mine = delete(AskedAgainRow).where(col(AskedAgainRow.card_id).in_(ids))
@@ -158,7 +158,7 @@ def spread_asked_again(session: Session, policies: Policies, now: datetime) -> N
 
 
 def _want(session: Session, card_id: str, device_id: str, now: datetime, *, again: bool = False) -> None:
-    """Want a card on a device. ``again``: it is sent once more where it was."""
+    """Want a card on a device. ``again``: send it once more if it was sent before."""
     values = {"card_id": card_id, "device_id": device_id, "wanted": 1, "sent": 0, "version": 0}
     values |= {"is_shown": False, "tries": 0, "next_at": now}
     adding = insert_or_ignore(session, NotificationRow, "card_id")
@@ -169,7 +169,7 @@ def _want(session: Session, card_id: str, device_id: str, now: datetime, *, agai
 
 
 def judge_changed(session: Session, policies: Policies, now: datetime) -> None:
-    """Look at the cards that changed since they were shown, and want those to go that no longer wait."""
+    """Check the shown cards that have changed, and want cards removed that no longer wait."""
     for row in _list_changed(session, _MAX_CARDS * MAX_SENT):
         device = session.get(DeviceRow, row.device_id)
         if device is None:
@@ -191,7 +191,7 @@ def _list_changed(session: Session, most: int) -> Sequence[NotificationRow]:
 
 
 def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow | None:
-    """Take a device for this process. Returns None where another has it, or it is gone."""
+    """Take a device for this process. Return None if another process has it, or it no longer exists."""
     mine = update(_DEVICE).where(_DEVICE.c.id == device_id, _DEVICE.c.next_at <= now)
     if not count_changed(session.connection().execute(mine.values(next_at=now + LEASE))):
         return None
@@ -200,14 +200,14 @@ def claim_device(session: Session, device_id: str, now: datetime) -> DeviceRow |
 
 
 def list_due(session: Session, device_id: str, now: datetime) -> Sequence[NotificationRow]:
-    """Return what is to be sent to a device, the oldest first."""
+    """Return the due notifications of a device, the oldest first."""
     due = (_SHOWN.c.device_id == device_id) & _IS_DUE & (_SHOWN.c.next_at <= now)
     found = select(NotificationRow).where(due).order_by(col(NotificationRow.next_at)).limit(MAX_SENT)
     return [NotificationRow(**row.model_dump()) for row in session.exec(found)]
 
 
 def mark_sent(session: Session, row: NotificationRow, version: int, *, is_shown: bool) -> None:
-    """Store that a notification is shown, or is over: then its row goes, unless it is wanted again."""
+    """Store that a notification is shown. If it is closed, delete its row, unless it is wanted again."""
     if not is_shown:
         over = delete(NotificationRow).where(
             col(NotificationRow.card_id) == row.card_id,
@@ -231,12 +231,12 @@ def count_try(session: Session, row: NotificationRow) -> None:
 
 
 def release_device(session: Session, device_id: str, next_at: datetime) -> None:
-    """Let a device be sent to from then on."""
+    """Release a device, to which messages are sent from ``next_at`` on."""
     session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(next_at=next_at))
 
 
 def rest_device(session: Session, device_id: str, next_at: datetime, fault: str) -> None:
-    """Send to a device no earlier than then, after a fault, which its list shows."""
+    """Release a device after a fault, which its list shows. Messages are sent from ``next_at`` on."""
     values = {"next_at": next_at, "fault": fault, "failures": _DEVICE.c.failures + 1}
     session.connection().execute(update(_DEVICE).where(_DEVICE.c.id == device_id).values(**values))
 
@@ -255,7 +255,7 @@ def count_shown(session: Session, device_id: str) -> int:
 
 
 def mark_device_sent(session: Session, device_id: str, now: datetime) -> None:
-    """Store when a device was last sent something."""
+    """Store the time of the last message to a device."""
     sent = update(_DEVICE).where(_DEVICE.c.id == device_id)
     session.connection().execute(sent.values(sent_at=now, fault="", failures=0))
 

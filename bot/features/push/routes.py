@@ -187,7 +187,7 @@ async def remove(device_id: DeviceId, actor: Caller, parts: PartsDep) -> SaidBod
 
 @router.put("/push/quiet", summary="Set your quiet hours")
 async def set_quiet(body: QuietBody, actor: Caller, parts: PartsDep) -> SaidBody:
-    """In these hours your devices show nothing new. What still waits then comes when they are parts."""
+    """In these hours your devices show nothing new. Cards that still wait come at the end of these hours."""
     begins, ends = time.fromisoformat(body.begins), time.fromisoformat(body.ends)
     if begins == ends:
         raise Fault(422, "Quiet hours end at another time than they begin.")

@@ -1,4 +1,4 @@
-"""Devices as rows: added, listed, ended; and the quiet hours of people."""
+"""Devices as rows, which are added, listed and ended, and the quiet hours of people."""
 
 import hmac
 from collections.abc import Collection, Sequence
@@ -46,15 +46,15 @@ class Subscription:
 
     @property
     def id(self) -> str:
-        """The id of the device, which its browser can tell as well."""
+        """The id of the device, which its browser can compute as well."""
         return hash_text(self.endpoint)[:_ID_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
 class NewDevice:
-    """A device to add. ``session``: the hash of the session; None where Nod keeps none, and ``until`` counts.
+    """A device to add. ``session``: the hash of its session; None without a session, when ``until`` counts.
 
-    ``vapid`` is the mark of the key pair with which its browser subscribed.
+    ``vapid`` is the mark of the key pair with which the browser subscribed.
     """
 
     subscription: Subscription
@@ -66,7 +66,7 @@ class NewDevice:
 
 
 class SeenDevices(NamedTuple):
-    """Devices as a person may see them: theirs first, and for an admin of all of Nod everyone's."""
+    """Devices that a person may see: their own first, and for an admin of all of Nod everyone's."""
 
     everyone: bool
     mine: Sequence[DeviceRow]
@@ -75,13 +75,13 @@ class SeenDevices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The hours of a person's clock in which nothing new is shown on their devices."""
+    """The hours in which a person's devices show nothing new."""
 
     hours: Hours
     zone: str
 
     def find_end(self, now: datetime) -> datetime | None:
-        """Return when they are over; None outside of them."""
+        """Return the end of the quiet hours; None outside of them."""
         here = now.astimezone(ZoneInfo(self.zone))
         if not self.hours.cover(here.time()):
             return None
@@ -92,9 +92,9 @@ class QuietHours:
 
 
 def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime) -> DeviceRow:
-    """Store a device; one that is known already gets its new session, name and wish. Raises DeviceRefused.
+    """Store a device. A known device gets its new session, name and wish. Raises DeviceRefused.
 
-    The browser of another account that is signed in as this one now is this one's: it knows the secret.
+    A browser that was another account's device becomes this account's, since it knows the secret.
     """
     given = device.subscription
     known = session.get(DeviceRow, given.id)
@@ -123,11 +123,11 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
 
 
 def _is_same(session: Session, known: DeviceRow, given: Subscription) -> bool:
-    """Return whether the caller has the keys of a device, as its browser has."""
+    """Return whether the caller has the keys of a device, which only its browser has."""
     try:
         secret = decrypt_in(session, DeviceRow, "secret", known.id, known.secret)
     except SecretLost:
-        secret = given.secret  # it can't be sent to, so nothing is taken from anyone
+        secret = given.secret  # no key opens the secret, so no one loses a working device
     return hmac.compare_digest(secret, given.secret) and known.public_key == given.public_key
 
 
@@ -148,7 +148,7 @@ def is_live(now: datetime) -> ColumnElement[bool]:
 
 
 def list_devices(session: Session, policies: Policies, actor: Actor, now: datetime) -> SeenDevices:
-    """Return this person's devices, and for an admin of all of Nod the newest of everyone else."""
+    """Return this person's devices, and for an admin of all of Nod everyone else's newest devices."""
     accounts = rights.list_accounts(session, actor)
     live = select(DeviceRow).where(is_live(now)).order_by(col(DeviceRow.created_at).desc()).limit(MAX_LISTED)
     mine = session.exec(live.where(col(DeviceRow.account).in_(sorted(accounts)))).all()
@@ -166,7 +166,7 @@ def list_live(session: Session, now: datetime) -> Sequence[DeviceRow]:
 
 
 def find_own(session: Session, device_id: str, actor: Actor, now: datetime) -> DeviceRow | None:
-    """Return a device of this person; None for everyone else's."""
+    """Return a device of this person; None for other people's devices."""
     found = select(DeviceRow).where(col(DeviceRow.id) == device_id, is_live(now))
     row = session.exec(found).first()
     if row is None or row.account not in rights.list_accounts(session, actor):
@@ -177,7 +177,7 @@ def find_own(session: Session, device_id: str, actor: Actor, now: datetime) -> D
 def change_device(
     session: Session, device_id: str, actor: Actor, now: datetime, *, is_detailed: bool
 ) -> bool:
-    """Set how much a device of this person shows. Returns False where they have no such device."""
+    """Set how much a device of this person shows. Return False if they have no such device."""
     row = find_own(session, device_id, actor, now)
     if row is None:
         return False
@@ -187,7 +187,7 @@ def change_device(
 
 
 def claim_test(session: Session, device_id: str, actor: Actor, now: datetime) -> bool:
-    """Count a test of a device. Returns False where the last one was a moment ago."""
+    """Count a test of a device. Return False if the last test was a moment ago."""
     if find_own(session, device_id, actor, now) is None:
         return False
     is_free = col(DeviceRow.tested_at).is_(None) | (col(DeviceRow.tested_at) <= now - TEST_PAUSE)
@@ -198,7 +198,7 @@ def claim_test(session: Session, device_id: str, actor: Actor, now: datetime) ->
 def remove_device(
     session: Session, policies: Policies, device_id: str, actor: Actor, now: datetime
 ) -> DeviceRow | None:
-    """Remove a device of this person, for an admin of all of Nod anyone's. Returns None for any other."""
+    """Remove a device of this person, or anyone's for an admin of all of Nod. Return None for any other."""
     row = find_own(session, device_id, actor, now)
     if row is None and rights.is_global_admin(session, policies, actor):
         row = session.get(DeviceRow, device_id)
@@ -210,20 +210,20 @@ def remove_device(
 
 
 def end_devices(session: Session, ids: Sequence[str]) -> int:
-    """Delete devices and what they were to show. Returns how many there were."""
+    """Delete devices and their notifications. Return the number of devices."""
     session.execute(delete(NotificationRow).where(col(NotificationRow.device_id).in_(ids)))
     return count_changed(session.execute(delete(DeviceRow).where(col(DeviceRow.id).in_(ids))))
 
 
 def end_over(session: Session, vapid: str, now: datetime) -> int:
-    """Delete the devices whose session has ended, and those that subscribed with another key pair."""
+    """Delete the devices whose session has ended, or that subscribed with another key pair."""
     over = select(DeviceRow.id).where(~is_live(now) | (col(DeviceRow.vapid) != vapid)).limit(MAX_LISTED)
     ids = session.exec(over).all()
     return end_devices(session, ids) if ids else 0
 
 
 def set_quiet(session: Session, actor: Actor, quiet: QuietHours, now: datetime) -> None:
-    """Set a person's quiet hours, in the place of earlier ones."""
+    """Set a person's quiet hours, in place of the earlier hours."""
     clear_quiet(session, actor)
     begins, ends = quiet.hours
     values = {"account": str(actor), "begins": f"{begins:%H:%M}", "ends": f"{ends:%H:%M}"}
@@ -238,7 +238,7 @@ def clear_quiet(session: Session, actor: Actor) -> bool:
 
 
 def find_quiet(session: Session, actor: Actor) -> QuietHours | None:
-    """Return the quiet hours of a person, set under any of their accounts; the newest count."""
+    """Return the newest quiet hours that a person has set, under any of their accounts, or None."""
     accounts = rights.list_accounts(session, actor)
     theirs = select(QuietRow).where(col(QuietRow.account).in_(sorted(accounts)))
     row = session.exec(theirs.order_by(col(QuietRow.set_at).desc()).limit(1)).first()

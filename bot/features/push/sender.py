@@ -1,6 +1,6 @@
 """The sweep that sends notifications to devices, each device by one process and one task at a time.
 
-What a push service does holds up nothing else: an answer has 10 s, its body is not read, no redirect is
+A push service can't hold up other work: an answer has 10 s, its body is not read, no redirect is
 followed, and a device whose service fails rests for longer each time.
 """
 
@@ -34,12 +34,12 @@ log = logger(__name__)
 
 SECONDS = 1
 PAUSES = tuple(timedelta(seconds=s) for s in (10, 30, 120, 600, 3600, 6 * 3600))
-"""The rest of a device after each fault in a row; the last one from then on."""
+"""The pause of a device after each fault in a row; the last pause is repeated."""
 LONGEST_WAIT = timedelta(hours=6)
-"""The most of the time that a service asks for in ``Retry-After``."""
+"""The longest pause that a service may ask for in ``Retry-After``."""
 AT_A_TIME = 50
 """The most devices to which one process sends at the same time."""
-_LONGEST_LOOK_SECONDS = 2.0  # of one sweep: a service that hangs keeps no other device waiting
+_LONGEST_LOOK_SECONDS = 2.0  # the limit of one sweep: a service that hangs keeps no other device waiting
 _CLEAN_PAUSE = timedelta(minutes=1)
 _GONE = frozenset({404, 410})
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
@@ -47,7 +47,7 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of sending to a device. ``fault`` is empty where its service took the message.
+    """The outcome of sending to a device. ``fault`` is empty if the service took the message.
 
     ``is_gone``: the subscription has ended. ``is_final``: this message is not sent again. ``pause``: the time
     that the service asks for.
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Sends letters to push services, each signed with the key pair of this Nod."""
+    """The sender of letters to push services, each signed with the key pair of this Nod."""
 
     key: PushKey
     client: PinnedClient
@@ -86,7 +86,7 @@ class Post:
 
 
 def make_post(settings: Settings) -> Post | None:
-    """Return what sends letters with the key of ``NOD_PUSH_KEY``; None without one."""
+    """Return the sender with the key of ``NOD_PUSH_KEY``; None without a key."""
     if settings.push_key is None:
         return None
     private = settings.push_key.get_secret_value()
@@ -101,7 +101,7 @@ def make_post(settings: Settings) -> Post | None:
 
 
 def _find_contact(settings: Settings) -> str:
-    """Return how those who run a push service reach this Nod, as RFC 8292 asks."""
+    """Return the contact of this Nod's operators for push services, as RFC 8292 asks."""
     parts = urlsplit(settings.public_url or "")
     if parts.scheme == "https" and _HOST.fullmatch(parts.hostname or ""):
         return f"https://{parts.hostname}"
@@ -109,7 +109,7 @@ def _find_contact(settings: Settings) -> str:
 
 
 def judge_answer(answer: PostAnswer, now: datetime) -> Outcome:
-    """Return what an answer of a push service means."""
+    """Return the outcome that an answer of a push service means."""
     status = answer.status
     if not answer.fault:
         return Outcome()
@@ -131,7 +131,7 @@ def open_subscription(session: Session, device: DeviceRow) -> Subscription:
 
 @dataclass(eq=False)
 class PushSender:
-    """Sends what devices are to show. ``has_account`` asks whether an account may still come in."""
+    """The sweep that sends due notifications. ``has_account`` asks whether an account may still sign in."""
 
     settings: Settings
     database: Database
@@ -143,7 +143,7 @@ class PushSender:
     _cleaned_at: datetime | None = None
 
     async def run(self, now: datetime) -> None:
-        """Send what is due; what takes longer continues during the next sweeps."""
+        """Send the due notifications. Tasks that take longer continue during the next sweeps."""
         await self._clean(now)
         look = partial(
             notifications.find_due_work, room=AT_A_TIME - len(self._tasks), busy=frozenset(self._tasks)
@@ -172,7 +172,7 @@ class PushSender:
         self._tasks.pop(device_id, None)
 
     async def _clean(self, now: datetime) -> None:
-        """Delete the devices that are over, now and then: they are sent nothing in any case."""
+        """Delete devices that have ended, now and then: nothing is sent to them in any case."""
         if self._cleaned_at is not None and timedelta() <= now - self._cleaned_at < _CLEAN_PAUSE:
             return
         self._cleaned_at = now
@@ -181,7 +181,7 @@ class PushSender:
             log.info("devices are no longer notified: their sessions or their key ended", many=ended)
 
     async def _serve(self, device_id: str) -> None:
-        """Send to one device what is due. A fault in here is logged: another try follows the lease."""
+        """Send the due notifications of a device. An error is logged; another try follows after the lease."""
         try:
             device = await self.database.write(notifications.claim_device, device_id, self.clock())
             if device is None:
@@ -197,7 +197,7 @@ class PushSender:
             log.error("notifications of a device failed", device=device_id, exc_info=error)
 
     async def _is_over(self, device: DeviceRow) -> bool:
-        """Return whether the person of a device may no longer come in."""
+        """Return whether the person of a device may no longer sign in."""
         actor = Actor.parse(device.account, device.account_name)
         if actor == LOCAL:
             return not await self.has_account(actor)
@@ -206,7 +206,7 @@ class PushSender:
         return not is_allowed(self.settings.oidc_allowed, actor)
 
     async def _send_row(self, device: DeviceRow, row: NotificationRow) -> bool:
-        """Send one notification. Returns whether the device can be sent more now."""
+        """Send one notification. Return whether more can be sent to the device now."""
         now = self.clock()
         letter = await self.database.read(write_letter, self.policies, device, row, now)
         match letter:
@@ -229,7 +229,7 @@ class PushSender:
         return await self._store(device, row, letter, outcome)
 
     async def _store(self, device: DeviceRow, row: NotificationRow, letter: Letter, outcome: Outcome) -> bool:
-        """Store the outcome of one notification. Returns whether the device can be sent more now."""
+        """Store the outcome of one notification. Return whether more can be sent to the device now."""
         now, write = self.clock(), self.database.write
         if outcome.is_gone:
             log.info("a subscription has ended, so its device is gone", device=device.id, host=device.host)

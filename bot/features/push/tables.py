@@ -1,4 +1,4 @@
-"""The tables of devices that people want to be notified on, and of what these show."""
+"""The tables of devices that people want to be notified on, and of their notifications."""
 
 from datetime import datetime
 
@@ -21,22 +21,22 @@ class DeviceRow(Row, table=True):
     account: str
     account_name: str
     session: str | None = None  # `SignInRow.hash`; NULL where Nod keeps no session of that person
-    until: datetime | None = Field(default=None, sa_type=UTCDateTime)  # its end, where ``session`` is NULL
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)  # the end, if ``session`` is NULL
     name: str
-    host: str  # of the endpoint
+    host: str  # the host of the endpoint
     endpoint: str = make_secret_column()
     secret: str = make_secret_column()  # the subscription's ``auth``
     public_key: str  # the subscription's ``p256dh``
-    vapid: str  # a mark of Nod's key pair with which it was made
+    vapid: str  # the mark of Nod's key pair with which the subscription was made
     is_detailed: bool = False
     created_at: datetime = Field(sa_type=UTCDateTime)
     sent_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     tested_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     crowded_at: datetime | None = Field(
         default=None, sa_type=UTCDateTime
-    )  # last told of more cards than it shows
-    next_at: datetime = Field(sa_type=UTCDateTime)  # no process sends to it earlier
-    failures: int = 0  # in a row
+    )  # the last message about more waiting cards than the device shows
+    next_at: datetime = Field(sa_type=UTCDateTime)  # no process sends to the device earlier
+    failures: int = 0  # the number of failures in a row
     fault: str = ""
 
 
@@ -62,7 +62,7 @@ class NotificationRow(Row, table=True):
     device_id: str = Field(foreign_key="push_device.id", primary_key=True)
     wanted: int = 1  # counts the reasons to send
     sent: int = 0  # the value of ``wanted`` that was sent last
-    version: int = 0  # of the card, when it was last judged
+    version: int = 0  # the card's version when the notification was last judged
     is_shown: bool = False
     tries: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)  # the next try, or the end of the person's quiet hours

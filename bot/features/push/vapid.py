@@ -42,7 +42,7 @@ class PushKey:
         return cls(encode(number.to_bytes(32, "big")))
 
     def check(self) -> None:
-        """Raise ValueError where there is no such key pair."""
+        """Raise ValueError if the key is not valid."""
         _ = self.public
 
     @cached_property
@@ -82,7 +82,7 @@ class PushKey:
 
 
 def encrypt(text: bytes, public_key: str, secret: str) -> bytes:
-    """Return a body in the encoding ``aes128gcm`` that the browser with this key alone can read."""
+    """Return a body in the encoding ``aes128gcm`` that only the browser with this key can read."""
     import http_ece
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -96,7 +96,7 @@ def encrypt(text: bytes, public_key: str, secret: str) -> bytes:
 
 
 def find_key_fault(public_key: str, secret: str) -> str:
-    """Return why these are not the keys of a subscription, or ''."""
+    """Return why these are not the keys of a subscription; empty if they are."""
     from cryptography.hazmat.primitives.asymmetric import ec
 
     try:

@@ -1,6 +1,6 @@
-"""Tools about requests: what scripts and other agents ask people for; no model is offered them.
+"""The tools of requests that scripts and other agents make to people. No model is offered them.
 
-They have no run: their end says that it was approved, and who asked acts on it. They come in over HTTP
+They have no run: their approval is the end, and the requester acts on it. Requests come in over HTTP
 (``routes.py``) and MCP.
 """
 
@@ -25,7 +25,7 @@ Summary = Annotated[
 Details = Annotated[Storable, Field(max_length=20_000)]
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Fields = Annotated[dict[Name, Details], Field(max_length=50)]
-Input = Annotated[dict[str, Any], Field(max_length=100)]  # each is a line of the card
+Input = Annotated[dict[str, Any], Field(max_length=100)]  # each field is a line of the card
 
 
 def request_tools() -> FixedToolset:
@@ -48,7 +48,7 @@ def request_tools() -> FixedToolset:
         """
 
     async def given(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
-        # its own words head the card, so the tool's name must stand below them
+        # the agent's own words head the card, so the tool's name must be below them
         if arguments.get("summary"):
             named = [PreviewField("tool", None, arguments["tool_name"])]
         else:

@@ -1,6 +1,6 @@
-"""Schedules as rows: made, due, run once, paused, ended. What people do to them is in the audit log.
+"""Schedules as rows: made, due, run once, paused, ended. Changes by people are in the audit log.
 
-Any number of processes may look for what is due: a run is one guarded UPDATE (`claim_run`).
+Any number of processes may look for due schedules: a run begins with one guarded UPDATE (`claim_run`).
 """
 
 from collections.abc import Collection
@@ -31,12 +31,12 @@ _WANTED_THERE = (
     )
     .correlate(_ROW)
 )
-_TOLERATED = timedelta(minutes=1)  # between the clocks of two processes
+_TOLERATED = timedelta(minutes=1)  # the tolerated difference between the clocks of two processes
 _LISTED = 200
 
 
 def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> None:
-    """Store a new one."""
+    """Store a new schedule."""
     columns = {field.name: getattr(made, field.name) for field in fields(made)}
     row = ScheduleRow(**columns | {"person": str(made.person), "name": made.person.name})
     session.add(row)
@@ -44,7 +44,7 @@ def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> Non
 
 
 def get(session: Session, ident: str) -> Schedule | None:
-    """Return the schedule with this id, or the only one whose id begins with it."""
+    """Return the schedule with this id, or the only schedule whose id begins with it."""
     if not (ident.isalnum() and ident.isascii()):
         return None
     found = session.exec(select(ScheduleRow).where(starts_with(col(ScheduleRow.id), ident)).limit(2)).all()
@@ -56,7 +56,7 @@ def get(session: Session, ident: str) -> Schedule | None:
 def list_of_people(
     session: Session, accounts: Collection[str] | None, *, ended: bool = False
 ) -> list[Schedule]:
-    """Return the schedules of a person with these accounts, or everyone's (None), the next due first."""
+    """Return the schedules of a person with these accounts, for None everyone's, the next due first."""
     which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
         which = which.where(_ROW.c.person.in_(sorted(accounts)))
@@ -71,7 +71,7 @@ def list_in_conversation(session: Session, conversation_id: str) -> list[Schedul
 
 
 def count_live(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
-    """Return the number of a person's live schedules, and of those in a chat and below it."""
+    """Return the number of a person's live schedules, and of the live schedules in a chat and its threads."""
     waits_for_proposal = _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)
     will_run = _OPEN & (_ROW.c.due_at.is_not(None) | waits_for_proposal)
     count = select(func.count()).select_from(_ROW).where(will_run)
@@ -83,8 +83,8 @@ def count_live(session: Session, accounts: Collection[str], place: str) -> tuple
 def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
     """Return the schedules that are due, then those whose proposal has ended, the longest waiting first.
 
-    From each conversation comes only the one that waited longest, and none while a turn is under way there.
-    ``held``: ids of those that wait for their platform.
+    Of each conversation only the schedule that waited longest is listed, and none while a turn is under way.
+    ``held``: the ids of schedules that wait for their platform.
     """
     free = ~_WANTED_THERE.exists() & _ROW.c.id.not_in(sorted(held))
     nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
@@ -102,16 +102,16 @@ def list_due(session: Session, now: datetime, limit: int, held: Collection[str] 
 
 
 def claim_run(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
-    """Count one more run, and set the next to ``due_at``; False where it was claimed, paused or ended."""
+    """Count a run, and set the next to ``due_at``. Return False if it was claimed, paused or ended."""
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
     return bool(count_changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
 
 
 def correct_due_times(session: Session, now: datetime) -> int:
-    """Set the next times of schedules that ran by a clock that was ahead; returns how many there were.
+    """Correct the next times of schedules that ran by a clock that was ahead. Return their number.
 
-    Else they would wait until the time of that clock.
+    Otherwise such a schedule would wait until the time of that clock.
     """
     ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
     schedules = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
@@ -125,7 +125,7 @@ def correct_due_times(session: Session, now: datetime) -> int:
 
 
 def change_schedule(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
-    """Set these columns, with a row in the audit log; False where it was ended."""
+    """Set these columns, with a row in the audit log. Return False if the schedule has ended."""
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
         return False
@@ -138,12 +138,12 @@ def change_schedule(session: Session, ident: str, by: By, now: datetime, **colum
 
 
 def add_spent(session: Session, ident: str, tokens: int) -> None:
-    """Add what an answer took to what the run has spent."""
+    """Add an answer's tokens to the tokens of the run."""
     session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
 
 
 def count_spent(session: Session, ident: str) -> int:
-    """Return the tokens that its last run has taken by now."""
+    """Return the tokens that the schedule's last run has taken so far."""
     found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
     return found or 0
 

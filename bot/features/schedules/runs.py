@@ -1,7 +1,8 @@
 """Schedules: made by an approved call, run as turns of their conversation, ended. One transaction each.
 
-A run is a note in the person's name that wants a turn, in the transaction that counts it: it can neither be
-lost nor come twice. What the agent then proposes asks as always, or runs under a grant of that schedule.
+A run is a note in the person's name that wants a turn. It is stored in the transaction that counts the run,
+so it can neither be lost nor come twice. The agent's proposals in a run ask people as always, or run under a
+grant of that schedule.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ class ScheduleAction(StrEnum):
 
     PAUSE = "pause"
     RESUME = "resume"
-    RUN = "run"  # as soon as may be, in addition to its times
+    RUN = "run"  # run as soon as possible, in addition to the schedule's times
     DELETE = "delete"
 
     @property
@@ -63,17 +64,17 @@ _DONE_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChange:
-    """The result of an action: the schedule as it is now. ``changed``: False where it was so already."""
+    """The result of an action: the schedule as it is now. ``changed``: False if nothing changed."""
 
     schedule: Schedule
     changed: bool
-    text: str  # for people
+    text: str  # the reply for people
 
 
 def begin_schedule(session: Session, policies: Policies, made: Schedule, limit: int, now: datetime) -> None:
-    """Store what was approved. Raises Hopeless, in words, where it can't run."""
+    """Store an approved schedule. Raises Hopeless, in words, if it can't run."""
     if rows.get(session, made.id):
-        return  # an earlier run of the same approved call has made it
+        return  # an earlier run of the same approved call has stored the schedule
     found = conversations.get_conversation(session, made.conversation_id)
     if found is None or found.deleted:
         raise Hopeless("Its conversation was deleted.")
@@ -93,9 +94,9 @@ def begin_schedule(session: Session, policies: Policies, made: Schedule, limit: 
 
 
 def find_followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
-    """Return the id of the proposal that a schedule waits for, from how it begins.
+    """Return the full id of the proposal that a schedule waits for, given its beginning.
 
-    Raises Hopeless where the person may see no such proposal, or where several begin so.
+    Raises Hopeless if the person may see no such proposal, or if several ids have this beginning.
     """
     named = proposals.find_by_prefix(session, begins)
     if len(named) != 1 or not (
@@ -108,10 +109,10 @@ def find_followed(session: Session, policies: Policies, begins: str, where: str,
 def run_schedule(
     session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
 ) -> tuple[Job, ...]:
-    """Begin a run of a schedule that is due, once, or end it where its person can no longer be there.
+    """Begin a run of a due schedule, once, or end the schedule if its person can no longer be there.
 
-    ``standing``: the person's membership, as the platform says; None where they have left. Raises LostRace
-    where a turn is under way there: the run comes later.
+    ``standing``: the person's membership, as the platform reports it; None if they have left. Raises LostRace
+    if a turn is under way there: the run comes later.
     """
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
@@ -152,7 +153,7 @@ def _hindrance(
     standing: Membership | None,
     now: datetime,
 ) -> str:
-    """Return why nothing runs in this person's name there; empty where it does."""
+    """Return why no schedule may run in this person's name there; empty if it may."""
     who, policy = due.person.label, policies.load(session)
     if where.deleted:
         return "Its conversation was deleted"
@@ -174,7 +175,7 @@ def _when(session: Session, due: Schedule) -> str:
 
 
 def _late(due: Schedule, now: datetime) -> str:
-    """Return the note on missed runs for people and the model; empty for none."""
+    """Return the note on missed runs for people and the model; empty without missed runs."""
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""
     note = f" It was due {due.times.format_moment(due.due_at)}."
@@ -190,7 +191,7 @@ def _late(due: Schedule, now: datetime) -> str:
 def apply_action(
     session: Session, policies: Policies, ident: str, action: ScheduleAction, actor: Actor, now: datetime
 ) -> ScheduleChange | None:
-    """Do what a person asks with a schedule; None where they may change none of this id."""
+    """Apply a person's action to a schedule. Return None if they may not change a schedule with this id."""
     found = rows.get(session, ident)
     if found is None or not may_change(session, policies, found, actor):
         return None
@@ -205,20 +206,20 @@ def apply_action(
         text = action.done_text.format(found.label)
         return ScheduleChange(rows.get(session, found.id) or found, changed, text)
     state = str(found.state)
-    if found.paused_at and not found.ended_at:  # also one that has no more times
+    if found.paused_at and not found.ended_at:  # a schedule without further times can be paused, too
         state = "paused"
     return ScheduleChange(found, changed, f"Schedule {found.label} is {state} already.")
 
 
 def no_schedule_text(ident: str) -> str:
-    """Return the text for someone who may change no schedule of this id."""
+    """Return the refusal for a person who may not change a schedule with this id."""
     return f"You have no schedule {ident[:16]}."
 
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
-    """Pause a schedule, or let it run from its next time on; False where that is so already.
+    """Pause a schedule, or let it run from its next time on. Return False if nothing changes.
 
-    Where it has no next time, the run that it missed while paused comes late.
+    Without a next time, the run that was missed during the pause comes late.
     """
     if (found.paused_at is not None) == paused:
         return False
@@ -232,7 +233,7 @@ def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, p
 
 
 def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
-    """Have it run as soon as may be; False where it is paused or was ended."""
+    """Make a schedule due now. Return False if it is paused or has ended."""
     who = people.by(session, Act.RUN, by)
     return found.paused_at is None and rows.change_schedule(session, found.id, who, now, due_at=now)
 
@@ -240,7 +241,7 @@ def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool
 def pause_unreachable(
     session: Session, policies: Policies, due: Schedule, why: str, now: datetime
 ) -> tuple[Job, ...]:
-    """Pause a schedule whose platform can't say if its person is still there."""
+    """Pause a schedule whose platform can't tell if its person is still there."""
     if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
@@ -248,12 +249,12 @@ def pause_unreachable(
 
 
 def end_schedule(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
-    """End it, and what was allowed for its runs; False where that is so already."""
+    """End a schedule and the grants for its runs. Return False if it has ended already."""
     return _over(session, found, people.by(session, Act.DROP, by), now)
 
 
 def end_in_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
-    """End what runs in conversations that are deleted."""
+    """End the schedules of conversations that are deleted."""
     by = By.nod(Act.END_WITH_CONVERSATION)
     for conversation_id in conversation_ids:
         for schedule in rows.list_in_conversation(session, conversation_id):
@@ -261,7 +262,7 @@ def end_in_conversations(session: Session, conversation_ids: Sequence[str], now:
 
 
 def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
-    """Tell its conversation and the admins, those without the task."""
+    """Tell the schedule's conversation, and the admins, who are not told the task."""
     told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
     place = conversations.load_place(session, where).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
@@ -272,7 +273,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
-    """Return this person's schedules; for an admin of all of Nod everyone's."""
+    """Return this person's schedules, and for an admin of all of Nod everyone's."""
     return rows.list_of_people(session, rights.find_visible_accounts(session, policies, actor))
 
 
@@ -284,7 +285,7 @@ def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "
 
 
 def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
-    """Return whether a person may pause, run or delete it: it is theirs, or they are an admin there."""
+    """Return whether a person may change a schedule: it is theirs, or they are an admin there."""
     person = people.person_of(session, actor)
     if str(found.person) in person.accounts:
         return True

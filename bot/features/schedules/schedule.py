@@ -1,8 +1,8 @@
-"""A schedule: a task that comes back by itself, when, and in whose name. Pure; times are in UTC.
+"""A schedule: a task that repeats at given times, in a person's name. Pure; times are in UTC.
 
-Times of day are those of the schedule's zone, whatever daylight saving makes of them: a time that the clocks
-skip is as long after midnight as it would have been, and one that they repeat is its first. Days are days of
-the calendar. Hours and minutes are as long as they say, whatever the clocks do.
+Times of day are in the schedule's zone. With daylight saving, a time that the clocks skip is as long after
+midnight as it would have been, and a time that they repeat is the first of the two. Days are days of the
+calendar. Hours and minutes are real hours and minutes, whatever the clocks do.
 """
 
 from calendar import monthrange
@@ -26,7 +26,7 @@ from bot.domain.times import (
 
 MIN_INTERVAL = timedelta(minutes=15)
 MAX_COUNTED_MISSES = 100
-"""Missed runs are counted up to this number."""
+"""The number up to which missed runs are counted."""
 MAX_INTERVAL = timedelta(days=366)
 """The longest time up to the first run, and from one run to the next."""
 MAX_TASK_CHARS = 2000
@@ -39,7 +39,7 @@ _EVERY = "write day, weekday, week, month, days such as monday and thursday, or 
 
 
 def read_repetition(text: str, first: datetime) -> str:
-    """Parse a repetition into its stored form; empty for once. ``first`` is in its own zone.
+    """Parse a repetition into its stored form; empty for a single run. ``first`` is in its own zone.
 
     Raises ValueError in words for people.
     """
@@ -79,15 +79,15 @@ class Times:
     until: datetime | None = None
 
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after a moment; None where there is no more."""
+        """Return the first time after a moment; None if there is no further time."""
         return next(self._from(moment), None)
 
     def following(self, moment: datetime, count: int) -> list[datetime]:
-        """Return the next times after a moment, at most so many."""
+        """Return the next times after a moment, at most ``count``."""
         return list(islice(self._from(moment), count))
 
     def count_missed(self, due: datetime, now: datetime) -> int:
-        """Return the number of times after ``due`` up to now, counted up to `MISSED`."""
+        """Return the number of times after ``due`` up to now, at most `MAX_COUNTED_MISSES`."""
         return sum(each <= now for each in islice(self._from(due), MAX_COUNTED_MISSES))
 
     def _from(self, moment: datetime) -> Iterator[datetime]:
@@ -119,18 +119,18 @@ class Times:
 
     @property
     def length(self) -> timedelta | None:
-        """The time from one run to the next; None for once, and for weekdays and days of the month."""
+        """The time from one run to the next; None for a single run, weekdays and days of the month."""
         if self.every in ("", "month") or parse_weekdays(self.every):
             return None
         return parse_duration(self.every)
 
     @property
     def is_span(self) -> bool:
-        """True if it comes back after so many hours or minutes, not at a time of day."""
+        """True if the task repeats after a number of hours or minutes, not at a time of day."""
         return self.length is not None and self.every[-1] not in "dw"
 
     def clock_changes(self, moment: datetime) -> list[str]:
-        """Say what becomes, within a year, of a time of day that the clocks skip or repeat."""
+        """Return sentences about times of day that the clocks skip or repeat within a year."""
         if not self.every or self.is_span:
             return []
         first = self.start.astimezone(self.zone)
@@ -183,7 +183,7 @@ class Times:
         return f"{how} at {first:%H:%M}"
 
     def format_moment(self, at: datetime) -> str:
-        """Return a moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
+        """Return a moment as text in the schedule's zone: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
         which = f" {local:%Z}" if is_repeated(local) else ""
         return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{which}"
@@ -194,7 +194,7 @@ class ScheduleState(StrEnum):
 
     ACTIVE = "active"
     PAUSED = "paused"
-    DONE = "done"  # it has no more times
+    DONE = "done"  # the schedule has no further times
     ENDED = "ended"  # deleted, or its person can no longer be there
 
 
@@ -204,7 +204,7 @@ class Schedule:
 
     id: str
     conversation_id: str
-    person: Actor  # in whose name it runs
+    person: Actor  # the person in whose name it runs
     task: str
     created_at: datetime
     # its `Times`
@@ -212,16 +212,16 @@ class Schedule:
     repeats: str = ""
     zone: str = "UTC"
     until: datetime | None = None
-    follows: str | None = None  # instead of times: the id of the proposal after whose end it runs once
+    follows: str | None = None  # without times: the id of the proposal after whose end it runs once
     due_at: datetime | None = None  # the next run
-    runs: int = 0  # so far
+    runs: int = 0  # the number of runs so far
     ran_for: datetime | None = None  # the due time of the last run
     last_at: datetime | None = None  # the begin of the last run
-    spent: int = 0  # tokens of the last run
+    spent: int = 0  # the tokens of the last run
     paused_at: datetime | None = None
     ended_at: datetime | None = None
     ended_by: str = ""
-    why: str = ""  # it was ended, where no person did
+    why: str = ""  # the reason for the end, if no person ended it
 
     @property
     def label(self) -> str:
@@ -246,14 +246,14 @@ class Schedule:
 
     @property
     def words(self) -> str:
-        """When it runs, with its time zone."""
+        """The times of the schedule in words, with the time zone."""
         if self.times is None:
             return f"once proposal {(self.follows or '')[:8]} has ended"
         return f"{self.times.words} ({self.times.zone})"
 
     @property
     def next(self) -> str:
-        """When it runs next, in words; empty where it does not."""
+        """The next run in words; empty without a next run."""
         if self.times and self.due_at:
             return self.times.format_moment(self.due_at)
         return ""

@@ -1,4 +1,4 @@
-"""Runs what schedules have due, each once however many processes look, while its person is still there."""
+"""The sweep of schedules: it runs each due schedule once, if the schedule's person is still there."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -25,29 +25,30 @@ SECONDS = 2
 CORRECTION_SECONDS = 60
 _BATCH = 25
 _MAX_AT_A_TIME = 10
-_PATIENCE_SECONDS = 5.0  # for a platform to say if someone is there
+_PATIENCE_SECONDS = 5.0  # the time that a platform has to say if a person is still there
 
 
 @dataclass(frozen=True, slots=True)
 class Schedules:
-    """Looks for what is due; rows decide."""
+    """The sweep over the rows of schedules, of which several processes may run one each."""
 
     database: Database
     policies: Policies
     wake: Wake
     clock: Clock
     standing: Standing
-    _pauses: Pauses[str] = field(init=False)  # of schedules whose platform could not be asked, by id
+    # the pauses of schedules whose platform could not be asked, by the schedule's id
+    _pauses: Pauses[str] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pauses", Pauses(self.clock))
 
     async def run_due(self, now: datetime) -> int:
-        """Begin what is due, some at a time, and nothing while everything is paused; returns how many."""
+        """Begin due runs, some at a time, and none while everything is paused. Return their number."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
         found = await self.database.read(rows.list_due, now, _BATCH, self._pauses.list_held())
-        first = dict[str, Schedule]()  # of each conversation: one runs there at a time
+        first = dict[str, Schedule]()  # the first of each conversation, where one schedule runs at a time
         for each in found:
             first.setdefault(each.conversation_id, each)
         due = list(first.values())[:_BATCH]
@@ -69,7 +70,7 @@ class Schedules:
             standing = await self._ask(due)
             jobs = await self.database.write(runs.run_schedule, self.policies, due, standing, now)
         except LostRace:
-            return False  # something else is under way there, so it is next
+            return False  # another turn is under way there, so this run comes later
         except NotDeliverable as error:
             jobs = await self.database.write(runs.pause_unreachable, self.policies, due, error.message, now)
             await self.wake(*jobs)
@@ -83,7 +84,7 @@ class Schedules:
         return any(job.work is Work.TURN for job in jobs)
 
     async def _ask(self, due: Schedule) -> Membership | None:
-        """Raise ChannelError where the platform can't say."""
+        """Return the person's membership, or None. Raises ChannelError if the platform can't tell."""
 
         def origin(session: Session) -> Address | None:
             found = conversations.get_conversation(session, due.conversation_id)

@@ -1,6 +1,6 @@
-"""Schedules: what the agent asks people for so that it comes back by itself.
+"""The tools of schedules, with which the agent asks people for tasks that repeat.
 
-Moments are kept as they were on the card: "tomorrow 16:00" becomes its date before anyone decides.
+Moments are stored as dates, before anyone decides: "tomorrow 16:00" becomes its date on the card.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from bot.tools.signature import SEEN, STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 
 GROUP = "schedules"
-_SHOWN = 3  # times on the card
+_SHOWN = 3  # the number of times that the card shows
 _GONE = "A schedule that was deleted is made again with a card of its own."
 
 Task = Annotated[
@@ -48,7 +48,7 @@ Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
 
 
 def schedule_tools(database: Database, policies: Policies, clock: Clock, most: int) -> FixedToolset:
-    """Return the tools for schedules; none where a person may have no schedules (``most``)."""
+    """Return the tools for schedules; none if ``most``, the limit of a person's schedules, is 0."""
     if most < 1:
         return FixedToolset(GROUP, ())
 
@@ -181,7 +181,7 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
 
 
 def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
-    """Return the arguments with moments as dates, in a zone that is named. Raises BadArguments."""
+    """Return the arguments with moments as dates in a named zone. Raises BadArguments."""
     given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
     if "after_proposal" in given:
         also = [name for name in ("at", "every", "until") if name in given]
@@ -260,7 +260,7 @@ def _new(
 
 
 def _may(session: Session, policies: Policies, found: Schedule, asked: Proposal) -> bool:
-    """Tell if the requester or a decider of the deletion may delete; an undo was decided already."""
+    """Tell if the requester or a decider may delete the schedule. An undo was decided already, so it may."""
     who = [asked.requester, *(vote.actor for vote in asked.votes)]
     undoes = asked.undoes is not None and asked.undoes == found.id
     return undoes or any(runs.may_change(session, policies, found, each) for each in who)

@@ -1,6 +1,6 @@
-"""Recordings become text: bounded in length, asked of one model, with its cost.
+"""Transcription of recordings of limited length by one model, with its cost.
 
-A server's answer is read up to a bound and in a time, and is nothing but a text: what it says is data.
+A server's answer is limited in size and time. Its text is data, and never an instruction.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 MAX_SECONDS = 600
-"""The longest recording that is heard."""
+"""The longest recording that is transcribed."""
 MAX_ANSWER_BYTES = 1_000_000
-"""The length of a transcription; what is longer is no transcription of ten minutes."""
-_AT_A_TIME = 4  # recordings that are heard at the same time
+"""The most bytes of an answer; a longer answer is no transcription of ten minutes."""
+_AT_A_TIME = 4  # recordings that are transcribed at the same time
 _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 16_384
 _SPOKEN_KINDS = frozenset({"video/mp4", "video/webm"})
-"""Kinds that browsers and phones record speech in. A video that is attached is not heard."""
+"""The formats of video in which browsers and phones record speech. An attached video is not transcribed."""
 _ENDINGS = {
     "audio/ogg": "ogg", "audio/mpeg": "mp3", "audio/flac": "flac", "audio/amr": "amr", "audio/wav": "wav",
     "audio/mp4": "m4a", "audio/webm": "webm",
@@ -55,7 +55,7 @@ _EARLIER_TEXT = "it is a recording that was not sent to me"
 
 @dataclass(frozen=True, slots=True)
 class Transcription:
-    """The text of a recording, or the reason why it has none; and what it cost."""
+    """The text of a recording, or the reason for its absence, and the cost."""
 
     text: str = ""
     fault: str = ""
@@ -64,7 +64,7 @@ class Transcription:
 
 @dataclass(frozen=True, slots=True)
 class RecordingReader:
-    """Reads recordings for the kernel: the hook ``read_file``."""
+    """The reader of recordings for the kernel, as the hook ``read_file``."""
 
     database: Database
     policies: Policies
@@ -76,7 +76,7 @@ class RecordingReader:
     async def read_file(
         self, transcript: Transcript, file: Attachment, content: FileContent
     ) -> FileContent | None:
-        """Return what is said in a recording, or why nothing is; None for what is no recording."""
+        """Return the text of a recording, or why it has no text; None for any other file."""
         data, kind = content.data, content.kind
         is_spoken = file.origin is Origin.SPOKEN and kind in _SPOKEN_KINDS
         if data is None or not (kind.startswith("audio/") or is_spoken):
@@ -130,7 +130,8 @@ class RecordingReader:
             base_url=self.model.base_url,
             max_retries=0,
             timeout=self.model.timeout,
-            default_headers={"Accept-Encoding": "identity"},  # a bound on bytes is one on what they become
+            # without compression, the limit on bytes also limits the text
+            default_headers={"Accept-Encoding": "identity"},
         )
 
     def _count(self, answer: Any, seconds: float | None) -> Usage:
@@ -145,7 +146,7 @@ class RecordingReader:
 
 
 async def _read_answer(client: AsyncOpenAI, model: str, kind: str, data: bytes) -> Any:
-    """Return the answer as it was parsed; None where it is too long or no JSON."""
+    """Return the parsed answer; None if it is too long or no JSON."""
     body = bytearray()
     opened = client.audio.transcriptions.with_streaming_response.create(
         file=(f"recording.{_ENDINGS.get(kind, 'bin')}", data, kind), model=model, response_format="json"
@@ -161,7 +162,7 @@ async def _read_answer(client: AsyncOpenAI, model: str, kind: str, data: bytes) 
 
 
 def _read_text(answer: Any) -> str | None:
-    """Return the text of a transcription, without what people can't see; None where it has none."""
+    """Return the text of a transcription, without invisible characters; None without a text."""
     text = answer.get("text") if isinstance(answer, dict) else None
     if not isinstance(text, str):
         return None
@@ -169,7 +170,7 @@ def _read_text(answer: Any) -> str | None:
 
 
 def _cut(text: str) -> str:
-    """Return what of a text a line carries; where that is not all, it says so."""
+    """Return a text cut to the length of one line, with a remark if it was cut."""
     if len(text) <= MAX_RESULT:
         return text
     return f"{text[: whole_until(text, MAX_RESULT - len(_CUT_TEXT))]}{_CUT_TEXT}"

@@ -1,18 +1,18 @@
-"""The length of a recording by its bytes, as far as its format tells it. Pure."""
+"""The length of a recording, read from its bytes, for formats that tell it. Pure."""
 
 import struct
 
-MAX_SCAN_BYTES = 70_000  # from the end, in which the last page or cluster begins
+MAX_SCAN_BYTES = 70_000  # the bytes at the end, in which the last page or cluster begins
 _OGG_PAGE, _NO_POSITION = b"OggS", 0xFFFFFFFFFFFFFFFF
-_OPUS_RATE = 48_000  # positions of Opus are counted so, whatever it was recorded at
+_OPUS_RATE = 48_000  # positions in Opus are counted at this rate, whatever the recording's own
 _WEBM_CLUSTER, _WEBM_TIME, _WEBM_SCALE = b"\x1f\x43\xb6\x75", 0xE7, b"\x2a\xd7\xb1"
 _DEFAULT_SCALE_NANOSECONDS = 1_000_000
 _MP3_KBITS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)  # MPEG 1, layer 3
-_AMR_FRAME_BYTES, _AMR_FRAME_SECONDS = 32, 0.02  # at its highest rate
+_AMR_FRAME_BYTES, _AMR_FRAME_SECONDS = 32, 0.02  # a frame of AMR at the highest rate
 
 
 def measure_seconds(kind: str, data: bytes) -> float | None:
-    """Return the length of a recording in seconds; None where it can't be told."""
+    """Return the length of a recording in seconds; None if the format does not tell it."""
     measure = {
         "audio/ogg": _measure_ogg,
         "audio/wav": _measure_wav,
@@ -32,7 +32,7 @@ def measure_seconds(kind: str, data: bytes) -> float | None:
 
 
 def _measure_ogg(data: bytes) -> float:
-    """Return the position of the last page that has one (RFC 3533, RFC 7845)."""
+    """Return the length by the position of the last page that has a position (RFC 3533, RFC 7845)."""
     rate = _OPUS_RATE
     vorbis = data.find(b"\x01vorbis", 0, MAX_SCAN_BYTES)
     if vorbis >= 0:
@@ -51,13 +51,13 @@ def _measure_wav(data: bytes) -> float:
 
 
 def _measure_flac(data: bytes) -> float:
-    """Read rate and number of samples of the first block (RFC 9639)."""
+    """Return the length by the rate and the number of samples in the first block (RFC 9639)."""
     (packed,) = struct.unpack_from(">Q", data, 18)
     return float(packed & 0xFFFFFFFFF) / float(packed >> 44)
 
 
 def _measure_mp3(data: bytes) -> float:
-    """Estimate from the bit rate of the first frame after the tag."""
+    """Estimate the length by the bit rate of the first frame after the tag."""
     at = 0
     if data[:3] == b"ID3":
         size = [each & 0x7F for each in data[6:10]]
@@ -71,7 +71,7 @@ def _measure_amr(data: bytes) -> float:
 
 
 def _measure_mp4(data: bytes) -> float:
-    """Read the movie header (ISO 14496-12); of a file in fragments it says nothing."""
+    """Return the length in the movie header (ISO 14496-12), which a file in fragments does not have."""
     at = data.index(b"mvhd") + 4
     form = ">16xIQ" if data[at] else ">8xII"
     scale, length = struct.unpack_from(form, data, at + 4)
@@ -81,7 +81,7 @@ def _measure_mp4(data: bytes) -> float:
 
 
 def _measure_webm(data: bytes) -> float:
-    """Read the time of the last cluster: recordings of browsers have no length in their head."""
+    """Return the time of the last cluster: browsers' recordings have no length in their header."""
     scale = _DEFAULT_SCALE_NANOSECONDS
     found = data.find(_WEBM_SCALE, 0, MAX_SCAN_BYTES)
     if found >= 0:

@@ -12,13 +12,13 @@ from bot.errors import ModelCut, ModelTooLong
 Json = dict[str, Any]
 
 _MAX_TEXT_CHARS = 100_000
-_MAX_OTHER_CHARS = 500_000  # of its calls' arguments, and as many of its thoughts
+_MAX_OTHER_CHARS = 500_000  # the limit for the arguments of all calls, and for all thoughts
 _MAX_EVENTS = 200_000
 _MAX_TOKENS = 1_000_000_000
 
 
 class RefusedError(Exception):
-    """An error among the events of a stream; ``error`` is the part of it that says why."""
+    """An error among the events of a stream. ``error`` is the part of the event with the reason."""
 
     def __init__(self, error: Any) -> None:
         super().__init__()
@@ -29,11 +29,14 @@ class StreamedAnswer(ABC):
     """The parser of one streamed answer: it takes decoded events and returns their parts."""
 
     def __init__(self, model: str) -> None:
-        self.ended = False  # the server said that this is all
-        self.spoke = False  # a word or a call
+        self.ended = False  # the server said that the answer is complete
+        self.spoke = False  # the answer has a word or a call
         self._model = model
         self._thoughts = Thoughts()
-        self._size = self._thought = self._called = self._events = 0
+        self._text_chars = 0
+        self._thought_chars = 0
+        self._call_chars = 0
+        self._events = 0
 
     @property
     def complete(self) -> bool:
@@ -41,30 +44,30 @@ class StreamedAnswer(ABC):
 
     @property
     def is_full(self) -> bool:
-        """True if nothing more of it is read; what is there counts as cut at its length."""
-        other = max(self._called, self._thought)
-        return self._size > _MAX_TEXT_CHARS or other > _MAX_OTHER_CHARS or self._events > _MAX_EVENTS
+        """True if the answer reached a limit: the rest is not read, and the answer counts as cut."""
+        other = max(self._call_chars, self._thought_chars)
+        return self._text_chars > _MAX_TEXT_CHARS or other > _MAX_OTHER_CHARS or self._events > _MAX_EVENTS
 
     @abstractmethod
     def take(self, event: Any) -> Sequence[Part]:
-        """Read an event; raises RefusedError for one that is an error."""
+        """Read an event, and return its parts. Raises RefusedError for an event that is an error."""
 
     @abstractmethod
     def finished(self) -> Finished:
-        """Return the end of an answer that is complete; raises ModelError where that is not a good one."""
+        """Return the end of a complete answer. Raises ModelError if the answer may not be used."""
 
     def end(self) -> None:
         """Note that the server closed the stream on purpose."""
         self.ended = True
 
     def rest(self) -> Sequence[Part]:
-        """Return the parts that were held back for more text to come."""
+        """Return the parts that were held back in case more text came."""
         return self._parts(self._thoughts.rest())
 
     def _add(self, said: str, thought: str) -> Sequence[Part]:
         self.spoke = self.spoke or bool(said)
-        self._size += len(said)
-        self._thought += len(thought)
+        self._text_chars += len(said)
+        self._thought_chars += len(thought)
         return self._parts(self._thoughts.add(said), thought)
 
     def _parts(self, text: str, thought: str = "") -> Sequence[Part]:
@@ -79,7 +82,10 @@ class StreamedAnswer(ABC):
         return parts
 
     def _stop(self, end: str, completion_tokens: int | None) -> Stop:
-        """Judge how it ended; raises ModelTooLong or ModelCut where nothing of it may be used."""
+        """Return the kind of the answer's end.
+
+        Raises ModelTooLong if the prompt left no room for an answer, and ModelCut for an unknown reason.
+        """
         if self.is_full:
             return Stop.LENGTH
         if not self.spoke and is_window_full(end, completion_tokens):
@@ -87,7 +93,8 @@ class StreamedAnswer(ABC):
         stop = stop_of(end)
         if stop is None:
             cut = ModelCut(tell_end(end))
-            cut.passing, cut.has_reason = may_pass(end), True
+            cut.passing = may_pass(end)
+            cut.has_reason = True
             raise cut
         return stop
 
@@ -100,5 +107,5 @@ def read_count(tokens: Any) -> int:
 
 
 def read_cached_count(details: Any) -> int:
-    """Return the number of cached prompt tokens, as far as the server tells it."""
+    """Return the number of cached prompt tokens; 0 if the server does not report it."""
     return read_count(details.get("cached_tokens") if isinstance(details, dict) else 0)

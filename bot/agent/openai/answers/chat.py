@@ -11,7 +11,7 @@ from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
-_KNOWN = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
+_KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
 _ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
@@ -21,14 +21,14 @@ class ChatAnswer(StreamedAnswer):
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
-        self._extra: dict[str, Any] = {}
-        self._texts: set[str] = set()  # names of those that come in pieces of text
-        self._end = ""
+        self._own_fields: dict[str, Any] = {}  # the fields that only this server has, by name
+        self._text_fields: set[str] = set()  # the names of own fields that are kept as a list of texts
+        self._end = ""  # the reason for the end, as `read_end` returns it
         self._calls = Calls()
-        self._others = Calls()  # of a second choice
-        self._first: int | None = None  # the choice that is read
-        self._second: int | None = None
-        self._form = ""  # in which its calls come; what comes in another one says the same again
+        self._second_calls = Calls()  # the calls of the second choice
+        self._first_index: int | None = None  # the index of the choice that is read as the answer
+        self._second_index: int | None = None  # the index of the other choice that has calls
+        self._call_form = ""  # the form of the first calls; the same calls in another form are not read
         self._usage: Json = {}
 
     @property
@@ -44,78 +44,103 @@ class ChatAnswer(StreamedAnswer):
             return ()
         inner = event.get("data")
         if isinstance(inner, dict) and "choices" not in event:
-            event = inner  # in an envelope of a gateway
+            event = inner  # the event in a gateway's envelope
         self._read_usage(event)
         self._read_usage(event.get("x_groq"))
         parts: list[Part] = []
-        for at, choice in enumerate(event.get("choices") or ()):
-            parts += self._take_part(choice, at)
+        for position, choice in enumerate(event.get("choices") or ()):
+            parts += self._take_choice(choice, position)
         return parts
 
     def _read_usage(self, holder: Any) -> None:
-        """Keep the tokens that a part of an answer tells; Moonshot has them in a choice, most in a chunk."""
-        usage = holder.get("usage") if isinstance(holder, dict) else None
-        self._usage = usage if isinstance(usage, dict) else self._usage
+        """Keep the counts of tokens, if this object has them.
 
-    def _take_part(self, choice: Json, at: int) -> Sequence[Part]:
-        """Read a choice: the first one is the answer. Another is a second answer, of which calls are kept.
+        Most servers send ``usage`` in a chunk, Groq in ``x_groq``, Moonshot in a choice.
+        """
+        usage = holder.get("usage") if isinstance(holder, dict) else None
+        if isinstance(usage, dict):
+            self._usage = usage
+
+    def _take_choice(self, choice: Json, position: int) -> Sequence[Part]:
+        """Read a choice. The first choice is the answer; of one other choice, only the calls are kept.
 
         Gateways of Claude put the words into one choice and the calls into the next.
         """
         index = choice.get("index")
-        key = index if isinstance(index, int) else at
-        self._first = key if self._first is None else self._first
-        if key == self._first:
-            return self._take_choice(choice)
+        if not isinstance(index, int):
+            index = position
+        if self._first_index is None:
+            self._first_index = index
+        if index == self._first_index:
+            return self._take_first_choice(choice)
         delta = choice.get("delta") or choice.get("message")
-        if isinstance(delta, dict) and self._second in (None, key):
-            _, fragments = _fragments(delta)
-            self._second = key if fragments else self._second
-            self._others.add(fragments)
-            self._called = self._calls.size + self._others.size
+        if isinstance(delta, dict) and self._second_index in (None, index):
+            _, fragments = _find_calls(delta)
+            if fragments:
+                self._second_index = index
+                self._second_calls.add(fragments)
+                self._call_chars = self._calls.size + self._second_calls.size
         return ()
 
-    def _take_choice(self, choice: Json) -> Sequence[Part]:
+    def _take_first_choice(self, choice: Json) -> Sequence[Part]:
         error = choice.get("error")
         if error:
             raise RefusedError(error)
         self._end = read_end(choice.get("finish_reason")) or self._end
         self._read_usage(choice)
-        delta, message = choice.get("delta"), choice.get("message")
-        if not isinstance(delta, dict) and isinstance(message, dict):
-            if self._size:  # its words came in parts before, its calls perhaps not
-                message = {} if self._called else {"tool_calls": message.get("tool_calls")}
-            delta = message if not self._called else {}
-        text = choice.get("text")
-        if isinstance(text, str) and not delta:  # of older completions
-            delta = {"content": text}
-        if not isinstance(delta, dict):
+        delta = self._choose_delta(choice)
+        if delta is None:
             return ()
         error = delta.get("error")
         if isinstance(error, dict | str) and error:
             raise RefusedError(error)
-        form, fragments = _fragments(delta)
-        if fragments and self._form in ("", form):
-            self._form = form
+        form, fragments = _find_calls(delta)
+        if fragments and self._call_form in ("", form):
+            self._call_form = form
             self._calls.add(fragments)
-            self._called, self.spoke = self._calls.size + self._others.size, True
-        self._keep(delta)
+            self._call_chars = self._calls.size + self._second_calls.size
+            self.spoke = True
+        self._keep_own_fields(delta)
         return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _read_thought(delta))
 
-    def _keep(self, delta: Json) -> None:
-        """Keep the fields that are the server's own: some want them back with the calls of an answer."""
-        for name, value in delta.items():
-            before = self._extra.get(name)
-            if name in _KNOWN or not value:
-                continue
-            if isinstance(value, str) and isinstance(before, list):
-                before.append(value)
-            elif isinstance(value, list) and isinstance(before, list):
-                before.extend(value)
+    def _choose_delta(self, choice: Json) -> Json | None:
+        """Return the new piece of the answer in a choice, or None.
+
+        - ``delta``: a piece of a stream.
+        - ``message``: the complete answer, of which the parts that came in pieces before are not read again.
+        - ``text``: a piece in the older format of completions.
+        """
+        delta, message = choice.get("delta"), choice.get("message")
+        if not isinstance(delta, dict) and isinstance(message, dict):
+            if self._call_chars:
+                delta = {}
+            elif self._text_chars:
+                delta = {"tool_calls": message.get("tool_calls")}
             else:
-                self._extra[name] = [value] if isinstance(value, str) else value
-                if isinstance(value, str):
-                    self._texts.add(name)
+                delta = message
+        text = choice.get("text")
+        if isinstance(text, str) and not delta:
+            delta = {"content": text}
+        return delta if isinstance(delta, dict) else None
+
+    def _keep_own_fields(self, delta: Json) -> None:
+        """Keep the fields that only this server has: some servers want them back with the calls of an answer.
+
+        The pieces of a text, and the items of a list, are collected.
+        """
+        for name, value in delta.items():
+            if name in _KNOWN_FIELDS or not value:
+                continue
+            collected = self._own_fields.get(name)
+            if isinstance(collected, list) and isinstance(value, str):
+                collected.append(value)
+            elif isinstance(collected, list) and isinstance(value, list):
+                collected.extend(value)
+            elif isinstance(value, str):
+                self._own_fields[name] = [value]
+                self._text_fields.add(name)
+            else:
+                self._own_fields[name] = value
 
     def finished(self) -> Finished:
         written = self._usage.get("completion_tokens")
@@ -129,46 +154,57 @@ class ChatAnswer(StreamedAnswer):
         )
 
     def _finish_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls with what their server wants back.
+        """Return the calls with the fields that their server wants back.
 
-        What belongs to the answer goes with the first.
+        The own fields of the answer go with the first call.
         """
-        answer = {
-            name: join_surrogates("".join(v)) if name in self._texts else v for name, v in self._extra.items()
-        }
+        answer_fields = {}
+        for name, value in self._own_fields.items():
+            answer_fields[name] = join_surrogates("".join(value)) if name in self._text_fields else value
         calls = self._calls.done()
         if not calls and self._end in _ENDS_WITH_CALLS:
-            calls = self._others.done()
-        return tuple(
-            replace(call, extra={"model": self._model, "call": call.extra, "answer": {} if at else answer})
-            if call.extra or (answer and not at)
-            else call
-            for at, call in enumerate(calls)
-        )
+            calls = self._second_calls.done()
+        finished_calls: list[ToolCall] = []
+        for call in calls:
+            own_fields = {} if finished_calls else answer_fields
+            if call.extra or own_fields:
+                extra = {"model": self._model, "call": call.extra, "answer": own_fields}
+                finished_calls.append(replace(call, extra=extra))
+            else:
+                finished_calls.append(call)
+        return tuple(finished_calls)
 
 
-def _fragments(delta: Json) -> tuple[str, list[Json]]:
-    """Return the calls in a delta, and the form they have there.
+def _find_calls(delta: Json) -> tuple[str, list[Json]]:
+    """Return the form that calls have in a delta, and the calls or pieces of calls.
 
-    That is a list, one object, objects by their number, the older field, or parts of the contents. Where one
-    call comes in two of them it is still one.
+    - ``tool_calls``: a list, one call, or an object whose values are calls.
+    - ``function_call``: one call, in the older field.
+    - ``content``: those parts of the content that are calls.
+
+    A call in two of these forms is one call, so only the first form is read.
     """
     calls = delta.get("tool_calls")
     if isinstance(calls, dict):
-        single = {"function", "name", "arguments"} & calls.keys()
-        numbered = ({"index": at} | call for at, call in enumerate(calls.values()) if isinstance(call, dict))
-        calls = [calls] if single else list(numbered)
-    if isinstance(calls, list) and (calls := [call for call in calls if isinstance(call, dict) and call]):
+        calls = _list_calls(calls)
+    if isinstance(calls, list):
+        calls = [call for call in calls if isinstance(call, dict) and call]
+    if isinstance(calls, list) and calls:
         return "tool_calls", calls
     older = delta.get("function_call")
     if isinstance(older, dict):
         return "function_call", [{"index": 0, "function": older}]
     parts = delta.get("content")
-    if isinstance(parts, list):
-        made = [part for part in parts if _is_call(part)]
-    else:
-        made = []
-    return "content", made
+    if not isinstance(parts, list):
+        return "content", []
+    return "content", [part for part in parts if _is_call(part)]
+
+
+def _list_calls(given: Json) -> list[Json]:
+    """Return the calls of an object: the object itself if it is one call, else its values."""
+    if {"function", "name", "arguments"} & given.keys():
+        return [given]
+    return [{"index": index} | call for index, call in enumerate(given.values()) if isinstance(call, dict)]
 
 
 def _is_call(part: Any) -> bool:
@@ -176,7 +212,7 @@ def _is_call(part: Any) -> bool:
 
 
 def _text(content: Any) -> str:
-    """Read a delta's text; some servers send a list of parts, thoughts among them."""
+    """Return the text of a delta's content; some servers send it as a list of parts, thoughts among them."""
     if isinstance(content, dict):
         content = [content]
     if isinstance(content, list):
@@ -198,12 +234,10 @@ def _read_thought(delta: Json) -> str:
     None of these fields is OpenAI's own.
     """
     for name in _THOUGHT_FIELDS:
-        said = delta.get(name)
-        if isinstance(said, str) and said:
-            return said
+        thought = delta.get(name)
+        if isinstance(thought, str) and thought:
+            return thought
     parts = delta.get("content")
-    if isinstance(parts, list):
-        thinking = [part for part in parts if isinstance(part, dict)]
-    else:
-        thinking = []
-    return "".join(_text(part.get("thinking")) for part in thinking)
+    if not isinstance(parts, list):
+        return ""
+    return "".join(_text(part.get("thinking")) for part in parts if isinstance(part, dict))

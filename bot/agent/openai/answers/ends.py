@@ -1,6 +1,7 @@
-"""The reason why an answer ended, in all words that servers have for it. Pure.
+"""The reason why an answer ended, in all the words that servers use. Pure.
 
-What is not known to be a good end is a cut: half an answer never counts as one.
+No reason at all counts as a good end. A reason that is not in the lists below counts as an error, so that
+half an answer never passes for a complete answer.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from bot.domain.model import Stop
 from bot.domain.text import shorten
 
 _MAX_SHOWN_CHARS = 60
-_UNSAID = frozenset({"", "null", "none", "undefined"})
+_NO_REASONS = frozenset({"", "null", "none", "undefined"})
 _FINISHED = frozenset({
     "stop", "stopped", "stop_sequence", "stop_token", "stop_str", "tool_calls", "tool_call", "tool_use",
     "function_call", "function_calls", "end_turn", "end", "eos", "eos_token", "complete", "completed",
@@ -20,34 +21,33 @@ _LENGTH = frozenset({
     "model_length", "model_context_window_exceeded", "context_length", "context_length_exceeded",
     "context_window_exceeded", "token_limit", "length_limit", "truncated", "limit",
 })  # fmt: skip
-_OF_THE_WINDOW = (
-    "model_length",
-    "model_context",
-    "context",
-)  # these say that the prompt and the answer filled it
+_FULL_WINDOW_PREFIXES = ("model_length", "model_context", "context")
+"""The beginnings of reasons that say that the prompt and the answer filled the model's window."""
 _FILTERED = frozenset({
     "content_filter", "content_filtered", "content-filter", "safety", "recitation", "blocklist",
     "prohibited_content", "spii", "refusal", "sensitive", "guardrail_intervened", "error_toxic", "blocked",
     "image_safety", "policy_violation", "moderation", "flagged",
 })  # fmt: skip
-_PASSING = ("error", "resource", "network", "overload", "abort", "timeout", "cancel", "unavailable", "busy")
+_TEMPORARY_SIGNS = (
+    "error", "resource", "network", "overload", "abort", "timeout", "cancel", "unavailable", "busy",
+)  # fmt: skip
 
 
 def read_end(reason: Any) -> str:
-    """Return a server's reason as one word in lower case; "" where it says none."""
+    """Return a server's reason as one word in lower case; "" if the server gives no reason."""
     if isinstance(reason, list) and len(reason) == 1:
         reason = reason[0]
     if isinstance(reason, str):
         word = reason.strip().lower().replace(" ", "_")
     else:
         word = str(reason or "").lower()
-    return "" if word in _UNSAID else word
+    return "" if word in _NO_REASONS else word
 
 
 def stop_of(end: str) -> Stop | None:
-    """Return the reason why an answer stopped; None for an end that is not known to be good.
+    """Return the kind of an end; None for a reason that is not known.
 
-    Gemini says ``content_filter: PROHIBITED_CONTENT``, so that what stands before a colon counts as well.
+    Gemini sends ``content_filter: PROHIBITED_CONTENT``, so the part before a colon is looked up, too.
     """
     for word in (end, end.partition(":")[0]):
         if not word or word in _FINISHED:
@@ -60,15 +60,20 @@ def stop_of(end: str) -> Stop | None:
 
 
 def is_window_full(end: str, completion_tokens: int | None) -> bool:
-    """Return whether an answer without a word ended because the prompt left no room for one."""
-    return end.startswith(_OF_THE_WINDOW) or (stop_of(end) is Stop.LENGTH and completion_tokens == 0)
+    """Return whether an empty answer ended because the prompt left no room in the model's window.
+
+    That the answer is empty is for the caller to know.
+    """
+    if end.startswith(_FULL_WINDOW_PREFIXES):
+        return True
+    return stop_of(end) is Stop.LENGTH and completion_tokens == 0
 
 
 def may_pass(end: str) -> bool:
     """Return whether the same request may be answered a little later."""
-    return any(sign in end for sign in _PASSING)
+    return any(sign in end for sign in _TEMPORARY_SIGNS)
 
 
 def tell_end(end: str) -> str:
-    """Say for people that an answer ended in a way that is not good."""
+    """Return a sentence for people about an answer that ended early."""
     return f"The model's server ended its answer early, with the reason “{shorten(end, _MAX_SHOWN_CHARS)}”."

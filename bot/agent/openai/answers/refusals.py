@@ -28,7 +28,7 @@ from bot.agent.openai.answers.signs import (
 from bot.domain.redaction import redact_text
 from bot.domain.text import shorten
 
-MAX_SHOWN_CHARS = 200  # of a server's own words that fit a chat message
+MAX_SHOWN_CHARS = 200  # the most characters of a server's message that are shown in the chat
 _MAX_READ_CHARS = 20_000
 _MAX_MATCHED_CHARS = 4_000
 _MIN_SECRET_CHARS = 4  # a shorter key would take letters out of words
@@ -59,25 +59,21 @@ class RefusalCause(StrEnum):
     TOO_LONG = "too long"  # a shorter request may be answered
     MONEY = "money"  # the account has none left
     KEY = "key"  # the key is not accepted
-    BAD_CALL = "bad call"  # the model wrote one that its server does not take
+    BAD_CALL = "bad call"  # the model wrote a call that its server does not accept
     NO_SYSTEM_ROLE = "no system role"
-    NO_TOOLS = "no tools"  # the model can call none there
+    NO_TOOLS = "no tools"  # the model can't call tools at this server
     TRANSIENT = "passing"  # the same request may be answered later
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
+    REFUSED = "refused"  # a status from 400 to 499, with a reason that is not recognised
+    UNKNOWN = "unknown"  # no status of an error, and a reason that is not recognised
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A server's refusal.
+    """A server's refusal."""
 
-    ``message`` is the server's own on one line, without secrets. ``searchable`` has the codes and the message
-    in lower case; the cause is recognised by it.
-    """
-
-    message: str
-    searchable: str = ""
-    status: int = 0  # HTTP's, or the one that the error names itself; 0: none
+    message: str  # the server's own message on one line, without secrets
+    searchable: str = ""  # the codes and the message in lower case, in which the cause is searched
+    status: int = 0  # the status of HTTP, or the status that the error names itself; 0: neither
 
     @property
     def cause(self) -> RefusalCause:
@@ -116,11 +112,11 @@ class Refusal:
 
     @property
     def may_be_long(self) -> bool:
-        """True if the reason is unknown, so that a shorter request may be answered."""
+        """True if the server refuses for an unrecognised reason: a shorter request may be answered."""
         return self.cause is RefusalCause.REFUSED
 
     def is_about(self, pattern: str) -> bool:
-        """Return whether its codes or its message match."""
+        """Return whether the codes or the message match the pattern."""
         return any(re.search(pattern, text) for text in (self.searchable, self.message.lower()))
 
 
@@ -139,13 +135,13 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
 
 
 def _list_distinct_texts(body: Any) -> list[str]:
-    """Return the texts of an error, without those that an earlier one contains."""
+    """Return the texts of an error, without any text that an earlier text contains."""
     texts: list[str] = []
-    earlier: list[str] = []
+    seen: list[str] = []
     for text in dict.fromkeys(_list_texts(body, 0)):
-        if text and not any(text in other for other in earlier):
+        if text and not any(text in other for other in seen):
             texts.append(text)
-        earlier.append(text)
+        seen.append(text)
     return texts
 
 
@@ -162,7 +158,8 @@ def find_error(answer: Any) -> Any:
     base = answer.get("base_resp")  # MiniMax sends its codes with each answer
     if isinstance(base, dict) and base.get("status_code") and not answer.get("choices"):
         return base
-    # FastAPI and gateways: a message on its own, without a field of an answer
+    # FastAPI and gateways send an error as a message alone. A body with a field of an answer is no error,
+    # nor is a gateway's envelope, which has the answer in ``data``.
     if _ANSWER_FIELDS & answer.keys() or isinstance(answer.get("data"), dict):
         return None
     has_message = any(answer.get(name) and isinstance(answer[name], str | list) for name in _WORD_FIELDS)
@@ -170,7 +167,7 @@ def find_error(answer: Any) -> Any:
 
 
 def _is_error(error: Any) -> bool:
-    """Return whether the field ``error`` has one: some servers always send it, empty or with a code of 0."""
+    """Return whether the field ``error`` has a value: some servers always send it, empty or with code 0."""
     if isinstance(error, dict):
         return any(part not in _NO_ERROR_VALUES for part in error.values())
     return bool(error)
@@ -236,7 +233,7 @@ def _list_texts(value: Any, depth: int) -> Iterator[str]:
         for part in value[:_MAX_PARTS]:
             yield from _list_texts(part, depth + 1)
     elif isinstance(value, dict):
-        location = ""  # of the field that FastAPI refuses
+        location = ""  # the path of the field that FastAPI refuses
         if isinstance(value.get("loc"), list):
             location = ".".join(map(str, value["loc"]))
         for name in _WORD_FIELDS:
@@ -248,7 +245,7 @@ def _list_codes(value: Any, depth: int) -> Iterator[str | int]:
     """Yield the codes and types of an error, at any depth."""
     if depth > _MAX_DEPTH:
         return
-    if isinstance(value, str) and depth:
+    if isinstance(value, str) and depth > 0:  # at depth 0 `read_refusal` has decoded the body already
         value = _decode_body(value)
     if isinstance(value, list):
         for part in value[:_MAX_PARTS]:

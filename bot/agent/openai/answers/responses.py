@@ -24,8 +24,8 @@ class ResponsesAnswer(StreamedAnswer):
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
-        self._items: list[Json] = []  # those that are complete
-        self._response: Json = {}
+        self._items: list[Json] = []  # the complete items of the output
+        self._response: Json = {}  # the response of the last event
 
     def take(self, event: Any) -> Sequence[Part]:
         self._events += 1
@@ -44,23 +44,23 @@ class ResponsesAnswer(StreamedAnswer):
             return self._add("", delta)
         if kind == "response.function_call_arguments.delta":
             self.spoke = True
-            self._called += len(delta)
+            self._call_chars += len(delta)
         elif kind == "response.output_item.done" and isinstance(item := event.get("item"), dict):
             self._items.append(item)
-            self._called += len(str(item.get("arguments") or item.get("encrypted_content") or ""))
+            self._call_chars += len(str(item.get("arguments") or item.get("encrypted_content") or ""))
         elif kind in _ENDS:
             return self._close(event.get("response"))
         return ()
 
     def _close(self, response: Any) -> Sequence[Part]:
-        """Read the last event, which has all that came before once more."""
+        """Read the last event, which repeats the complete output."""
         self._response = response if isinstance(response, dict) else {}
         if self._response.get("status") == "failed" or self._response.get("error"):
             raise RefusedError(self._response.get("error") or "")
         self.ended = True
         output = [item for item in self._response.get("output") or () if isinstance(item, dict)]
         self._items = self._items or output
-        said = "" if self._size else "".join(_texts(output))
+        said = "" if self._text_chars else "".join(_texts(output))
         return self._add(said, "")
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class ResponsesAnswer(StreamedAnswer):
         )
 
     def _calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls; what was reasoned before them goes with the first."""
+        """Return the calls. The model's reasoning is kept with the first call, to be sent back."""
         thoughts = [item for item in self._items if item.get("type") == "reasoning"]
         kept = {
             "items": [_make_item_to_send_back(item) for item in thoughts if item.get("encrypted_content")]

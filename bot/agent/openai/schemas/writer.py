@@ -1,4 +1,4 @@
-"""A writer of schemas: it makes of a tool's schema one that every maker's server accepts."""
+"""A writer that turns a tool's schema into a schema that every maker's server accepts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from bot.agent.openai.schemas.names import is_accepted_name, list_property_names
 from bot.agent.openai.schemas.parts import Json, Part
 from bot.agent.openai.schemas.words import KEPT_FORMATS, describe_part, end_sentence
 
-_MAX_DEPTH = 10  # objects and lists inside each other
-_MAX_PARTS = 3_000  # of one schema, with its references written out
-_MAX_REPEATS = 2  # times that a type may contain itself
+_MAX_DEPTH = 10  # levels of objects and lists inside each other
+_MAX_PARTS = 3_000  # parts of one schema, with its references written out
+_MAX_REPEATS = 2  # levels at which a type may contain itself
 _ANYTHING: Sequence[Json] = (
     {"type": "string"},
     {"type": "number"},
@@ -28,28 +28,28 @@ _OMISSIONS = {
     "patternProperties": "names of arguments by a pattern",
     "contains": "what a list must contain",
 }
-"""The keys that can be written neither in other keys nor in words, with what is left out by that."""
+"""The keys that can be written neither in other keys nor in words, each with the name of the omission."""
 _DEEP_OMISSION = "what is nested deeply in its arguments"
 _ALTERNATIVES_OMISSION = "alternatives of its arguments"
 _AS_TEXT = "A JSON object, written as text."
 
 
 class SchemaWriter:
-    """A writer of one tool's schema, with what it left out and which names it changed.
+    """A writer of one tool's schema, which records its omissions and the names that it changed.
 
-    ``references`` of a part are those that led to it from the top. An empty one stands for a level of
-    alternatives, so that they count as depth, too.
+    ``references`` holds the ``$ref`` values on the way from the top to a part. An empty string among them
+    marks a level of alternatives, so that such a level counts as depth.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, plain: bool) -> None:
-        """``plain``: an object whose names are not known travels as text."""
-        self.own_names: dict[str, str] = {}  # the tool's names, by the names that are sent instead
-        self.left_out: set[str] = set()  # in words for admins
-        self.texts: set[str] = set()  # sent names of properties whose objects travel as text
+        """``plain``: an object with unknown property names is sent as text."""
+        self.own_name_by_sent: dict[str, str] = {}  # the tool's names, by the names that are sent instead
+        self.omissions: set[str] = set()  # the omissions, in words for admins
+        self.text_properties: set[str] = set()  # the sent names of properties whose objects are sent as text
         self._schema = schema
         self._is_plain = plain
         self._part_count = 0
-        self._sent_names: dict[str, str] = {}  # by the tool's own name
+        self._sent_names: dict[str, str] = {}  # the names that are sent, by the tool's own names
         self._taken_names = set(filter(is_accepted_name, list_property_names(schema)))
 
     def write(self) -> Json:
@@ -65,11 +65,11 @@ class SchemaWriter:
         if not isinstance(given, Mapping):
             return _write_any_of(_ANYTHING, "")
         if depth > _MAX_DEPTH or self._part_count > _MAX_PARTS:
-            self.left_out.add(_DEEP_OMISSION)
+            self.omissions.add(_DEEP_OMISSION)
             return {"type": "object", "description": "Anything that fits here."}
         part, references = self._resolve(given, references)
         part = self._join(part, references, is_top=False)
-        self.left_out.update(omission for key, omission in _OMISSIONS.items() if key in part)
+        self.omissions.update(omission for key, omission in _OMISSIONS.items() if key in part)
         description = describe_part(part)
         alternatives = parts.list_alternatives(part)
         if alternatives:
@@ -108,7 +108,8 @@ class SchemaWriter:
             written["properties"][sent_name] = self._write_property(sent_name, value, depth, references)
         if required:
             written["required"] = [self._choose_name(name) for name in required]
-        if depth and not written["properties"]:
+        # makers want ``properties`` at the top; an inner object without known names is open to any
+        if depth > 0 and not written["properties"]:
             del written["properties"]
         return written
 
@@ -117,23 +118,23 @@ class SchemaWriter:
         has_unknown_names = written.get("type") == "object" and not written.get("properties")
         if not self._is_plain or not has_unknown_names:
             return written
-        self.texts.add(sent_name)
+        self.text_properties.add(sent_name)
         description = f"{written.get('description', '')} {_AS_TEXT}".strip()
         return {"type": "string", "description": description}
 
     def _choose_name(self, name: str) -> str:
-        """Return the name under which a property is sent; each of the tool's names has one."""
+        """Return the name under which a property is sent, always the same for one of the tool's names."""
         if is_accepted_name(name):
             return name
         if name not in self._sent_names:
             sent_name = make_argument_name(name, self._taken_names)
             self._taken_names.add(sent_name)
             self._sent_names[name] = sent_name
-            self.own_names[sent_name] = name
+            self.own_name_by_sent[sent_name] = name
         return self._sent_names[name]
 
     def _resolve(self, part: Part, references: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
-        """Return a part with what it refers to written out, and the references that led there."""
+        """Return a part with its reference replaced by the target, and the references up to there."""
         for _ in range(_MAX_DEPTH):
             reference = part.get("$ref")
             if not isinstance(reference, str):
@@ -142,14 +143,14 @@ class SchemaWriter:
             is_too_deep = references.count(reference) >= _MAX_REPEATS
             target = None if is_too_deep else self._find_target(reference)
             if not isinstance(target, Mapping):
-                self.left_out.add(_DEEP_OMISSION)
+                self.omissions.add(_DEEP_OMISSION)
                 return {"type": "object", **other_keys}, references
             part = {**target, **other_keys}
             references = (*references, reference)
         return {"type": "object"}, references
 
     def _find_target(self, reference: str) -> Any:
-        """Return what a reference within the schema leads to; None for any other reference."""
+        """Return the target of a reference within the schema; None for any other reference."""
         if not reference.startswith("#"):
             return None
         path = reference.removeprefix("#").strip("/")
@@ -165,10 +166,11 @@ class SchemaWriter:
         return target
 
     def _join(self, part: Part, references: tuple[str, ...], *, is_top: bool) -> Part:
-        """Return a part that says by itself what ``allOf``, ``then``, ``else`` and alternatives say of it.
+        """Return a part with ``allOf``, ``then``, ``else`` and alternatives merged into its other keys.
 
-        Alternatives of the top, and of an object with arguments of its own, become one object with all of
-        their arguments. Alternatives of any other part stay, unless they only narrow its one type.
+        - Alternatives at the top, and of any other object, become one object with all of their arguments.
+        - Alternatives of a part that states one other type only narrow this type, and are left out.
+        - Alternatives of any other part stay as they are.
         """
         joined = dict(part)
         for each in self._read_branches(joined.pop("allOf", None), references):
@@ -182,7 +184,7 @@ class SchemaWriter:
             if key in joined and may_join:
                 alternatives = self._read_branches(joined.pop(key), references)
                 joined = _join_alternatives(joined, alternatives, is_object=is_top or parts.is_object(joined))
-                self.left_out.add(_ALTERNATIVES_OMISSION)
+                self.omissions.add(_ALTERNATIVES_OMISSION)
         return joined
 
     def _read_branches(self, given: Any, references: tuple[str, ...]) -> list[Part]:
@@ -198,7 +200,7 @@ class SchemaWriter:
 
 
 def close_objects(written: Any) -> Any:
-    """Return a schema that was written with objects that take no other names, as strict mode wants it."""
+    """Return a written schema whose objects take no further properties, as strict mode demands."""
     if isinstance(written, list):
         return [close_objects(each) for each in written]
     if not isinstance(written, dict):
@@ -224,9 +226,10 @@ def _write_text(part: Part) -> Json:
 
 
 def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
-    """Return the alternatives, each once, without any that only holds others.
+    """Return ``anyOf`` with each alternative once; one alternative alone is returned without ``anyOf``.
 
-    No other key may be next to ``anyOf``, so the description of them all is in the first.
+    An alternative that is itself an ``anyOf`` is replaced by its own alternatives. No other key may be next
+    to ``anyOf``, so the first alternative has the description of all.
     """
     flat: list[Json] = []
     for each in alternatives:
@@ -241,9 +244,10 @@ def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
 
 
 def _join_alternatives(part: Json, alternatives: Sequence[Part], *, is_object: bool) -> Json:
-    """Return a part with the arguments of its alternatives, and in words which of them belong together.
+    """Return a part with the arguments of its alternatives.
 
-    What all alternatives require is required.
+    Its description says which arguments belong together. An argument that all alternatives require is
+    required. Without ``is_object`` the alternatives have no arguments to add.
     """
     joined = part
     for each in alternatives if is_object else ():

@@ -1,6 +1,6 @@
-"""The way from a link to a connection: a page, the server's sign-in, whose account it is, the person's yes.
+"""The way from a link to a connection: a page, the server's sign-in, the account, the person's consent.
 
-Each step is a row's (`under_way`), so any process may take the next one. Between them nothing is kept here.
+Each step is stored in a row (`under_way`), so any process may take the next step.
 """
 
 import re
@@ -39,7 +39,7 @@ WRONG_TEXT = "That is not the number, so this sign-in has ended. Nothing is conn
 NONE_WAITS_TEXT = "No sign-in of yours waits for a number."
 _BROUGHT = ("code", "iss", "error", "error_description")
 _MAX_BROUGHT_CHARS = 4_000
-_TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a chat that is a number, and a topic of it
+_TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a chat with a number as its key, and a topic of that chat
 _ASKED = (
     "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, {send}. "
     "If not, send `/nod connections confirm no`."
@@ -47,7 +47,7 @@ _ASKED = (
 _TYPE_DIGITS = "send here the six digits that your browser shows"
 _SEND_COMMAND = "send `/nod connections confirm` and the six digits that your browser shows"
 _ONLY_COMMANDS = frozenset({"discord"})
-"""The channels in which Nod reads commands alone."""
+"""The channels in which Nod reads only commands."""
 _LOCAL_NAME = "the person at the computer on which Nod runs"
 _TRIED = (
     "At {server}, {who} tried to connect your account ({name}) for themselves. It stays yours alone. "
@@ -57,7 +57,7 @@ _TRIED = (
 
 @dataclass(frozen=True, slots=True)
 class ReturnedBrowser:
-    """A browser that came back. ``digits`` are to be typed in the chat; '' where its page asks itself."""
+    """A browser that came back. ``digits`` are to be typed in the chat; empty if the page itself asks."""
 
     made: Connecting
     digits: str
@@ -65,7 +65,7 @@ class ReturnedBrowser:
 
 @dataclass(frozen=True, slots=True)
 class SignInPage:
-    """The page to go to, and the secret that the browser keeps until it is back."""
+    """The page of the server's sign-in, and the secret that the browser keeps until it is back."""
 
     page: str
     browser: str
@@ -73,14 +73,14 @@ class SignInPage:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A new connection, and the work that follows."""
+    """A new connection, and the jobs that follow."""
 
     connection: Connection
     jobs: tuple[Job, ...]
 
 
 class ConnectFlow:
-    """Connects accounts: links, sign-ins and confirmations, over the rows."""
+    """The service that connects accounts: links, sign-ins and confirmations, stored as rows."""
 
     def __init__(self, port: AccountConnections) -> None:
         self._port = port
@@ -89,7 +89,7 @@ class ConnectFlow:
     async def make_link(self, server: str, actor: Actor, place: Address | None = None) -> str:
         """Return a link that is good once, for this person and server. Raises SignInError.
 
-        ``place``: the chat in which it is asked for, for a server whose calls are made as the place.
+        ``place``: the chat of the request, for a server whose calls are made as the place.
         """
         config = self._port.servers.get(server)
         if config is not None and config.identity is Identity.PLACE:
@@ -99,7 +99,7 @@ class ConnectFlow:
         return f"{self._port.site_url()}{LINK}/{code}"
 
     async def _check_readers(self, chat: Address) -> None:
-        """Raise SignInError for a chat that another company reads, or of which no one can say."""
+        """Raise SignInError for a chat that another company reads, or may read."""
         try:
             shared = await self._port.readers.ask(chat)
         except ChannelError as error:
@@ -133,7 +133,7 @@ class ConnectFlow:
     def _find_place(
         self, session: Session, server: str, actor: Actor, place: Address | None
     ) -> tuple[str, str]:
-        """Return the address and the name of the chat to connect for. Raises SignInError."""
+        """Return the address and the name of the chat that gets the connection. Raises SignInError."""
         chat = find_chat(place)
         if chat is None or chat.channel in POSTLESS:
             raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
@@ -143,7 +143,7 @@ class ConnectFlow:
         return where, bound_name(people.find_known_names(session, [where]).get(where, where))
 
     def _call_person(self, session: Session, actor: Actor) -> str:
-        """Return a person's name with where it is from: ``Ana (Slack, Example)``.
+        """Return a person's name with the origin of the account: ``Ana (Slack, Example)``.
 
         The console's person without a token has no name: everyone who reads theirs is called "you" there.
         """
@@ -155,21 +155,21 @@ class ConnectFlow:
         return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
 
     async def find_link(self, code: str) -> Connecting | None:
-        """Return the sign-in of a link; nothing changes by looking. None where its server has changed."""
+        """Return the sign-in of a link without changing it; None if its server has changed."""
         made = await self._database.read(under_way.find_link, code, self._clock())
         if made is None or self._find_server(made) is None:
             return None
         return made
 
     def _find_server(self, made: Connecting) -> ServerConfig | None:
-        """Return the server that a sign-in was begun for; None where the settings have it no longer."""
+        """Return the server of a sign-in; None if the settings no longer have it."""
         config = self._port.servers.get(made.server)
         if config is None or address_of(config) != made.url or config.identity != made.identity:
             return None
         return config
 
     async def list_scopes(self, made: Connecting) -> tuple[str, ...]:
-        """Return the scopes that people are asked for, as far as the server does not name them itself."""
+        """Return the scopes to ask for, unless the server names its scopes itself."""
         launch = self._port.servers[made.server].launch
         configured = launch.client.scopes if isinstance(launch, Http) else ()
         return tuple(dict.fromkeys((*configured, *await self._database.read(_list_more, made))))
@@ -254,7 +254,7 @@ class ConnectFlow:
     def _keep_account(
         self, session: Session, made: Connecting, kept: Mapping[str, str], email: str
     ) -> ReturnedBrowser:
-        """Keep whose account it is, and ask the person in their private chat. Raises SignInError."""
+        """Store the account, and ask the person in their private chat. Raises SignInError."""
         now = self._clock()
         person = people.person_of(session, Actor.parse(made.person))
         digits = under_way.keep_account(session, made.id, dict(kept), now)
@@ -282,7 +282,7 @@ class ConnectFlow:
         tell_privately(session, owner, told, self._clock())
 
     async def confirm(self, actor: Actor, digits: str) -> Connected:
-        """Connect the account whose six digits a person sends. Raises SignInError."""
+        """Connect the account of the sign-in with these six digits. Raises SignInError."""
         done = await self._database.write(self.confirm_in, actor, digits.strip())
         if isinstance(done, str):
             raise SignInError(done)
@@ -294,9 +294,10 @@ class ConnectFlow:
         return under_way.is_asked(session, accounts, self._clock())
 
     def confirm_in(self, session: Session, actor: Actor, digits: str) -> Connected | str:
-        """Do what `confirm` does in a transaction of the caller's.
+        """Do the work of `confirm` in the caller's transaction.
 
-        Returns the words instead where nothing is connected: what was ended stays so.
+        Returns the refusal in words if no account is connected, so that the ends of sign-ins are still
+        committed.
         """
         person, now = people.person_of(session, actor), self._clock()
         accounts = person.accounts | {str(actor)}
@@ -345,7 +346,7 @@ class OtherOwner(SignInError):
 
 
 def _list_more(session: Session, made: Connecting) -> list[str]:
-    """Return the scopes that a call lacked, with those that were granted before; empty where none did."""
+    """Return the scopes that a call lacked and the scopes granted before; empty if no call lacked any."""
     wanted = lacking.list_lacking(session, made.server, made.owner)
     if not wanted:
         return []
@@ -354,7 +355,7 @@ def _list_more(session: Session, made: Connecting) -> list[str]:
 
 
 def find_chat(place: Address | None) -> Address | None:
-    """Return the chat of a place: threads and topics belong to theirs."""
+    """Return the chat of a place, which may be a thread or a topic of the chat."""
     chat = chat_of(place)
     if chat is None or not _TOPIC.fullmatch(chat.key):
         return chat
@@ -366,7 +367,7 @@ def _name_account(made: Connecting) -> str:
 
 
 def _refuse_others(session: Session, made: Connecting, person: Person, email: str) -> None:
-    """Raise SignInError where the account, or its address, is known as another person's."""
+    """Raise SignInError if the account or its email address is known to belong to another person."""
     if made.identity != Identity.PERSON:
         return
     accounts = person.accounts | {made.person}

@@ -1,4 +1,4 @@
-"""The pages of connecting: each says in whose name Nod would act, and for whom. No script is needed."""
+"""The pages of connecting. Each page says in whose name Nod would act, and for whom. They use no script."""
 
 import html
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ELSEWHERE = {
     "discord": "Send this number in Discord, with <code>/nod connections confirm</code>:",
     SHELL: "Give this number to the command <code>nod connections confirm</code>:",
 }
-"""The sentence that says what to do with the number, by the channel in which the link was asked for."""
+"""The sentence about the use of the number, by the channel in which the link was asked for."""
 
 
 def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
@@ -40,7 +40,7 @@ def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResp
 
 
 def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
-    """Return the page after the sign-in: the account, the number, and where to send that."""
+    """Return the page after the sign-in: the account, the number, and where to send the number."""
     where = _ELSEWHERE.get(Actor.parse(made.person).channel, _IN_PRIVATE)
     return _page(
         f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}, "
@@ -52,7 +52,7 @@ def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
 
 
 def ask_in_browser(made: Connecting, base: str) -> HTMLResponse:
-    """Return the page after the sign-in of a browser that the organisation vouches for: it asks itself."""
+    """Return the page that asks for consent, for a browser that is signed in with the organisation."""
     who = _bold(made.person_name)
     question = (
         f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
@@ -83,7 +83,7 @@ def _button(words: str, action: str = "") -> str:
 
 
 def _bold(text: str) -> str:
-    """Return hostile text, bounded and escaped, in bold; its direction is its own."""
+    """Return hostile text in bold: bounded, escaped, and isolated from the direction of other text."""
     return f"<strong><bdi>{html.escape(bound_name(text))}</bdi></strong>"
 
 

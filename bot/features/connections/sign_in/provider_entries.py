@@ -30,7 +30,7 @@ _HERE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class AccountQuestion:
-    """The address that tells whose a token is, and the fields of its answer with the name and the ID."""
+    """The address that returns the account of a token, and the fields of its answer with the name and ID."""
 
     url: str
     field: str
@@ -39,9 +39,9 @@ class AccountQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider(ServerConfig):
-    """An OAuth 2 server, by its endpoints. Nothing is discovered there. ``launch`` has the token endpoint.
+    """An OAuth 2 server, by its endpoints, without discovery. ``launch`` has the token endpoint.
 
-    ``write_scopes`` are asked for once a tool is to change something.
+    ``write_scopes`` are asked for only when a tool is to change something.
     """
 
     issuer: str
@@ -76,9 +76,9 @@ class _WhoAmI(_Shape):
 
 
 class _Entry(_Shape):
-    """The entry of one provider. ``secret`` is the name of the variable that has Nod's secret there.
+    """The entry of one provider. ``secret`` is the name of the variable with Nod's secret at this provider.
 
-    ``client_auth``: the part of a request to the token endpoint that has it.
+    ``client_auth``: the part of a request to the token endpoint that has the secret.
     """
 
     authorization: _Address

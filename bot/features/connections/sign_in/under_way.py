@@ -1,7 +1,7 @@
 """Sign-ins under way as rows: each step is one guarded change, so that no link, state or code counts twice.
 
-A restart or another process changes nothing: all that a browser's return needs is in the row. Everything here
-lasts `LIFE` from the link on.
+A restart or another process changes nothing: the row has all data for a browser's return. A sign-in
+lasts `LIFE`, counted from its link.
 """
 
 import secrets
@@ -40,7 +40,7 @@ class SignInStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedConnection:
-    """A connection that someone asks for. ``person`` is the account that goes through the sign-in."""
+    """A requested connection. ``person`` is the account that goes through the sign-in."""
 
     server: str
     url: str
@@ -53,7 +53,7 @@ class WantedConnection:
 
 @dataclass(frozen=True, slots=True)
 class Connecting(WantedConnection):
-    """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets, ``id`` is no link."""
+    """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets; ``id`` is no link's code."""
 
     id: str = ""
     step: str = SignInStep.LINK
@@ -72,9 +72,9 @@ class Connecting(WantedConnection):
 def begin_sign_in(
     session: Session, wanted: WantedConnection, accounts: Collection[str], now: datetime
 ) -> str:
-    """Store a link, and return its code; of one person the oldest makes room.
+    """Store a link, and return its code. A person's oldest sign-in is deleted to make room.
 
-    ``accounts``: all of the person. Raises SignInError where too many are under way.
+    ``accounts``: all accounts of the person. Raises SignInError if too many sign-ins are under way.
     """
     end_late(session, now)
     theirs = col(ConnectingRow.person).in_(sorted(accounts))
@@ -94,7 +94,7 @@ def begin_sign_in(
 
 
 def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
-    """Return the sign-in of a link that can still be used; nothing changes by that."""
+    """Return the sign-in of a link that can still be used, without changing it; None for other links."""
     row = session.exec(select(ConnectingRow).where(_at(SignInStep.LINK, now), _is_of(code))).first()
     return _connecting(session, row)
 
@@ -102,19 +102,19 @@ def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
 def use_link(
     session: Session, code: str, browser: str, now: datetime, *, is_organised: bool
 ) -> Connecting | None:
-    """Use a link up, in one browser: at most one caller gets its sign-in."""
+    """Use up a link in one browser. At most one caller gets its sign-in, all others None."""
     values = {"step": SignInStep.AWAY, "browser": hash_text(browser), "is_organised": is_organised}
     return _take(session, _at(SignInStep.LINK, now) & _is_of(code), values)
 
 
 def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
-    """Keep what the return is checked by: the state, the verifier, and what was discovered."""
+    """Store the values that the return is checked by: the state, the verifier, the server's metadata."""
     kept = _encrypt(session, ident, values)
     _take(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
 
 
 def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
-    """Take a browser's return, once: with its state, in the browser that left, at its server's address."""
+    """Take a browser's return, once, if the state, the browser and the server are those of the sign-in."""
     is_it = (
         (col(ConnectingRow.state) == hash_text(state))
         & (col(ConnectingRow.browser) == hash_text(browser))
@@ -124,9 +124,9 @@ def take_return(session: Session, server: str, state: str, browser: str, now: da
 
 
 def keep_tokens(session: Session, made: Connecting, tokens: str, scope: str, now: datetime) -> bool:
-    """Keep the tokens that came, so that they are revoked if nothing comes of them.
+    """Store the tokens of a sign-in, so that they are revoked if no connection is made.
 
-    False where the sign-in has ended in the meantime: then they are revoked.
+    Returns False if the sign-in has ended in the meantime: then the tokens are revoked.
     """
     kept = _encrypt(session, made.id, {"tokens": tokens, "scope": scope})
     if _take(session, col(ConnectingRow.id) == made.id, kept) is not None:
@@ -136,14 +136,14 @@ def keep_tokens(session: Session, made: Connecting, tokens: str, scope: str, now
 
 
 def find_by_id(session: Session, ident: str) -> Connecting | None:
-    """Return the sign-in with this id, however far it is."""
+    """Return the sign-in with this id, at any step, or None."""
     return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
 
 
 def keep_account(session: Session, ident: str, values: dict[str, Any], now: datetime) -> str | None:
-    """Keep whose account it is; returns the six digits that the browser shows.
+    """Store the account of a sign-in, and return the six digits that the browser shows.
 
-    None where the sign-in has ended in the meantime: nothing is kept.
+    Returns None if the sign-in has ended in the meantime.
     """
     digits = f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
     kept = {"step": SignInStep.ACCOUNT, "digits": hash_text(f"{ident} {digits}"), "verifier": ""}
@@ -154,7 +154,7 @@ def keep_account(session: Session, ident: str, values: dict[str, Any], now: date
 def take_confirmed(
     session: Session, accounts: Collection[str], digits: str, now: datetime
 ) -> Connecting | None:
-    """Take the sign-in of this person whose digits these are; with a wrong number all that wait end."""
+    """Take this person's sign-in with these digits. A wrong number ends all of their waiting sign-ins."""
     waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
     rows = list(session.exec(select(ConnectingRow).where(waiting)))
     meant = [row for row in rows if row.digits == hash_text(f"{row.id} {digits}")]
@@ -168,7 +168,7 @@ def take_confirmed(
 def take_of_browser(
     session: Session, accounts: Collection[str], browser: str, now: datetime
 ) -> Connecting | None:
-    """Take this person's sign-in of a browser that came in by the organisation's, and is asked there."""
+    """Take this person's sign-in in a browser that is signed in with the organisation, and confirms there."""
     here = (
         (col(ConnectingRow.browser) == hash_text(browser))
         & col(ConnectingRow.is_organised).is_(True)
@@ -185,14 +185,14 @@ def is_asked(session: Session, accounts: Collection[str], now: datetime) -> bool
 
 
 def list_asked(session: Session, accounts: Collection[str], now: datetime) -> list[Connecting]:
-    """Return the sign-ins of this person whose account is known, and that wait for the digits."""
+    """Return this person's sign-ins that wait for their digits."""
     waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
     rows = session.exec(select(ConnectingRow).where(waiting).order_by(col(ConnectingRow.created_at)))
     return [found for row in rows if (found := _connecting(session, row))]
 
 
 def end_sign_in(session: Session, ident: str, now: datetime) -> None:
-    """End a sign-in; the tokens that it brought are revoked."""
+    """End a sign-in, and have its tokens revoked."""
     if row := session.get(ConnectingRow, ident):
         _remove(session, row, now)
 
@@ -205,7 +205,7 @@ def end_of_person(session: Session, accounts: Collection[str], now: datetime) ->
 
 
 def end_late(session: Session, now: datetime) -> int:
-    """End those whose time is over, and those that a clock ahead of time has begun; how many."""
+    """End the sign-ins that are too old, or begun in the future by a wrong clock. Return their number."""
     late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + LIFE)
     rows = list(session.exec(select(ConnectingRow).where(late)))
     for row in rows:
@@ -214,7 +214,7 @@ def end_late(session: Session, now: datetime) -> int:
 
 
 def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
-    """Return the condition for sign-ins at a step whose time is not over."""
+    """Return the condition for sign-ins that are at a step and not too old."""
     until = col(ConnectingRow.until)
     return (col(ConnectingRow.step) == step) & (until > now) & (until <= now + LIFE)
 
@@ -224,7 +224,7 @@ def _is_of(code: str) -> ColumnElement[bool]:
 
 
 def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
-    """Change the one row that is like this; None for everyone but the first."""
+    """Change the matching row, and return its sign-in. Of several callers only the first gets it."""
     changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
     ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
     if ident is None:
@@ -233,7 +233,7 @@ def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) 
 
 
 def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
-    """Delete it and return it as it was last; None where another has taken it."""
+    """Delete a row, and return its sign-in; None if another caller has taken it."""
     session.expunge(row)
     gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id).returning(ConnectingRow)
     last = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
@@ -241,13 +241,13 @@ def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
 
 
 def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
-    """Delete it, and have its tokens revoked; where another has taken it, they are in use."""
+    """Delete a row, and have its tokens revoked, unless another caller has taken it and uses the tokens."""
     if found := _take_away(session, row):
         revoke_unused_tokens(session, found, now)
 
 
 def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
-    """Have the tokens of a sign-in revoked that led to no connection."""
+    """Have the tokens of a sign-in without a connection revoked."""
     revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
 
 
@@ -257,7 +257,7 @@ def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, 
 
 
 def _connecting(session: Session, row: ConnectingRow | None) -> Connecting | None:
-    """Return the value of a row; None for no row, and for one whose secrets no key opens."""
+    """Return the value of a row; None without a row, or if no key opens its secrets."""
     if row is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The account behind a token: MCP has no question for it, so a tool that the entry names, or userinfo."""
+"""The account of a token. MCP can't tell it, so a tool that the entry names is called, or userinfo."""
 
 import asyncio
 import json
@@ -25,12 +25,12 @@ log = logger(__name__)
 _LONGEST_SECONDS = 45.0
 _MAX_NAME_CHARS = 200
 _MAX_SUBJECT_CHARS = 255
-_TRUE = (True, 1, "true", "True", "1")  # Apple and Cognito say yes by a text
+_TRUE = (True, 1, "true", "True", "1")  # Apple and Cognito send the value as text
 
 
 @dataclass(frozen=True, slots=True)
 class FoundAccount:
-    """An account at a server. ``email`` is one that its issuer vouches for, else empty. All hostile text."""
+    """An account at a server, in hostile text. ``email`` is verified by the issuer, or empty."""
 
     name: str = ""
     subject: str = ""
@@ -38,9 +38,9 @@ class FoundAccount:
 
 
 async def find_account(config: ServerConfig, issuer: str, scope: str, token: str) -> FoundAccount:
-    """Return the account of a token; empty where nothing tells it. Raises SignInError.
+    """Return the account of a token; empty if no answer names it. Raises SignInError.
 
-    Where the entry names a tool, an account that it does not tell is a fault: no one could be told apart.
+    If the entry names a tool, an answer without an account is an error: accounts could not be told apart.
     """
     launch = config.launch
     if not isinstance(launch, Http):
@@ -62,7 +62,7 @@ async def find_account(config: ServerConfig, issuer: str, scope: str, token: str
 
 
 async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccount:
-    """Ask the address that the settings name; empty where they name none."""
+    """Return the account from the address that the settings name; empty if they name no address."""
     question = provider.question
     if question is None:
         return FoundAccount()
@@ -78,7 +78,7 @@ async def _ask_provider(provider: Provider, url: str, token: str) -> FoundAccoun
 
 
 async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: str) -> FoundAccount:
-    """Call the tool that the entry names, without arguments, with this token alone."""
+    """Return the account from the tool that the entry names, called without arguments and with this token."""
     headers = {"Accept-Encoding": "identity", **launch.headers, "Authorization": f"Bearer {token}"}
     http = httpx2.AsyncClient(
         headers=headers,
@@ -98,7 +98,7 @@ async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: s
 
 
 async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
-    """Ask the issuer's userinfo (OpenID Connect Core 1.0, 5.3); empty where it has none."""
+    """Return the account from the issuer's userinfo (OpenID Connect Core 1.0, 5.3); empty without one."""
     async with sign_in_client(url) as http:
         described = (await http.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")).json()
         endpoint = described.get("userinfo_endpoint") if isinstance(described, dict) else None
@@ -123,18 +123,18 @@ async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
 
 
 def _has_token(token: str, *texts: str) -> bool:
-    """Tell if a server calls an account by its token: people and the audit log read names."""
+    """Tell if a text contains the token: people and the audit log read the account's texts."""
     return any(form in text for form in encodings_of([token]) for text in texts)
 
 
 def _read_text(answer: types.CallToolResult) -> Any:
-    """Return what the text of an answer is as JSON. Raises ValueError."""
+    """Return the text of an answer, decoded as JSON. Raises ValueError."""
     text = "".join(part.text for part in answer.content if isinstance(part, types.TextContent))
     return json.loads(text)
 
 
 def _look_up(said: Any, path: str) -> str:
-    """Return the text or number at a path such as ``user.login``; empty where it is missing."""
+    """Return the text or number at a path such as ``user.login``; empty if it is missing."""
     for step in path.split("."):
         said = said.get(step) if isinstance(said, Mapping) else None
     if isinstance(said, bool) or not isinstance(said, str | int):
