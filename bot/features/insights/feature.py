@@ -31,7 +31,7 @@ def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
 def _make_forget_function(parts: FeatureParts) -> Callable[[datetime], Awaitable[None]]:
     """Return the function that deletes old records of how people read their cards.
 
-    While the setting does not allow such records, the function deletes all of them.
+    If the setting does not allow such records, records of any age are deleted.
     """
     retention = reading.RETENTION if parts.settings.insights == BY_PEOPLE else timedelta()
 
