@@ -31,7 +31,7 @@ class Desk:
         self.listed: list[str] = []  # who asked for the list
         self.extra: dict[str, frozenset[str]] = {}
         self.required: dict[str, str] = {}  # by subject: what its close_issue asks for in addition
-        self.may_answer = asyncio.Event()  # until it is set, read_issue does not answer
+        self.may_answer = asyncio.Event()  # read_issue answers once it is set
         self.may_answer.set()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
