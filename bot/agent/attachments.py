@@ -1,7 +1,7 @@
 """Files that people attached, before the model answers: fetched from their platform and read.
 
-What can't be read, and what was left out of a file, is said.
-Rows say what is still to be read (``bot/store/outputs.py``), so a turn that is run again continues there.
+People are told of files that can't be read, and of the parts of a file that were left out.
+Unread files are stored as rows (``bot/store/outputs.py``), so a turn that is run again continues there.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ Fetch = Callable[[Address, str, int], Awaitable[bytes]]
 
 _FETCH_SECONDS = 30.0  # for one file
 _TOTAL_SECONDS = 90.0  # for all unread files of a conversation
-_MAX_PICTURES = 8  # the newest, which the model is shown
+_MAX_PICTURES = 8  # the most pictures that the model is shown, the newest first
 _TOO_SLOW_TEXT = "it took too long to get"
 _NO_PICTURES_TEXT = "my model takes no pictures"
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentReader:
-    """Fetches and reads what people attached."""
+    """The reader of the files that people attached."""
 
     database: Database
     clock: Clock
@@ -46,7 +46,7 @@ class AttachmentReader:
     documents: Documents = field(default_factory=Documents)
 
     async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
-        """Read the unread files. Return True if people are to be told of something that was not read.
+        """Read the unread files. Return True if people are to be told of an unread file or part.
 
         ``pictures``: the model takes them. ``delivered``: as in `messages.add_notice`.
         """
@@ -128,7 +128,7 @@ def _store_reading(
     transcript: Transcript,
     delivered: bool,
 ) -> None:
-    """Store what was read of a file, and post ``notice`` if it is not empty."""
+    """Store the content of a file, and post ``notice`` if it is not empty."""
     if outputs.mark_read(session, handle, content) and notice:
         conversation_id = transcript.conversation.id
         messages.add_notice(session, conversation_id, notice, transcript.seen, now, delivered=delivered)

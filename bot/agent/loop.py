@@ -95,12 +95,12 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_MAX_RETRIES = 2  # of a request whose answer was cut off, was empty, or was a call written as text
+_MAX_RETRIES = 2  # retries of a request whose answer was cut off, empty, or a call written as text
 _BROKEN_TEXT = "Something failed on my side. Send “continue” to try again. The log has the details."
 _CUT_SHORT_TEXT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED_TEXT = "\n\n(The provider of the language model withheld the rest of this answer.)"
-_SHARE_AFTER_TOO_LONG = 2 / 3  # of a history that the model called too long
-_SHARE_AFTER_CUT = 1 / 2  # of a history that may have been too long
+_SHARE_AFTER_TOO_LONG = 2 / 3  # the share that is kept of a history that the model called too long
+_SHARE_AFTER_CUT = 1 / 2  # the share that is kept of a history that may have been too long
 _MIN_CHARS_TO_HALVE = 10_000  # a shorter history is not halved
 _MIN_CHARS_PER_TOKEN = 3  # the cautious estimate for a window that is known in tokens
 _STAND_IN_TEXT = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
@@ -119,13 +119,13 @@ class TurnLimits:
     """The limits of a turn."""
 
     model_calls: int = 12
-    history_tokens: int | None = None  # sent to the model, roughly; None: by the model's context window
+    history_tokens: int | None = None  # about the most tokens of history; None: by the model's window
     team: TeamLimits = field(default_factory=TeamLimits)
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUpJobs:
-    """Follow-up work of an answer, to be started immediately and never shown."""
+    """The jobs that follow an answer, to be started immediately and never shown."""
 
     jobs: tuple[Job, ...]
 
@@ -135,23 +135,23 @@ class _Run:
     """The state of a running turn: its transcript, what it has said so far, and how it ended."""
 
     turn: Turn
-    delivered: bool  # its text is shown while it is written, so it needs no posting
-    texts: list[str] = field(default_factory=list)  # of its answers so far
+    delivered: bool  # the text is shown while it is written, so it needs no posting
+    texts: list[str] = field(default_factory=list)  # the texts of the turn's answers so far
     ending: Ending | None = None
-    message_id: int | None = None  # of its last stored answer
+    message_id: int | None = None  # the id of the turn's last stored answer
     summary_tried: bool = False
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the model; a refused one is followed by a shorter one."""
+    """A request to the model. A refused request is followed by a shorter request."""
 
     model: Model
-    max_chars: int  # of its history
+    max_chars: int  # the most characters of history
     history: Sequence[Entry]
     overdue: Sequence[Line]  # the oldest lines, which do not fit without a summary
-    is_shortened: bool = False  # it is shorter than one that the server refused
-    is_halved: bool = False  # it was shortened although the server did not say that it was too long
+    is_shortened: bool = False  # it is shorter than a request that the server refused
+    is_halved: bool = False  # it was shortened although the server did not call it too long
     attempt: int = 0
 
 
@@ -254,7 +254,7 @@ class Loop:
         return get_connections(self.database) is not None
 
     def _keep_to_one_person(self, turn: Turn) -> Turn:
-        """Return the turn without what others wrote since it was wanted: that begins the next."""
+        """Return the turn without later messages of other people: these begin the next turn."""
         if not self._serves_persons:
             return turn
         return replace(turn, transcript=keep_to_one_person(turn.transcript))
@@ -368,7 +368,9 @@ class Loop:
             why = await stop_model_call(turn.transcript)
             if why:
                 raise ModelError(why)
-        book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
+        book = (
+            self.gate.policies.held.book
+        )  # the rules of the time when the turn was taken up, or newer rules
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
@@ -444,7 +446,7 @@ class Loop:
         return transcript
 
     def _find_stand_in(self, model: Model, error: ModelError) -> Model | None:
-        """Note the failure of a model, and return its stand-in if another model may answer."""
+        """Note the failure of a model, and return its stand-in; None if no other model may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
             self.models.note(model, error)
         if error.away:
@@ -485,7 +487,7 @@ class Loop:
         return await self.database.write(tell_admins, self.gate.policies, "\n".join(notices), self.clock())
 
     async def _prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
-        """Return the system prompt: the fixed rules first, then what is special to this conversation."""
+        """Return the system prompt: the fixed rules first, then the facts of this conversation."""
         now, book = self.clock(), self.gate.policies.held.book
         workspace = ""
         if self.briefing.workspace and any(tool.group == FILES for tool in offered):
@@ -556,7 +558,7 @@ class Loop:
         transcript: Transcript,
         text: str,
     ) -> AsyncIterator[Waited]:
-        """Judge the calls of an answer into ``judged``, and yield which one is being tried."""
+        """Judge the calls of an answer into ``judged``, and yield an event for each trial."""
 
         async def consider_calls(report: Callable[[Waited], None]) -> None:
             async def report_trial(words: str) -> None:
@@ -602,7 +604,7 @@ class Loop:
             yield ToolFinished(call.id, call.tool_name, result.ok, shown)
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
-        """Return the turn's usage with that of one more answer."""
+        """Return the turn's usage with the usage of one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
         return Usage(
@@ -655,7 +657,8 @@ def _was_continued(transcript: Transcript) -> bool:
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
     """Tell if the request may be too long for the model.
 
-    Some servers just end the stream then: two cuts before the first word count as that.
+    Some servers just end the stream of a request that is too long, so two cuts before the first word count
+        as that.
     """
     if isinstance(error, ModelTooLong):
         return True
@@ -711,14 +714,14 @@ def _count_steps(turn: Turn) -> int:
 
 
 def _list_calls(finished: Finished) -> list[ToolCall]:
-    """Return the calls of an answer; none of one that was cut, since they may be cut themselves."""
+    """Return the calls of an answer. A cut answer has none, since its calls may be cut, too."""
     if finished.stop is Stop.FINISHED:
         return _with_unique_ids(finished.calls)
     return []
 
 
 def _with_unique_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Give calls different ids: some servers repeat one, and results are matched by them."""
+    """Give calls different ids: some servers repeat an id, and results are matched to calls by ids."""
     used_ids: set[str] = set()
     unique = []
     for position, call in enumerate(calls):

@@ -18,8 +18,8 @@ from bot.agent.written_calls import has_tokens, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 
 _MAX_CALL_CHARS = 20_000  # a longer text is an answer, whatever it looks like
-_MAX_OBJECTS = 20  # JSON objects of a text that are decoded
-_TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
+_MAX_OBJECTS = 20  # the most JSON objects of a text that are decoded
+_TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # the tags of Qwen's calls
 _OBJECT_PATTERN = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
 _DECODER = json.JSONDecoder()
 _CORRECTION_TEXT = (
@@ -32,15 +32,15 @@ _CORRECTION_TEXT = (
 class ModelOutput:
     """The output of one model call."""
 
-    may_be_silent: bool  # people there also talk with each other, so saying nothing is an answer
+    may_be_silent: bool  # people in the chat also talk with each other, so no text is an answer, too
     pieces: list[str] = field(default_factory=list)
     finished: Finished | None = None
     model: str = ""  # the name of the model that answers
-    _held_back: str = ""  # not shown yet: it may become `SILENT`
-    _speaks: bool = False  # it is more than `SILENT` by now
+    _held_back: str = ""  # text that is not shown yet, because it may become `SILENT`
+    _speaks: bool = False  # the text is more than `SILENT` by now
 
     def add(self, text: str) -> str:
-        """Add text of the answer, and return what of it can be shown now."""
+        """Add text of the answer, and return the text that can be shown now."""
         self._held_back += text
         may_become_silent = self.may_be_silent and SILENT.startswith(_strip_marks(self._held_back))
         if not self._speaks and may_become_silent:
@@ -65,16 +65,16 @@ class ModelOutput:
 
     @property
     def is_empty(self) -> bool:
-        """True if the model ended its answer without a word or a call, where it should not."""
+        """True if the model ended its answer without a word or a call, and may not be silent."""
         if self.may_be_silent or self.finished is None or self.finished.stop is not Stop.FINISHED:
             return False
         return not self._calls and not self.text.strip()
 
     def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
-        """Turn calls that the model wrote into its text into real ones. Return True if there were some.
+        """Turn calls that the model wrote into its text into real calls. Return True if there were any.
 
-        Only a complete answer has some. Before the model was ``told`` that nothing runs that way, only calls
-        with tokens count that no person or tool writes: see `has_tokens`.
+        Only a complete answer has such calls. Before the model was ``told`` that nothing runs that way, only
+        calls with tokens count that no person or tool writes: see `has_tokens`.
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
@@ -133,7 +133,7 @@ def is_written_call(text: str, names: AbstractSet[str]) -> bool:
 
 
 def _names_tool(written: Any, names: AbstractSet[str]) -> bool:
-    """Tell if a JSON value is a call of one of the tools, a list of such, or wraps one as OpenAI does."""
+    """Tell if a JSON value is a call of one of the tools, a list of calls, or a call as in OpenAI's API."""
     if isinstance(written, list):
         return bool(written) and all(_names_tool(item, names) for item in written)
     if not isinstance(written, dict):

@@ -1,7 +1,7 @@
-"""The system prompt: the fixed rules, and what is special to a team, a place and a moment.
+"""The system prompt: the fixed rules, and the facts of a team, a place and a moment.
 
-What stays the same comes first. Instructions for this chat, remembered facts, the day and the people come
-last: model servers cache the common beginning of prompts.
+The parts that never change come first. Instructions for this chat, remembered facts, the day and the people
+come last: model servers cache the common beginning of prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.tools.registry import AvailableTools
 
-_MAX_NAMES, _MAX_NAME_CHARS = 20, 60  # of people who wrote
+_MAX_NAMES, _MAX_NAME_CHARS = 20, 60  # the limits for the names of people who wrote
 
 SILENT = "[silent]"
-"""What the model answers, alone, where people talk with each other and nothing is asked of it."""
+"""The model's only word where people talk with each other and ask it nothing."""
 
 _RULES_TEXT = """\
 You are Nod, an AI teammate in a chat. You do real work through tools.
@@ -144,7 +144,7 @@ def write_surroundings(
     instructions: Sequence[str] = (),
     sections: Sequence[str] = (),
 ) -> str:
-    """Return the end of a system prompt: what changes by place and time.
+    """Return the end of a system prompt: the facts of the place and the time.
 
     ``instructions`` are those for this place, ``sections`` the texts that features add.
     """

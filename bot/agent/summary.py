@@ -13,7 +13,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, shorten
 from bot.errors import ModelEmpty
 
-LONGEST = 4_000  # characters
+LONGEST = 4_000  # the most characters of a summary
 _MIN_LINE_CHARS = 60
 _CHARS_PER_WORD = 8
 _TASK_TEXT = """\
@@ -34,7 +34,7 @@ async def sum_up(
 ) -> tuple[str, Finished]:
     """Have the model summarise these lines and the earlier summary; return the text, and its token counts.
 
-    ``room``: the characters of a request. Raises ModelError if the model gives no usable text.
+    ``room``: the most characters of a request. Raises ModelError if the model gives no usable text.
     """
     max_chars = min(LONGEST, room // 6)
     task = _TASK_TEXT.format(words=max(40, max_chars // _CHARS_PER_WORD))

@@ -95,10 +95,10 @@ class _BlockParser:
     _line: str = ""  # the current line, held back while it may become a fence
     _line_shown: bool = False  # the beginning of the current line was shown already
     _open_fence: str = ""  # the fence of the current block, empty outside blocks
-    _call_lines: list[str] = field(default_factory=list)  # of the current call
+    _call_lines: list[str] = field(default_factory=list)  # the lines of the current call
 
     def add(self, text: str) -> str:
-        """Add text of the answer, and return what of it can be shown now."""
+        """Add text of the answer, and return the text that can be shown now."""
         *lines, incomplete = text.split("\n")
         shown = "".join(self._take_line(line, end="\n") for line in lines)
         self._line += incomplete
@@ -117,7 +117,7 @@ class _BlockParser:
         return shown
 
     def _take_line(self, text: str, end: str) -> str:
-        """Complete the current line with ``text``, and return what of it can be shown."""
+        """Complete the current line with ``text``, and return the text that can be shown."""
         line = self._line + text
         bare = "" if self._line_shown else line.rstrip()
         self._line, self._line_shown = "", False

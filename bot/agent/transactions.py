@@ -29,8 +29,8 @@ from bot.tools.registry import AvailableTools
 
 _WILL_RETRY_TEXT = "I'll continue by myself when it answers again."
 _GIVEN_UP_TEXT = "I've tried for a day. Send “continue” once it answers again."
-_RETRY_PERIOD = timedelta(days=1)  # in which a model without answers is asked again
-_NOTICE_PERIOD = timedelta(days=1)  # in which the same notice is not posted twice
+_RETRY_PERIOD = timedelta(days=1)  # the time for which a model without answers is asked again
+_NOTICE_PERIOD = timedelta(days=1)  # the time in which the same notice is not posted twice
 _FIRST_RETRY_DELAY = timedelta(seconds=10)
 """The next delays are as long as the model has been away, up to `turns.LONGEST_PAUSE`."""
 CONTINUE_NOTE = (
@@ -43,7 +43,7 @@ CONTINUE_NOTE = (
 class Committed:
     """The stored outcome of one answer of the model: its proposals, and the turn's end.
 
-    ``ending`` is None while the turn continues, ``message_id`` where the answer was not stored.
+    ``ending`` is None while the turn continues, ``message_id`` is None if the answer was not stored.
     """
 
     opened: tuple[Proposal, ...]

@@ -1,8 +1,8 @@
 """Calls that a model wrote into its text, in the dialect that it was trained in. Pure.
 
-Servers without a parser for it leave them there. Read strictly: outside code, complete, for tools that are
-offered, and nothing else left that looks like a call. One that stands word for word in what people or tools
-said is a quotation and runs nothing. What is read passes the same gate as any other call.
+Servers without a parser for the dialect leave such calls in the text. They are read strictly: outside code,
+complete, for tools that are offered, and nothing else left that looks like a call. A call that people or
+tools wrote word for word is a quotation and runs nothing. Every call passes the same gate as any other call.
 """
 
 import json
@@ -68,7 +68,7 @@ _OPENING_PATTERN = re.compile(
     r"<(?:tool_call|TOOLCALL|function_?call|tool_use)>|<function=|<arg_key>|tool_call_begin\|>|tool▁call▁begin"
     rf"|<{_NAMESPACE_PART}(?:invoke|parameter)\b|\[TOOL_(?:CALLS|REQUEST)\]|<\|python_tag\|>|to=functions\.|✿FUNCTION"
 )
-"""The beginning of a call. If one is left in the prose, not all calls could be read."""
+"""The beginning of a call. If the prose still has such a beginning, not all calls could be read."""
 _TOKEN_PATTERN = re.compile(
     r"<\|[\w ]{1,40}\|?>|<\uff5c|DSML|✿FUNCTION|<arg_key>|<\w{1,20}:(?:tool_call|invoke)"
     r"|<start_function_call>|(?:\A|\n)>>>\w"
@@ -95,7 +95,7 @@ _CALL_DECODER = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
 class WrittenCall:
     """A call in a text, from ``start`` to ``end``.
 
-    ``quote`` is the part that a quotation of it would repeat.
+    ``quote`` is the part that a quotation of the call would repeat.
     """
 
     start: int
@@ -165,7 +165,7 @@ def _find_calls(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator
         end = _end_of_object(text, match.end())
         if end and not _SEPARATOR_PATTERN.match(
             text, end
-        ):  # with two objects it is in doubt which are the arguments
+        ):  # with two objects it is not certain which of them has the arguments
             name = next(group for group in match.groups() if group)
             quote = text[match.start() : end]
             yield WrittenCall(
@@ -181,7 +181,7 @@ def _is_within(position: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _end_of_object(text: str, at: int) -> int:
-    """Return the end of a JSON object that begins at ``at``; 0 for none."""
+    """Return the end of the JSON object that begins at ``at``; 0 if there is no object."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
@@ -192,7 +192,7 @@ def _end_of_object(text: str, at: int) -> int:
 def _read_objects(
     text: str, at: int, offered: Mapping[str, Any], *, start: int = 0, is_all: bool = False
 ) -> Iterator[WrittenCall]:
-    """Yield the calls of JSON objects in a row, or of lists of them; none if one of them is no call."""
+    """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call."""
     calls: list[WrittenCall] = []
     while True:
         try:
@@ -205,7 +205,7 @@ def _read_objects(
                 return
             name, arguments = call
             calls.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, text[at:end]))
-            start = end  # the others of a list stand in the same place
+            start = end  # the other calls of a list have the same position
         following = _SEPARATOR_PATTERN.match(text, end)
         if is_all or following is None:
             break

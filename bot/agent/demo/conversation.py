@@ -1,4 +1,4 @@
-"""The conversation: what people asked that is not answered yet, and what was done about it. Pure."""
+"""The demo's conversation: people's unanswered messages, and the calls made for them. Pure."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from bot.domain.outcomes import FROM_FILE, OUTSIDE
 TRACKER_READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
 READ_TOOLS = TRACKER_READS | {"proposals_waiting", "my_decisions"}
 _RESULT_LABEL = "Result:"  # in the text of a tool's result, after the words about its approval
-_SUGGESTION_MARK = "- → "  # begins the list of what may be asked next, in an answer of the demo
+_SUGGESTION_MARK = "- → "  # the beginning of the suggestions for a next message, in an answer of the demo
 _ISSUE_NUMBER = re.compile(r"#(\d{1,9})")
 
 PlannedCall = tuple[str, Mapping[str, Any]]
@@ -24,7 +24,7 @@ PlannedCall = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A call that the model made, and its result; empty while it is not known."""
+    """A call that the model made, and its result, which is empty while it is not known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -33,7 +33,7 @@ class FinishedCall:
 
 @dataclass(frozen=True, slots=True)
 class DemoConversation:
-    """The transcript in three parts: all before the newest job, its messages, and the calls made for it.
+    """The transcript in three parts: the time before the newest job, the job's messages, and its calls.
 
     A job is what people ask for until a proposal or an answer ends it. A message that came in while reads
     were running belongs to the same job.
@@ -100,7 +100,7 @@ def list_finished_calls(entries: Sequence[Entry]) -> list[FinishedCall]:
 def make_calls(index: int, planned: Iterable[PlannedCall]) -> tuple[ToolCall, ...]:
     """Return the planned calls, for the entry at ``index`` of the transcript.
 
-    Their ids are hashes, so that the same conversation always has the same ones.
+    The calls' ids are hashes, so that the same conversation always has the same ids.
     """
     calls = []
     for position, (tool, arguments) in enumerate(planned):

@@ -19,7 +19,7 @@ from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSp
 from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+\s*?")
-_FEW = 3  # sentences to press
+_FEW = 3  # the number of suggested sentences
 _REMIND = "remind me to "
 
 
@@ -94,7 +94,7 @@ class DemoAnswer:
         self._chips += talk.chips
 
     def _looks(self, wish: Wish) -> list[PlannedCall]:
-        """Return the reads that a wish needs, as far as they are known by now."""
+        """Return the reads that a wish needs, as far as these are known by now."""
         found = self._find_issue(wish)
         looks: list[PlannedCall] = [("search_issues", {"query": wish.described})] if wish.described else []
         if found and found.tool in READ_TOOLS:
@@ -104,7 +104,7 @@ class DemoAnswer:
         return looks
 
     def _find_issue(self, wish: Wish) -> Wish | None:
-        """Return the wish with the number of its issue; None where that is not known."""
+        """Return the wish with the number of its issue; None if the number is not known."""
         if not wish.described:
             return wish
         fitting = self._fitting(wish)
@@ -113,7 +113,7 @@ class DemoAnswer:
         return replace(wish, described="", arguments={"number": fitting[0]["number"], **wish.arguments})
 
     def _fitting(self, wish: Wish) -> list[dict[str, Any]]:
-        """Return the issues that can be meant: those with that title, else those that fit the wish."""
+        """Return the candidates for the issue of a wish: issues with its title, else those that fit it."""
         found = words.issues_in(self._result("search_issues", {"query": wish.described}))
         exact = [issue for issue in found if str(issue.get("title", "")).lower() == wish.described.lower()]
         if len(exact) == 1 or wish.tool in {"get_issue", "delete_issue"}:
@@ -125,7 +125,7 @@ class DemoAnswer:
         return self._results.get((tool, str(arguments)), "")
 
     def _propose(self) -> tuple[str, tuple[ToolCall, ...]]:
-        """Tell what was read and what to propose. Whether that becomes a card is judged after this."""
+        """Return a text about the results and plans, and the planned calls, which the gate judges later."""
         told: list[str] = []
         wanted: list[PlannedCall] = []
         for wish in self._wishes:

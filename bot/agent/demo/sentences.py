@@ -1,4 +1,4 @@
-"""The sentences that the demo model understands: one table, and what each row asks for. Pure.
+"""The sentences that the demo model understands: one table, whose rows name a call each. Pure.
 
 A message is read from left to right. Each part must fit a row from its first word to its last, so nothing is
 dropped. Where a part fits no row, nothing of the message is done: the answer quotes that part and offers
@@ -15,7 +15,7 @@ from typing import Any
 from bot.agent.demo.words import short
 
 LONGEST = 2000
-"""Characters of a message that is read."""
+"""The most characters of a message that is read."""
 
 EXAMPLES = (
     "show open issues",
@@ -87,7 +87,7 @@ _LEAD = re.compile(
 )
 _TRAILING = re.compile(r"(?:[\s.,;!?]{1,9}(?:\b(?:and|then|also|please))?){1,5}$", re.IGNORECASE)
 _NEXT = re.compile(r"[.!?;,](?=\s)|\n| (?:and|then) ", re.IGNORECASE)
-_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # what Nod quotes above a reply
+_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # Nod's quotation above a reply
 _DETAIL = re.compile(
     rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
@@ -95,7 +95,7 @@ _DETAIL = re.compile(
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
     re.IGNORECASE,
 )
-"""What may follow the title of a new issue."""
+"""The details that may follow the title of a new issue."""
 _OPEN_OR_NOT = r"(?P<state>open|closed)"
 _FILTER = re.compile(
     rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?P<overdue>overdue)\b"
@@ -104,7 +104,7 @@ _FILTER = re.compile(
     rf"|(?:assigned to|owned by|of|for) {_NAME}|(?P<mine>my)\b|(?:labell?ed|tagged) (?P<label>{_LABEL})",
     re.IGNORECASE,
 )
-"""What may narrow a list."""
+"""The filters that may narrow a list."""
 _NEW = (
     r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
     rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
@@ -124,7 +124,7 @@ _NARROWED = (
 )
 _NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"
 
-# who quotes a part of what is sought means that part alone, and who narrows it means more than words
+# a quoted part is searched alone, and a text with filters is no plain text
 _PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
 _CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -136,37 +136,40 @@ _HOW = "(?:how are (?:you|things)|how(?:'s| is) it going)"
 _ABLE = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
 _BEFORE = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
 _SAME = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
-_MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what is late is what is open
+_MEANT = {
+    "unowned": "",
+    "overdue": "open",
+}  # the tracker knows no dates, so overdue issues are the open issues
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One call of a tool that is wanted."""
+    """A call of a tool that a person asks for."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    described: str = ""  # the issue in words, where its number is still to be found
-    add: tuple[str, ...] = ()  # labels to add to those the issue has
+    described: str = ""  # a description of the issue whose number is still to be found
+    add: tuple[str, ...] = ()  # labels to add to the issue's own labels
     drop: tuple[str, ...] = ()
-    view: str = ""  # what of a read's result to tell
+    view: str = ""  # the part of a read's result to tell
     said: str = field(default="", compare=False)  # the part of the message that asks for it
 
     @property
     def about(self) -> tuple[int | None, str]:
-        """The issue that it is about: its number, or words."""
+        """The issue of the wish: its number, or a description."""
         return self.arguments.get("number"), self.described
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """Words to answer with, and sentences to offer with them."""
+    """An answer without a call, and the sentences to offer with it."""
 
     text: str
     chips: tuple[str, ...] = ()
 
 
 def _bare(pattern: re.Pattern[str]) -> str:
-    """Return the pattern without group names, so that another can repeat it."""
+    """Return the pattern without group names, so that another pattern can repeat it."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
 
 
@@ -180,7 +183,7 @@ _LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_F
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A sentence and the call that it asks for; its groups give the arguments, with ``fixed`` ones."""
+    """A sentence and its call. The arguments come from the sentence's groups and from ``fixed``."""
 
     pattern: str
     tool: str = "update_issue"
@@ -273,7 +276,7 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 
 
 def read_message(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
-    """Parse a message into wishes, part by part. ``it`` is the number of the issue spoken of last."""
+    """Parse a message into wishes, part by part. ``it`` is the number of the issue named last."""
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
     text = re.sub(r"[^\S\n]+", " ", _ABOVE.sub("", message))
@@ -295,7 +298,7 @@ def _after_lead(text: str, place: int) -> int:
 
 
 def _not_understood(lost: str, before: str) -> Talk:
-    """Quote the first part that fits no row; offer what came before it, and the nearest sentences."""
+    """Quote the first part that fits no row; offer the part before it, and the nearest sentences."""
     part = _NEXT.split(lost, maxsplit=1)[0].strip(" .,;!?")
     said = part[:80].lower()
     words = set(said.split())
@@ -315,7 +318,7 @@ def _not_understood(lost: str, before: str) -> Talk:
 
 
 class Reading:
-    """The wishes of a message so far. A pronoun means what the part before was about."""
+    """The wishes of a message so far. A pronoun stands for the issue of the part before."""
 
     def __init__(self, speaker: str, it: int | None) -> None:
         self.wishes: list[Wish | Talk] = []
@@ -323,7 +326,7 @@ class Reading:
         self._latest: list[Wish] = [Wish("", {"number": it})] if it is not None else []
 
     def part(self, text: str, place: int) -> int:
-        """Read the part that begins there; gives where it ends, 0 where no row fits it."""
+        """Read the part that begins at ``place``. Return its end, or 0 if no row fits the part."""
         for pattern, talk in _TALK:
             found = _compile(pattern).match(text, place)
             if found:
@@ -368,7 +371,7 @@ class Reading:
             self._latest = [self._place(wish, *each.about) for each in self._latest]
 
     def _change_new(self, wish: Wish) -> None:
-        """Put what is said of an issue that does not exist yet into its creation."""
+        """Add a change of an issue that does not exist yet to the call that creates the issue."""
         new = self._latest[0]
         if wish.tool != "update_issue" or wish.drop or "state" in wish.arguments:
             text = f"I can do more with a new issue once it exists, so I left out “{short(wish.said)}”."
@@ -421,7 +424,7 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a tool among what the groups took."""
+    """Return the arguments of a tool, taken from the groups."""
     arguments: dict[str, Any] = {}
     for name, said in given.items():
         match name:

@@ -1,6 +1,6 @@
 """The team of the demo model: the lead agent starts teammates, a surveyor looks, an organiser plans. Pure.
 
-`respond` gives None where no team is spoken of: then the demo model answers as it does without one.
+`respond` returns None for a conversation without a team: then the demo model answers as usual.
 """
 
 import json
@@ -29,7 +29,7 @@ _PLAN = re.compile(
 )
 _LOOKS = re.compile(r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE)
 _NUMBER = re.compile(r"#(\d+)")
-_MOST = 3  # issues that the organiser gives to someone
+_MOST = 3  # the most issues that the organiser assigns
 _OPEN: tuple[str, dict[str, Any]] = ("list_issues", {"state": "open"})
 _LOAD: tuple[str, dict[str, Any]] = ("workload", {})
 

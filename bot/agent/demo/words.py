@@ -21,7 +21,7 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "remember": ("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
     "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
-"""A call as it is wanted, in progress, and done."""
+"""The phrases for a call: before it, in progress, and done."""
 _OTHER = ("use {tool}", "{tool}", "{tool} has run")
 _WANTED, _DOING, _DONE = range(3)
 _FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
@@ -41,7 +41,7 @@ _ENDS: Mapping[str, str] = {
 }
 _WORDS = "|".join(_ENDS)
 _STATUS = re.compile(rf"({_WORDS})\b:?\s*")
-# in a description, what is quoted (a title) cannot pass for the end of it
+# a quoted part of a description, such as a title, cannot pass for the end of the call
 _NOTED = re.compile(rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_WORDS})\b:?\s*(?P<details>.*)")
 _NO = re.compile(r"(?P<who>[^.]{1,80}) (?:said no|asked for something else: (?P<why>.+))", re.DOTALL)
 _FOR_THE_MODEL = re.compile(
@@ -85,7 +85,7 @@ def _change(name: str, value: Any) -> str:
 
 
 def proposing(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Say what is wanted. No card is spoken of: the call is not judged yet, and a grant may let it run."""
+    """Announce the calls, without naming a card: they are not judged yet, and a grant may let them run."""
     return f"I'd like to {join_words([_phrase(*call, _WANTED) for call in calls])}."
 
 
@@ -96,7 +96,7 @@ def join_words(parts: Sequence[str]) -> str:
 
 
 def short(text: str, most: int = 300) -> str:
-    """Return the text on one line, cut where it is too long."""
+    """Return the text on one line, cut if it is too long."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line
@@ -107,7 +107,7 @@ def short(text: str, most: int = 300) -> str:
 
 
 def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
-    """Tell how one write ended, and what people changed of it first."""
+    """Describe the end of one write, after the changes that people made to it."""
     doing = _phrase(tool, arguments, _DOING)
     match = _STATUS.match(result)
     if match is None:
@@ -128,7 +128,7 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
 
 
 def find_scheduled_task(text: str) -> str:
-    """Return the task of a run of a schedule that a note tells of; empty where it tells something else."""
+    """Return the task of a run of a schedule that a note tells of; empty for any other note."""
     found = _RUN.match(text)
     if found:
         return found[1]
@@ -136,7 +136,7 @@ def find_scheduled_task(text: str) -> str:
 
 
 def describe_note(text: str) -> str:
-    """Tell what a note of Nod's own says: how a teammate ended, or in one sentence how each proposal did."""
+    """Describe a note of Nod's own: the end of a teammate, or in one sentence each the ends of proposals."""
     ended = _TEAMMATE.match(text)
     if ended:
         name, how, result = ended.groups()
@@ -160,7 +160,7 @@ def describe_note(text: str) -> str:
 
 
 def _fill_sentence(word: str, details: str, done: str, doing: str) -> str:
-    """Fill an end's sentence; what people or tools wrote is put in last and never read as a placeholder."""
+    """Fill an end's sentence. Texts of people and tools come last, and are never read as placeholders."""
     why = short(_FOR_THE_MODEL.sub("", details)).strip(" .")
     if word == "DECLINED" and (no := _NO.fullmatch(why)):
         quoted = f" (“{no['why']}”)" if no["why"] else ""
@@ -175,7 +175,7 @@ def _fill_sentence(word: str, details: str, done: str, doing: str) -> str:
 
 
 def _decode_result(text: str) -> tuple[Any, str]:
-    """Return a result's JSON, and what follows it (a word on edits); None where it has none."""
+    """Return a result's JSON, or None, and the text after it, which is about edits."""
     text = text.strip()
     try:
         data, ends = json.JSONDecoder().raw_decode(text)
@@ -185,7 +185,7 @@ def _decode_result(text: str) -> tuple[Any, str]:
 
 
 def issues_in(result: str) -> list[dict[str, Any]]:
-    """Return the issues in a result: one, or a list of them."""
+    """Return the issues in a result, which holds one issue or a list."""
     data, _ = _decode_result(result)
     if isinstance(data, dict):
         data = [data] if "number" in data else data.get("issues", [])
@@ -199,7 +199,7 @@ def describe_failure(result: str) -> str:
 
 
 def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
-    """Tell what a read found; ``view`` says what of a list is asked for: "count", "top", "recent" or all."""
+    """Describe a read's result. ``view`` is the requested part of a list: "count", "top", "recent" or all."""
     data, _ = _decode_result(result)
     found = issues_in(result)
     if result.startswith("ERROR"):
@@ -290,7 +290,7 @@ def _proposals(rows: Sequence[Mapping[str, Any]], *, waiting: bool) -> str:
 
 
 def _workload(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Tell who has how many open issues, most first."""
+    """Return the number of open issues of each person, the largest first."""
     said = [
         f"- {row.get('assignee') or 'no one'}: {row.get('open')} open"
         + (f", {row['urgent']} urgent" if row.get("urgent") else "")

@@ -17,7 +17,7 @@ from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 
 _ID_LETTERS = string.digits + string.ascii_letters
-_ID_CHARS = 9  # as Mistral's servers and templates want it
+_ID_CHARS = 9  # the length that Mistral's servers and templates want
 _BRIDGE_TEXT = "Understood."  # the model's, between a tool's result and a person's message
 _BEGUN = f"{NOTE} The beginning of this conversation is left out."
 _CONTINUE = f"{NOTE} Continue."
@@ -37,7 +37,7 @@ class UserTexts:
 
     @property
     def texts(self) -> list[str]:
-        """The text of each part; where there are several, all lines but the first are indented."""
+        """The text of each part. Of several parts, all lines but the first are indented."""
         if len(self.parts) == 1:
             return [self.parts[0].spoken]
         return [_indent(part.spoken) for part in self.parts]
@@ -58,8 +58,8 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
     """Return the history in an order that all model servers accept.
 
     The system prompt comes first, then people and the model in turns. ``one_by_one``: each call of an answer
-    is followed by its own result, for servers that know of one call at a time. Ids of calls become short
-    ones, the same each time.
+    is followed by its own result, for servers that accept one call at a time. Ids of calls are replaced by
+    short ids, the same each time.
     """
     system_texts = [entry.text for entry in transcript if isinstance(entry, SystemText)]
     system = "\n\n".join(text for text in system_texts if text.strip())
@@ -94,7 +94,7 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
 
 
 def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the history for a model without that role: the system prompt begins people's first message."""
+    """Return the history for a model without the system role: the prompt begins people's first message."""
     system = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
     others: list[Entry] = [entry for entry in transcript if not isinstance(entry, SystemText)]
     if not system:
@@ -107,7 +107,7 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
 
 
 def without_reasoning(call: ToolCall) -> ToolCall:
-    """Return a call without what its server sent along with it, such as the reasoning before it."""
+    """Return a call without its server's extra data, such as the reasoning before the call."""
     if call.extra:
         return replace(call, extra={})
     return call
@@ -116,7 +116,7 @@ def without_reasoning(call: ToolCall) -> ToolCall:
 def short_id(ident: str, again: int = 0) -> str:
     """Make nine letters and digits of a call's id, always the same.
 
-    ``again``: how often the id came before in the history, so that a repeated one becomes another.
+    ``again``: how often the id came before in the history, so that a repeated id becomes another id.
     """
     digest = hashlib.sha256(f"{again} {ident}".encode("utf-8", "replace")).digest()
     number = int.from_bytes(digest[:16])
@@ -152,13 +152,13 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
         for call, result in zip(entry.calls, results, strict=True):
             yield AssistantText(text, (call,))
             yield result
-            text = ""  # only the first has the answer's words
+            text = ""  # only the first call has the answer's text
 
 
 def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
     """Yield the entries with short call ids that all servers accept.
 
-    An id that a server used twice becomes two.
+    An id that a server used twice becomes two different ids.
     """
     used: Counter[str] = Counter()
     awaited: deque[str] = deque()  # ids of the results that come next, in the order of their calls

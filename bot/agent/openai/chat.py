@@ -26,10 +26,10 @@ def chat_body(
     signed: bool = False,
     reasoned: bool = False,
 ) -> Json:
-    """Return the fields of a request that this interface alone has.
+    """Return the fields of a request that only this interface has.
 
-    ``signed``: the first call of each answer needs a signature, and one of another model has none.
-    ``reasoned``: each answer needs what was thought before it, and one of another model has none.
+    ``signed``: the first call of each answer needs a signature, which a call of another model lacks.
+    ``reasoned``: each answer needs its reasoning, which an answer of another model lacks.
     """
     messages = [_message(entry, model.name, signed=signed) for entry in history]
     if reasoned:

@@ -28,9 +28,9 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SPAN = r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
 _SPAN_PART = re.compile(_SPAN, re.IGNORECASE)
 _RETRY_WORDS = re.compile(rf"(?:try again|retry) (?:in|after):? ((?:{_SPAN}[\s,]*){{1,3}})", re.IGNORECASE)
-"""Groq, OpenAI, Gemini and others say it in words alone: "Please try again in 1m26.4s"."""
+"""The wait in words, as Groq, OpenAI, Gemini and others send it: "Please try again in 1m26.4s"."""
 _RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
-"""Google's: https://cloud.google.com/apis/design/errors#error_details."""
+"""The wait as Google sends it: https://cloud.google.com/apis/design/errors#error_details."""
 _FIXED = "Send “continue” once that is fixed."
 _STRANGE = "The model's server gave an answer Nod does not understand"
 STRANGE = f"{_STRANGE}. Check OPENAI_BASE_URL."
@@ -47,7 +47,7 @@ _ABOUT_ADDRESS = (
 
 
 def find_refusal(error: openai.OpenAIError, secret: str = "") -> Refusal:
-    """Read the reason that an answer with an error's status gives."""
+    """Return the refusal in an answer with an error's status."""
     if not isinstance(error, openai.APIStatusError):
         return Refusal("")
     body = error.response.content or error.body
@@ -91,9 +91,9 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(error: openai.OpenAIError) -> float | None:
-    """Return the seconds that the server asks to wait, a day at most; None where it names none.
+    """Return the seconds that the server asks to wait, a day at most; None if it names no time.
 
-    A header says it as a number or a date; without one, the error's own words count.
+    A header has the time as a number or a date. Without such a header, the error's own words count.
     """
     if not isinstance(error, openai.APIStatusError):
         return None
@@ -111,7 +111,7 @@ def retry_after(error: openai.OpenAIError) -> float | None:
 
 
 def _read_date(text: str) -> datetime | None:
-    """Return the time of an HTTP date; UTC where it names no zone."""
+    """Return the time of an HTTP date, in UTC if the date names no zone."""
     try:
         when = parsedate_to_datetime(text)
     except ValueError:
@@ -144,9 +144,9 @@ def _seconds_of(unit: str) -> float:
 
 
 def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
-    """Put the error of a model's server into words. Never holds the key; its own words are one short line.
+    """Put the error of a model's server into words, without the key, and with one line of its own words.
 
-    ``waited`` is how long people have waited for it, over all tries, in seconds.
+    ``waited`` is how long people have waited for the answer, over all tries, in seconds.
     """
     match error:
         case openai.APIConnectionError() if silent(error):
@@ -165,9 +165,9 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
 
 
 def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
-    """Put an error into words that came with status 200, in a stream or instead of one.
+    """Put into words an error that came with status 200, in a stream or instead of a stream.
 
-    One that may pass, and one of which the cause is not known, counts as a cut answer. ``spoke``: a part of
+    A temporary error, and an error without a known cause, counts as a cut answer. ``spoke``: a part of
     the answer came before it.
     """
     cause = refusal.cause
@@ -189,7 +189,7 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
 
 
 def explain_words(refusal: Refusal) -> ModelError:
-    """Put an answer into words that is only a text without a known meaning."""
+    """Put into words an answer that is only a text without a known meaning."""
     return ModelError(f"{_STRANGE}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
 
@@ -221,7 +221,7 @@ def _describe_status(error: openai.APIStatusError, refusal: Refusal, named: Name
 
 
 def _find_remedy(status: int, refusal: Refusal, named: NamedModel) -> str:
-    """Return what to do where the status and the server's words agree on the cause; "" elsewhere."""
+    """Return advice if the status and the server's words agree on the cause, else an empty text."""
     if status == 401:  # noqa: PLR2004 - HTTP's own
         return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
@@ -256,7 +256,7 @@ def _says(refusal: Refusal) -> str:
 
 
 def _switch(refusal: Refusal) -> str:
-    """Return the sentence on the setting that leaves out the field which the server does not take."""
+    """Return a sentence about the setting that leaves out the field which the server refuses."""
     for field, setting in _FIELDS.items():
         if re.search(field, refusal.message):
             end = "" if refusal.message.endswith((".", "…")) else "."

@@ -61,13 +61,13 @@ _CUT_ERRORS = (
     ValueError,  # half an event: not JSON, not UTF-8
     RecursionError,
 )
-_SHAPE_ERRORS = (AttributeError, LookupError, TypeError)  # JSON, but of another shape than an answer's
+_SHAPE_ERRORS = (AttributeError, LookupError, TypeError)  # the JSON does not have the shape of an answer
 _CONNECT_SECONDS = 5.0
-_LINGER_SECONDS = 0.1  # for a server that keeps the stream open after its end
+_LINGER_SECONDS = 0.1  # the wait for the end of a stream that the server keeps open after the answer
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: half a minute of an outage
-_MAX_WAIT = 45.0  # seconds in all that a server may ask for; beyond that people are told
+_MAX_WAIT = 45.0  # the most seconds in all that a server may ask for; for more, people are told
 _TRIES_BEFORE_STAND_IN = 2
-_NOTABLE_WAIT = 2.0  # seconds from which on people are told what is waited for
+_NOTABLE_WAIT = 2.0  # seconds; people are told the reason for a wait of this length or more
 _BUSY = "The model's server is busy. I'm trying again."
 _SILENT_TRIES = 2  # a server that accepts and never answers has taken a full timeout each time
 _AGAIN = "Send “continue” to try again."
@@ -75,12 +75,12 @@ _TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
 _DONE = ("[DONE]", '"[DONE]"')
-_STREAMS = (b"data", b"event", b"id", b"retry", b":")  # what a stream of events begins with
+_STREAMS = (b"data", b"event", b"id", b"retry", b":")  # the beginnings of a stream of events
 _OBJECTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
 _BAD_CALL_TRIES = 3
-_MAX_LESSONS = 24  # times that one request is sent again with less of it
-_MAX_SEARCHES = 4  # for a tool that a server refuses without a word on which
+_MAX_LESSONS = 24  # the most times that one request is sent again with a part left out
+_MAX_SEARCHES = 4  # the most searches for a refused tool that the server does not name
 
 
 class _Interface(NamedTuple):
@@ -89,7 +89,7 @@ class _Interface(NamedTuple):
     path: str
     body: BodyOf
     answer: Callable[[str], StreamedAnswer]
-    field: str  # that marks an answer which is not a stream
+    field: str  # the field by which an answer that is not a stream is recognised
 
 
 class _Opened(NamedTuple):
@@ -106,10 +106,10 @@ _INTERFACES = {
 
 
 class OpenAIModel:
-    """The implementation of `Model` for a server. The model's ``timeout`` is for each read of a stream.
+    """The implementation of `Model` for a server. The model's ``timeout`` limits each read of a stream.
 
-    An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them. Where
-    another model may answer instead, that is at most two.
+    An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them. If
+    another model may answer instead, there are at most two tries.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class OpenAIModel:
     ) -> None:
         """Take the settings of the model.
 
-        ``speechless``: the most seconds without a visible word. ``longest``: those of one answer in all.
+        ``speechless``: the most seconds without a visible word. ``longest``: the most seconds of one answer.
         """
         self.name = named.name
         self._named, self._interface = named, _INTERFACES[named.api]
@@ -226,13 +226,13 @@ class OpenAIModel:
     async def _open(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Busy | LeftOut | _Opened]:
-        """Send the request until it is answered. Yields what happens on the way, and last the answer.
+        """Send the request until it is answered. Yield events about tries and omissions, last the answer.
 
-        What a server refuses of the request is left out of the next one. After a failure that may pass, the
-        same is sent again.
+        A part that the server refuses is left out of the next request. After a temporary failure the same
+        request is sent again.
         """
         began = self._clock()
-        tries = 0  # of the request in its present form
+        tries = 0  # the tries of the request in its present form
         paused = 0.0  # seconds
         lessons = 0  # times that something was left out
         searches = 0
@@ -278,7 +278,7 @@ class OpenAIModel:
     async def _search(
         self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
     ) -> LeftOut | None:
-        """Find the one tool without which the server takes the request; None where that is not sure.
+        """Return the one tool without which the server takes the request; None if that is not certain.
 
         It is a binary search: each request offers half of the suspects, and its answer is given up as soon
         as it begins. To be sure, some request must have been taken, and the last suspect alone refused.
@@ -303,7 +303,7 @@ class OpenAIModel:
         return self._writer.leave_out([name], request, error)
 
     async def _takes(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
-        """Tell if the server takes a request with these tools; None where it does not say."""
+        """Return whether the server takes a request with these tools; None if its answer does not tell."""
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
@@ -394,7 +394,7 @@ class OpenAIModel:
 async def _read_events(
     response: httpx2.Response, field: str, check: Callable[[], None]
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events of an answer, whether it came as a stream, as one JSON object, or as one to a line.
+    """Yield the events of an answer, which is a stream, one JSON object, or one JSON object on each line.
 
     The content type says little, so the first bytes tell. Raises ModelError for a web page, and for an object
     that is neither an answer, which has a ``field``, nor an error.
@@ -435,9 +435,9 @@ async def _read_all(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
 
 
 def _split_objects(content: str, field: str) -> Iterator[Event]:
-    """Yield one JSON object as an event, or several on lines of their own.
+    """Yield one JSON object as an event, or several objects on lines of their own as an event each.
 
-    A single one must be an answer or an error.
+    A single object must be an answer or an error.
     """
     try:
         answer = json.loads(content)
@@ -468,7 +468,7 @@ def _find_window(listed: Any, model: str) -> int | None:
         return None
     for entry in entries:
         if isinstance(entry, dict) and entry.get("id") == model:
-            meta = entry.get("meta")  # llama.cpp has them in there
+            meta = entry.get("meta")  # llama.cpp has the fields in ``meta``
             fields = entry | meta if isinstance(meta, dict) else entry
             sizes = [fields.get(name) for name in _WINDOW_FIELDS]
             known = [size for size in sizes if isinstance(size, int) and size > 0]

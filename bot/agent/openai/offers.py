@@ -25,17 +25,19 @@ _CUT_OMISSION = "the end of its description"
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """A tool as a model server is told of it."""
+    """A tool in the form in which a model server receives it."""
 
     spec: ToolSpec
     name: str
     description: str
-    parameters: Json | None  # None for a tool without arguments, for makers that want none then
+    parameters: (
+        Json | None
+    )  # the schema; None for a tool without arguments, if the server wants no schema then
     strict: bool = False
-    left_out: tuple[str, ...] = ()  # what of the tool the model is not told, in words for admins
-    own_names: Mapping[str, str] = field(default_factory=dict)  # of arguments, by the names sent instead
-    texts: AbstractSet[str] = frozenset()  # sent names of arguments whose objects travel as text
-    plain: bool = False  # in the plainest form
+    left_out: tuple[str, ...] = ()  # the parts of the tool that the model does not see, in words for admins
+    own_names: Mapping[str, str] = field(default_factory=dict)  # the arguments' own names, by the sent names
+    texts: AbstractSet[str] = frozenset()  # sent names of arguments whose objects are sent as text
+    plain: bool = False  # the schema is in the plainest form
 
     def restore_arguments(self, arguments: str) -> str:
         """Return the arguments of a model's call under the tool's own names, objects as objects again.
@@ -102,7 +104,7 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     """Return a tool in the form that every maker accepts.
 
     ``strict``: the model's server may be told that a schema is strict, if it is. ``plain``: for servers that
-    refuse an object whose names are not known, such as Gemini's: those travel as text.
+    refuse an object whose names are not known, such as Gemini's: such objects are sent as text.
     """
     writer = SchemaWriter(spec.parameters, plain=plain)
     parameters: Json | None = writer.write()
@@ -130,7 +132,7 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
 
 
 def list_omissions(spec: ToolSpec) -> tuple[str, ...]:
-    """Return in words what of a tool no model is told, since some maker's server would refuse it."""
+    """Return in words the parts of a tool that no model sees, since some maker's server would refuse them."""
     return offer_tool(spec).left_out
 
 
@@ -164,7 +166,7 @@ def _rename_fields(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _list_properties(schema: Any) -> Mapping[str, Any]:
-    """Return the properties of a schema that was sent, with those of all its alternatives."""
+    """Return the properties of a schema that was sent, and of all its alternatives."""
     if not isinstance(schema, dict):
         return {}
     properties = dict(schema.get("properties", {}))
@@ -174,7 +176,7 @@ def _list_properties(schema: Any) -> Mapping[str, Any]:
 
 
 def _find_item_schema(schema: Any) -> Any:
-    """Return the schema of a list's items, or that of the first alternative that is a list."""
+    """Return the schema of a list's items, or of the items of the first alternative that is a list."""
     if not isinstance(schema, dict):
         return None
     if schema.get("items"):

@@ -11,22 +11,22 @@ from collections.abc import Iterator, Sequence
 import openai
 
 STATUSES = frozenset({400, 422, 500})
-"""HTTP statuses of a refusal for what a request holds; where a template or grammar fails it is 500."""
+"""HTTP statuses of a refusal for the contents of a request; 500 is for a failed template or grammar."""
 
-_MAX_CHARS = 20_000  # of an error that are read
+_MAX_CHARS = 20_000  # the most characters of an error that are read
 _TOOL_POSITIONS = (
     re.compile(r"function_declarations\[(\d{1,4})\]"),
     re.compile(r"\btools\[(\d{1,4})\]"),
     re.compile(r"\btools\.(\d{1,4})\b"),
     re.compile(r"\btools[\"']?[,/] ?(\d{1,4})\b"),
 )
-"""Where in a request a tool is; the first pattern that is found counts: Gemini's are in ``tools[0]``."""
+"""The position of a tool in a request. The first match counts: Gemini's tools are all in ``tools[0]``."""
 _POSSIBLE_NAME = re.compile(
     r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
 )
-"""A tool's name in quotes, or behind a word that says what it is of."""
+"""A tool's name in quotes, or after a word such as "tool" or "function"."""
 _STATED_TOOL_NAME = re.compile(r"\b(?:function|tool)s?:? [\"'`]([A-Za-z0-9_-]{1,64})[\"'`]", re.IGNORECASE)
-"""A name in quotes that is said to be a tool's; other names next to it are of fields."""
+"""A name in quotes after "tool" or "function"; other names next to it are names of fields."""
 _ABOUT_TOOLS = re.compile(
     r"schema|grammar|function[_ ]?(?:declaration|parameter|call)|\btools?\b|properties|pattern must",
     re.IGNORECASE,
@@ -63,7 +63,7 @@ _MISSING_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.
 
 
 def words_of(error: openai.APIStatusError) -> str:
-    """Return all that a server said, the words of those behind it as well, without the marks of quoting."""
+    """Return a server's full message, with the messages of servers behind it, without marks of quoting."""
     try:
         body = json.dumps(error.body, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -72,22 +72,22 @@ def words_of(error: openai.APIStatusError) -> str:
 
 
 def rejects_reasoning(words: str) -> bool:
-    """Return whether what a model reasoned before can't be verified any longer."""
+    """Return whether a server can no longer verify earlier reasoning."""
     return _REJECTED_REASONING.search(words) is not None and not wants_signature(words)
 
 
 def wants_reasoning_back(words: str) -> bool:
-    """Return whether a server wants each answer back with what was thought, also those of other models."""
+    """Return whether a server wants each answer back with its reasoning, answers of other models, too."""
     return _MISSING_REASONING.search(words) is not None
 
 
 def wants_signature(words: str) -> bool:
-    """Return whether a call of another model lacks the signature that this one gives to its own."""
+    """Return whether a call of another model lacks the signature that this model gives to its own calls."""
     return _MISSING_SIGNATURE.search(words) is not None
 
 
 def blames_tool(words: str) -> bool:
-    """Return whether some tool is at fault, as far as the words tell, and no message."""
+    """Return whether the words blame a tool, and no message."""
     is_about_messages = _ABOUT_OTHER_PARTS.search(words) or _ABOUT_MESSAGE_ORDER.search(words)
     return _ABOUT_TOOLS.search(words) is not None and not is_about_messages
 

@@ -1,4 +1,4 @@
-"""Requests to a model's server, in a form that all makers accept; with less in them where one still refuses.
+"""Requests to a model's server, in a form that all makers accept, without the parts that it has refused.
 
 A `RequestWriter` belongs to one model. It remembers in memory what its server refused, so that no
 conversation meets the same refusal again before a restart.
@@ -36,12 +36,12 @@ log = logger(__name__)
 
 Json = dict[str, Any]
 BodyOf = Callable[..., Json]
-"""Makes the fields of one interface: of a model, a history and offers; its options are in ``chat.py``."""
+"""A function that makes an interface's fields from a model, a history and offers. See ``chat.py``."""
 
-_MAX_REMEMBERED = 10_000  # refused pieces of reasoning
-_MAX_LISTED_CHARS = 4_000  # of the names of tools that a model is not given
-_RECENT_ENTRIES = 12  # of a history, whose words say which tools are wanted
-_MAX_MATCHED_CHARS = 400  # of a tool's description
+_MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning
+_MAX_LISTED_CHARS = 4_000  # the most characters of the names of tools that a model is not given
+_RECENT_ENTRIES = 12  # the newest entries, by whose words tools are chosen
+_MAX_MATCHED_CHARS = 400  # the characters of a tool's description that are searched
 _WORD = re.compile(r"[^\W_]{3,}")
 _WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # see `chat.py`
 _WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # refuses objects whose names are not known
@@ -56,9 +56,9 @@ _REFUSED_TEXT = f"{NOTE} The server of this model refuses these tools, so they c
 class WrittenRequest:
     """A request to a model's server."""
 
-    body: Json  # without the fields that the settings add
+    body: Json  # the request's fields, without those that the settings add
     offers: ToolOffers
-    reasoning: frozenset[str] = frozenset()  # digests of what was reasoned before and is sent back
+    reasoning: frozenset[str] = frozenset()  # digests of the earlier reasoning that is sent back
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class RequestWriter:
     _offers: dict[str, ToolOffer] = field(default_factory=dict)  # by the tool's name, to write each once
     _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools sent in the plainest form, by name
     _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools that are not sent at all, by name
-    _rejected_reasoning: set[str] = field(default_factory=set)  # digests
+    _rejected_reasoning: set[str] = field(default_factory=set)  # digests of reasoning that was refused
     _needs_signatures: bool = False
     _needs_reasoning: bool = False
     _logged: set[tuple[str, ...]] = field(default_factory=set)
@@ -88,7 +88,7 @@ class RequestWriter:
         offers = ToolOffers([self._offer(spec) for spec in chosen])
         self._log_cuts(offers.all)
 
-        # notes on those that are missing
+        # notes on the missing tools
         notes = []
         if refused:
             notes.append(_REFUSED_TEXT.format(_list_names(refused)))
@@ -115,9 +115,9 @@ class RequestWriter:
         return WrittenRequest(body, offers, frozenset(sent_digests))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
-        """Remember what a server refused, for the next request. None where its words name no such thing.
+        """Remember the refused part for the next request, and return it; None if the error names no part.
 
-        Each call takes something more away, so that a request is not repeated without an end.
+        Each call removes one more part, so that a request is not repeated endlessly.
         """
         if not _is_of_request(error):
             return None
@@ -143,9 +143,9 @@ class RequestWriter:
         return _is_of_request(error) and len(request.offers.all) > 0 and blames_tool(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
-        """Send these tools in the plainest form from now on, or no more if that was refused as well.
+        """Send these tools in the plainest form from now on, or no longer if that form was refused, too.
 
-        ``names`` are those that were sent. Returns the tools that are no longer sent, with the reason.
+        ``names`` are the names that were sent. Returns the tools that are no longer sent, with the reason.
         """
         why = find_refusal(error, self.named.secret).message or "no reason given"
         spec_of = {offer.name: offer.spec for offer in request.offers.all}
@@ -185,7 +185,7 @@ class RequestWriter:
     def _choose_reasoning(self, call: ToolCall, sent_digests: set[str]) -> ToolCall:
         """Return a call with its reasoning if this model's server made it and has not rejected it since.
 
-        Its digest is added to ``sent_digests`` then.
+        The digest of the reasoning is added to ``sent_digests`` then.
         """
         if not call.extra or call.extra.get("model") != self.named.name:
             return without_reasoning(call)
@@ -226,8 +226,8 @@ def choose_tools(
 ) -> list[ToolSpec]:
     """Return the tools for a request in their order: all, or the ``most`` that fit this conversation best.
 
-    Those fit best whose name was written lately; then those that were called; then those whose names and
-    descriptions share words with what was said lately; then those that come first.
+    The best are tools whose names were written lately, then tools that were called, then tools whose names
+    and descriptions share words with recent messages, then the first tools.
     """
     if len(tools) <= most:
         return list(tools)
@@ -249,7 +249,7 @@ def choose_tools(
 
 
 def _count_shared_words(spec: ToolSpec, words: set[str]) -> int:
-    """Return the number of words that a tool shares with these. One in its name counts four times."""
+    """Return the number of ``words`` in a tool's texts. A word in its name counts four times."""
     name_words = _list_words(spec.name.replace("-", "_").replace("_", " "))
     description_words = _list_words(spec.description[:_MAX_MATCHED_CHARS])
     return 4 * len(name_words & words) + len(description_words & words)

@@ -1,7 +1,7 @@
 """The Responses API: a history as items. Pure.
 
-Nothing is kept at the server (``store`` is false): each request brings the history. What a model reasoned
-goes back with its calls where it came encrypted, which its ``options`` ask for
+Nothing is kept at the server (``store`` is false): each request brings the history. A model's reasoning
+goes back with its calls if it came encrypted, which the model's ``options`` ask for
 (``include = ["reasoning.encrypted_content"]``).
 """
 
@@ -22,7 +22,7 @@ def responses_body(
     signed: bool = False,  # noqa: ARG001 - of the other interface
     reasoned: bool = False,  # noqa: ARG001 - of the other interface
 ) -> Json:
-    """Return the request's fields that are of this interface alone."""
+    """Return the fields of a request that only this interface has."""
     items = [item for entry in history for item in _items(entry, model.name)]
     body: Json = {"input": items, "store": False}
     return body | ({"tools": [_tool(each) for each in offers]} if offers else {})
@@ -66,5 +66,5 @@ def _tool(offer: ToolOffer) -> Json:
         "name": offer.name,
         "description": offer.description,
         "parameters": offer.parameters or {"type": "object", "properties": {}},
-        "strict": offer.strict,  # this interface takes what is not said for true
+        "strict": offer.strict,  # this interface takes a missing ``strict`` for true
     }

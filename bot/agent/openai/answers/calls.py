@@ -13,14 +13,14 @@ from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import ToolCall
 
 _KNOWN = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
-_CALL_CHARS = 100  # that a call counts, whatever its arguments
+_CALL_CHARS = 100  # the characters that a call counts, in addition to its arguments
 _MARK = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
 _NUMBERED = re.compile(r"(?::\d{1,6}|\(\))\Z")
 
 
 @dataclass(slots=True)
 class _GrowingCall:
-    """A call of which more fragments may come."""
+    """A call to which more fragments may be added."""
 
     index: int | None
     id: str = ""
@@ -55,15 +55,15 @@ def _new_id() -> str:
 
 
 class Calls:
-    """The assembler of calls: `add` takes fragments, `done` returns the calls in the order they began."""
+    """The assembler of calls: `add` takes fragments, `done` returns the calls by their first fragments."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
         self._calls: list[_GrowingCall] = []
-        self.size = 0  # characters, about
+        self.size = 0  # the approximate number of characters
 
     def add(self, fragments: Any) -> None:
-        """Take the fragments of one chunk. One that is no object is left out."""
+        """Take the fragments of one chunk. A fragment that is no object is left out."""
         if not isinstance(fragments, list):
             return
         for fragment in fragments:
@@ -89,11 +89,11 @@ class Calls:
         call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
 
     def _find_call(self, call_id: str, name: str, index: int | None) -> _GrowingCall | None:
-        """Return the call to which a fragment belongs; None if it begins a new one.
+        """Return the call to which a fragment belongs; None if the fragment begins a new call.
 
-        A fragment belongs to the call with its id, else to the one with its index, else to the last one. It
-        can't belong to a call with another id, nor to one with another name or complete arguments if it has a
-        name itself.
+        A fragment belongs to the call with its id, else to the call with its index, else to the last call. It
+        can't belong to a call with another id. A fragment with a name can't belong to a call with another
+        name or with complete arguments.
         """
         if call_id:
             call = self._find_last(lambda call: call.id == call_id)
@@ -121,9 +121,9 @@ class Calls:
         return None
 
     def done(self) -> tuple[ToolCall, ...]:
-        """Return every call that got a name. Ids are made where the server sent none or the same one twice.
+        """Return every call that has a name. An id that is missing, or used before, is replaced by a new id.
 
-        A call without an id that is at its place a second time, with the same arguments, is that call again.
+        A call without an id is left out if an earlier call has the same index, name and arguments.
         """
         calls: list[ToolCall] = []
         used: set[str] = set()
@@ -139,7 +139,7 @@ class Calls:
 
 
 def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -> str:
-    """Return the id of a call, and add it to ``used``. A missing or used one is replaced by a new one."""
+    """Return the id of a call, and add it to ``used``. A missing or used id is replaced by a new id."""
     call_id = join_surrogates(given if given and given not in used else make_id())
     used.add(call_id)
     return call_id
@@ -156,14 +156,14 @@ def _arguments_of(function: dict[str, Any]) -> str:
 
 
 def name_calls(calls: Iterable[ToolCall], offered: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    """Give each call the name of the tool that it means: see `find_name`."""
+    """Return the calls, each with the name of its tool: see `find_name`."""
     return tuple(replace(call, name=find_name(call.name, offered)) for call in calls)
 
 
 def find_name(name: str, offered: AbstractSet[str]) -> str:
-    """Return the offered tool that a name means, such as ``x`` for ``functions.x:0`` or ``default_api.x``.
+    """Return the offered tool for a name, such as ``x`` for ``functions.x:0`` or ``default_api.x``.
 
-    A name that is offered, and one that means no tool or more than one, is returned as it is.
+    An offered name is returned as it is. So is a name that fits no offered tool, or several.
     """
     if name in offered:
         return name

@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-MAX_OBJECT_BYTES = 8 * 1024 * 1024  # of an answer that is not a stream
+MAX_OBJECT_BYTES = 8 * 1024 * 1024  # the most bytes of an answer that is not a stream
 _BOM = b"\xef\xbb\xbf"
 _OBJECT_STARTS = (b"{", b"[")
-_FIELDS = (b"data", b"event", b"id", b"retry", b"")  # an empty one begins a comment
-_MAX_STRAY_BYTES = 4_000  # of words outside of events
+_FIELDS = (b"data", b"event", b"id", b"retry", b"")  # an empty field name begins a comment
+_MAX_STRAY_BYTES = 4_000  # the most bytes of text outside of events
 
 
 class EventTooLongError(Exception):
@@ -31,10 +31,10 @@ class Event(NamedTuple):
 
 
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
-    """Yield one event at a time; one that the server did not close with an empty line counts too.
+    """Yield one event at a time. An event that the server did not close with an empty line counts, too.
 
-    A JSON object on a line of its own is an event. All that is neither comes last, as one stray event.
-    Raises UnicodeDecodeError for what is not UTF-8, EventTooLongError for one of more than
+    A JSON object on a line of its own is an event. All other text comes last, as one stray event.
+    Raises UnicodeDecodeError for bytes that are not UTF-8, EventTooLongError for an event of more than
     `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
     """
     event = _Growing()

@@ -69,7 +69,7 @@ BAD_CALL = _signs(
     r"tool call validation failed|attempted to call tool|failed to call a function",
     r"failed to parse (?:tool|function) call|failed to parse input at pos",
 )
-"""What a model wrote as a call, and its own server does not take: the next try may be better."""
+"""A call of the model that its own server does not accept: the next try may be better."""
 NO_SYSTEM_ROLE = _signs(
     r"system (?:role|messages?|prompts?|instructions?) (?:is |are )?(?:not|un)[ -]?(?:supported|allowed)",
     r"system role not|developer instruction is not enabled|does not support (?:the )?['\"`]?system",

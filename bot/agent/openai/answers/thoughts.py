@@ -31,7 +31,7 @@ _DRESS = (
     r"|<\|begin_of_solution\|>|<\|end_of_solution\|>|<\|START_RESPONSE\|>|<\|END_RESPONSE\|>"
     r"|<\|return\|>|<\|end\|>|<\|im_end\|>|<\|eot_id\|>|<\|endoftext\|>|<\uff5cend▁of▁sentence\uff5c>|<end_of_turn>"
 )
-"""Marks around an answer that are no part of it."""
+"""The marks that models put around an answer."""
 _MARKS = re.compile(
     rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<dress>{_DRESS})|(?P<ticks>`+|~~~+)|(?P<line>\n)"
 )
@@ -40,7 +40,7 @@ _BEGUN_PATTERN = (
     r"(?:<\|(?:start|channel)\|?>(?:(?!<\|message\|>)[^\n]){0,80}|<\|[^<>\n]{0,40}|</?[\w:▁\uff5c-]{0,40}\|?"
     r"|\[/?[A-Z]{0,6}|◁/?\w{0,5}|`+|~+)\Z"
 )
-"""What may become a mark with the next chunk."""
+"""The beginning of a mark, which the next chunk may complete."""
 _BEGUN, _BLANK_OR_BEGUN = re.compile(_BEGUN_PATTERN), re.compile(rf"\s*(?:\Z|{_BEGUN_PATTERN})")
 _FENCE_TICKS = 3
 _LINE_CHARS = 8
@@ -69,12 +69,12 @@ class Thoughts:
     def __init__(self) -> None:
         self._held = ""
         self._thought = ""
-        self._shown = ""  # since the beginning, or the last thought that was marked at both ends
-        self._line = ""  # what the line under way begins with; a few characters are enough
+        self._shown = ""  # the text shown since the last thought with both of its marks
+        self._line = ""  # the first characters of the current line
         self._last = ""  # the last character of the text
-        self._close: re.Pattern[str] | None = None  # the mark that ends the thought under way
+        self._close: re.Pattern[str] | None = None  # the mark that ends the current thought
         self._fence = ""
-        self._ticks = ""  # the backticks that a piece of code within a line began with
+        self._ticks = ""  # the backticks at the beginning of the current code within a line
         self._trims = False  # white space after a thought is no part of the answer
         self._retracted = False
 
@@ -92,7 +92,7 @@ class Thoughts:
         return join_surrogates(shown)
 
     def take_thought(self, text: str = "") -> str:
-        """Return the reasoning since the last call, with ``text`` from a field of its own."""
+        """Return the reasoning since the last call, with ``text`` from the field for reasoning."""
         thought, self._thought = self._thought + text, ""
         return join_surrogates(thought)
 
@@ -164,7 +164,7 @@ class Thoughts:
         return self._show(text)
 
     def _read_mark(self, mark: re.Match[str], shown: str) -> str:
-        """Judge the mark that the held text begins with; returns all that is shown by now."""
+        """Judge the mark at the beginning of the held text. Return the text that is shown by now."""
         text = mark[0]
         if mark["line"]:
             self._ticks = ""
@@ -199,7 +199,7 @@ class Thoughts:
         self._close = next(close for kind, close in _CLOSES.items() if mark[kind])
 
     def _read_thought(self, *, is_last: bool) -> bool:
-        """Move what is thought out of the held text; returns whether the thought has ended."""
+        """Move the reasoning out of the held text. Return whether the reasoning has ended."""
         assert self._close is not None  # noqa: S101 - for the type checker
         found = self._close.search(self._held)
         if found is None:

@@ -1,13 +1,13 @@
-"""Facts of one part of a tool's schema: its types, its values, and what two parts are together."""
+"""Facts of one part of a tool's schema, such as its types and values, and the union of two parts."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Json = dict[str, Any]
 Part = Mapping[str, Any]
-"""A schema, or one within it, as the tool has it."""
+"""A tool's own schema, or a schema inside it."""
 
-MAX_VALUE_CHARS = 300  # of a value, or of a list of values in words
+MAX_VALUE_CHARS = 300  # the most characters of a value, or of a list of values in words
 _MAX_ENUM_VALUES = 200
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 _TYPES_OF_VALUES = {
@@ -31,7 +31,7 @@ _TYPE_HINTS = {
 def list_types(part: Part) -> list[str]:
     """Return the types that a part may have; none if it may have any.
 
-    They are those that it states, else those of its values, else the one that its keys hint at.
+    These are the stated types, else the types of its values, else the type that its keys hint at.
     """
     types = _list_stated_types(part)
     if not types:
@@ -53,7 +53,7 @@ def _list_stated_types(part: Part) -> list[str]:
 
 
 def list_values(part: Part) -> list[Any]:
-    """Return the only values that a part may have, by ``const`` or ``enum``; none if it names none."""
+    """Return the only values that a part may have, by ``const`` or ``enum``; empty without these keys."""
     if "const" in part:
         return [part["const"]]
     values = part.get("enum")
@@ -61,9 +61,9 @@ def list_values(part: Part) -> list[Any]:
 
 
 def list_enum_texts(part: Part) -> list[str]:
-    """Return the texts among the values, if every maker takes such an ``enum``; else none.
+    """Return the texts among the values, if every maker takes such an ``enum``; else an empty list.
 
-    None of them may be empty or long, and there may not be too many.
+    No text may be empty or long, and the number of texts is limited.
     """
     texts = list(dict.fromkeys(value for value in list_values(part) if isinstance(value, str)))
     is_accepted = len(texts) <= _MAX_ENUM_VALUES and all(0 < len(text) <= MAX_VALUE_CHARS for text in texts)
@@ -71,7 +71,7 @@ def list_enum_texts(part: Part) -> list[str]:
 
 
 def find_item(part: Part) -> Any:
-    """Return the schema of each item of a list; of a list with a schema for each place, any of those."""
+    """Return the schema of a list's items; alternatives where each position has a schema of its own."""
     items, places = part.get("items", True), part.get("prefixItems")
     if isinstance(places, list) and places:
         return {"anyOf": places}
@@ -110,9 +110,9 @@ def has_one_type(part: Part) -> bool:
 
 
 def unite_parts(part: Part, other: Part, *, optional: bool) -> Json:
-    """Return a part that is both; where both say something else of one thing, the first is right.
+    """Return a part with the keys of both parts; the first part's value counts for a key that both have.
 
-    ``optional``: of the other only the properties are taken, and none of them is required.
+    ``optional``: only the properties of ``other`` are taken, and none of them is required.
     """
     united: Json = dict(part)
     if not optional:

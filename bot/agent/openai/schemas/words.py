@@ -1,4 +1,4 @@
-"""Descriptions of the parts of a schema, with what the schema itself can't say to every maker."""
+"""Descriptions of a schema's parts, with the facts that the schema itself can't state for every maker."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _BOUND_TEXTS = {
 
 
 def describe_part(part: Part) -> str:
-    """Return the description of a part, followed by the facts that its schema can't say to every maker."""
+    """Return a part's description, and the facts that its schema can't state for every maker."""
     description = str(part.get("description") or "").strip()
     facts = list(_list_facts(part))
     if not facts:
@@ -63,12 +63,12 @@ def _list_facts(part: Part) -> Iterator[str]:
 
 
 def _is_enum_enough(part: Part, values: Sequence[Any]) -> bool:
-    """Tell if the ``enum`` that is sent says all of the values; null is a type of its own."""
+    """Tell if the ``enum`` that is sent has all of the values. Null is no value but a type of its own."""
     return bool(list_enum_texts(part)) and all(isinstance(value, str | None) for value in values)
 
 
 def _list_bounds(part: Part) -> list[str]:
-    """Return the bounds of a part in words, without those that no one comes near."""
+    """Return the bounds of a part in words, without bounds that no value comes near."""
     not_empty, bounds = [], []
     for key, text in _BOUND_TEXTS.items():
         value: Any = part.get(key)
