@@ -138,7 +138,7 @@ def _find_origin_of_grant(session: Session, p: Proposal) -> Proposal | None:
 
 
 def _was_warned(session: Session, p: Proposal) -> bool:
-    """Tell if the owner approved a card with the line about the answer's readers."""
+    """Tell if the card of an owner's proposal had the line about the readers of its answer."""
     if p.connection is None or ownership.lacks_owner(session, p):
         return False
     warning = _SEEN_TEXT.format(server=p.connection.server)

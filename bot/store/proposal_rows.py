@@ -1,8 +1,8 @@
 """The conversion of a `Proposal` to the columns of its row and back.
 
-Most fields are columns of the same name and value. The others are in `_CONVERSIONS` (one column that holds
-the field in another form), in `COLUMNS` (other names or several columns), or are written elsewhere
-(`UNRECORDED`, and the process that runs the proposal).
+Most fields are columns of the same name and value. Some are stored in another form (`_CONVERSIONS`), under
+another name or in several columns (`COLUMNS`, and the kind by its name). The fields in `UNRECORDED` are
+written where they change.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "requester": ("requester", "requester_name"),
     "ttl": ("ttl_seconds",),
 }
-"""The columns of each field whose column has another name, or that has several."""
+"""The columns of each field that is stored under another name or in several columns."""
 
 
 class _Conversion(NamedTuple):
@@ -68,14 +68,14 @@ def from_row(row: Row[Any]) -> Proposal:
 
 
 def to_row(p: Proposal) -> dict[str, Any]:
-    """Return the columns that the audit row covers: neither the process nor the progress nor the inverse."""
+    """Return the columns that the audit row covers: those of every field that is not in `UNRECORDED`."""
     row = {name: getattr(p, name) for name in _UNCONVERTED}
     row |= {name: conversion.to_column(getattr(p, name)) for name, conversion in _CONVERSIONS.items()}
     row |= {
         "kind": p.kind.name,
         "level": p.risk.level,
         "risk_reason": p.risk.reason,
-        "vouched": None if p.risk.vouched else False,
+        "vouched": None if p.risk.vouched else False,  # None also in rows from before there was the column
         "requester": str(p.requester),
         "requester_name": p.requester.name,
         "ttl_seconds": p.ttl.total_seconds(),

@@ -81,7 +81,7 @@ class Subcommand:
     do: Do  # the handler, which gets the text after the word
     here: bool = False  # the subcommand is about the conversation in which it is typed
     is_private: bool = False  # the reply may have facts from other chats
-    also: tuple[str, ...] = ()  # other words that people type for this subcommand
+    also: tuple[str, ...] = ()  # other words, for which this subcommand is suggested
 
     @property
     def word(self) -> str:

@@ -49,14 +49,14 @@ _NO_MENTIONS: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
 
 class DiscordRefusal(ChannelError):
-    """A refusal after which the same call may succeed later; ``status`` is HTTP's."""
+    """A refusal by Discord; the same call may succeed later. ``status`` is HTTP's."""
 
     status = 0
     code: int | None = None  # Discord's own code of the error
 
 
 class DiscordNever(DiscordRefusal, NotDeliverable):
-    """A refusal that is final."""
+    """A refusal by Discord that is final: the same call never succeeds."""
 
 
 def refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
@@ -224,7 +224,7 @@ def _make_contents(body: Any, file: tuple[str, str | bytes] | None) -> Json:
 
 
 def _find_pause(response: httpx2.Response, answer: Mapping[str, Any]) -> float | None:
-    """Return the seconds after which the same call may succeed; None if it never will."""
+    """Return the seconds after which to repeat a call; None if a repeat now would not help."""
     if answer.get("code") == UNKNOWN_WEBHOOK or response.status_code >= _SERVER_FAULT_STATUS:
         return _SHORT_PAUSE_SECONDS
     try:

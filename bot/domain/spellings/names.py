@@ -56,7 +56,7 @@ def fold(text: str) -> str:
 
 
 def decode_percent(text: str) -> str:
-    """Return a text percent-decoded until nothing changes."""
+    """Return a text percent-decoded until nothing changes, `_MAX_DECODED` times at most."""
     for _ in range(_MAX_DECODED):
         plain = unquote(text)
         if plain == text:

@@ -13,6 +13,8 @@ _BOM = b"\xef\xbb\xbf"
 _OBJECT_STARTS = (b"{", b"[")
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")  # an empty field name begins a comment
 _MAX_STRAY_BYTES = 4_000  # the most bytes of text outside of events
+_MAX_CHARACTER_BYTES = 4  # the most bytes of a character of UTF-8 (RFC 3629)
+_CONTINUATION_BYTES = range(0x80, 0xC0)  # the bytes of a character of UTF-8 after its first
 
 
 class EventTooLongError(Exception):
@@ -80,6 +82,16 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
         yield rest.removeprefix(_BOM) if first else rest
 
 
+def _cut_line(line: bytes) -> bytes:
+    """Cut a line that is too long, at the beginning of a character if it is UTF-8."""
+    if len(line) <= _MAX_STRAY_BYTES:
+        return line
+    for end in range(_MAX_STRAY_BYTES, _MAX_STRAY_BYTES - _MAX_CHARACTER_BYTES, -1):
+        if line[end] not in _CONTINUATION_BYTES:
+            return line[:end]
+    return line[:_MAX_STRAY_BYTES]
+
+
 class _Growing:
     """A parser of server-sent events: it takes lines and returns each complete event."""
 
@@ -92,14 +104,14 @@ class _Growing:
     def add(self, line: bytes) -> Event | None:
         if not line.strip():
             return self._close()
-        name, colon, value = line.partition(b":")
-        if name in _FIELDS and (colon or name):
+        name, _, value = line.partition(b":")
+        if name in _FIELDS:
             self._keep(name, value.removeprefix(b" "))
             return None
         if line.lstrip().startswith(_OBJECT_STARTS) and not self._data:
             return Event(line.strip().decode(), self._name.decode())
         if len(self.stray) < _MAX_STRAY_BYTES:
-            self.stray += line[:_MAX_STRAY_BYTES] + b"\n"
+            self.stray += _cut_line(line) + b"\n"
         return None
 
     def _keep(self, name: bytes, value: bytes) -> None:

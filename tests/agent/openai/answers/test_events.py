@@ -48,3 +48,16 @@ async def test_what_never_ends_is_bounded(piece: bytes) -> None:
 async def test_stray_words_without_an_end_are_kept_in_part() -> None:
     [stray] = await events(b"words\n" * 100_000)
     assert len(stray.data) < 10_000
+
+
+@pytest.mark.parametrize("word", ["é", "語", "🙂"])
+async def test_a_long_stray_line_is_cut_between_characters(word: str) -> None:
+    for shift in range(4):
+        [stray] = await events(("x" * shift + word * 5_000).encode())
+        assert stray.data.rstrip("\n").strip("x").strip(word) == ""
+
+
+async def test_a_stray_line_of_other_bytes_is_refused_at_any_length() -> None:
+    for count in (1, 5_000):
+        with pytest.raises(UnicodeDecodeError):
+            await events(b"\x80" * count + b"\xff")
