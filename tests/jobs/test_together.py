@@ -515,7 +515,7 @@ async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nod
 
     async def told() -> bool:
         for platform, waits in here.items():
-            waits.told(f"C1 of {platform}", 60)
+            waits.note_wait(f"C1 of {platform}", 60)
         return all(waits.count_seconds_left(f"C1 of {platform}") > 0 for platform, waits in there.items())
 
     await eventually(told)
