@@ -19,17 +19,6 @@ from bot.store.engine import open_unpooled
 
 _VERSIONS = "alembic_version"
 _TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
-_LIST_COLUMNS = {
-    "sqlite": text(
-        "SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c"
-        " WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'"
-    ),
-    "postgresql": text(
-        "SELECT table_name, column_name FROM information_schema.columns"
-        " JOIN pg_tables ON schemaname = table_schema AND tablename = table_name"
-        " WHERE table_schema = current_schema()"
-    ),
-}
 _MAX_NAMED = 3  # the most tables or columns that a fault names
 HERE = Path(__file__).parent
 
@@ -97,7 +86,8 @@ def find_damage(engine: Engine) -> str:
     if encoding:
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = read_version(engine)
-    columns = _list_columns(engine)
+    found_columns = inspect(engine).get_multi_columns()
+    columns = {name: {each["name"] for each in of_table} for (_, name), of_table in found_columns.items()}
     if version is None:
         foreign_tables = sorted(columns.keys() - {_VERSIONS})
         if foreign_tables:
@@ -110,15 +100,6 @@ def find_damage(engine: Engine) -> str:
     if missing:
         return f"parts of it are missing ({name_some(missing, _MAX_NAMED)}). Restore a backup."
     return ""
-
-
-def _list_columns(engine: Engine) -> dict[str, set[str]]:
-    """Return the names of all columns by their table, read in one statement."""
-    columns: dict[str, set[str]] = {}
-    with engine.connect() as connection:
-        for table, column in connection.execute(_LIST_COLUMNS[engine.dialect.name]):
-            columns.setdefault(table, set()).add(column)
-    return columns
 
 
 def _find_missing_parts(columns: Mapping[str, set[str]]) -> list[str]:
