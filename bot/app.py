@@ -355,7 +355,7 @@ def build(
         named=named_models,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
-        notice="" if demo else settings.scripted_notice,
+        notice="" if demo else settings.model_notice,
         site_url=site_url,
         hooks=hooks_of(parts),
         commands=[partial(feature.make_commands, settings) for feature in FEATURES],

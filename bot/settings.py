@@ -393,7 +393,7 @@ class ModelSettings(BaseModel):
         return not self.models()
 
     @property
-    def scripted_notice(self) -> str:
+    def model_notice(self) -> str:
         """The notice to people if the offline model answers; empty if another model does."""
         if not self.scripted:
             return ""

@@ -375,7 +375,7 @@ def test_a_file_of_models_that_only_transcribe_says_at_the_start_what_is_missing
     for text, notice in ((ears, ONLY_HEARING), (f"{ears}[talker]\nbase_url = 'http://127.0.0.1:9'\n", "")):
         file.write_text(text)
         settings = Settings.load()
-        assert (settings.scripted, settings.scripted_notice) == (bool(notice), notice)
+        assert (settings.scripted, settings.model_notice) == (bool(notice), notice)
 
 
 def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch):

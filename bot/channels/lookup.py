@@ -133,7 +133,7 @@ class CoreLookup:
             offers.clear()
             found: list[Proposal] = []
             for section in self._list_overview(session, actor):
-                section_rows = [_list_batch(session, group[0]) for group in together(section)]
+                section_rows = [proposals.list_on_card(session, group[0]) for group in together(section)]
                 sections.append(section_rows)
                 for rows in section_rows:
                     found += rows
@@ -203,9 +203,3 @@ class CoreLookup:
         ended = proposals.list_seen(session, reach, sorted(SETTLED), _MAX_RECENT * 5)
         recent = [proposal for proposal in ended if is_own(proposal) or has_vote(proposal)]
         return waiting, own, recent[:_MAX_RECENT]
-
-
-def _list_batch(session: Session, proposal: Proposal) -> list[Proposal]:
-    if proposal.batch:
-        return proposals.list_of_batch(session, proposal.batch)
-    return [proposal]

@@ -64,7 +64,7 @@ def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: 
         )
     log_at(settings.log_level, aside=True)
     if settings.scripted and works and not get_chosen().quiet:
-        greeting = f"{settings.scripted_notice}\n{greeting}"
+        greeting = f"{settings.model_notice}\n{greeting}"
     serve(settings, greeting, receives=receives, works=works)
 
 

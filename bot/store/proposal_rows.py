@@ -181,11 +181,11 @@ def _annotations_from_json(stored: list[list[Any]] | None) -> tuple[Annotation, 
     return tuple(Annotation(*values) for values in stored or ())
 
 
-def _ticked_to_json(ticked: tuple[int, ...]) -> list[int] | None:
-    return list(ticked) or None
+def _numbers_to_json(numbers: tuple[int, ...]) -> list[int] | None:
+    return list(numbers) or None
 
 
-def _ticked_from_json(stored: list[int] | None) -> tuple[int, ...]:
+def _numbers_from_json(stored: list[int] | None) -> tuple[int, ...]:
     return tuple(stored or ())
 
 
@@ -208,7 +208,7 @@ _CONVERSIONS: Mapping[str, _Conversion] = {
     "connection": _Conversion(
         _optional(lambda connection: connection.as_json), _optional(Connection.from_json)
     ),
-    "ticked": _Conversion(_ticked_to_json, _ticked_from_json),
+    "ticked": _Conversion(_numbers_to_json, _numbers_from_json),
     "remind_every": _Conversion(_optional(timedelta.total_seconds), _optional(_seconds_to_length)),
 }
 _WRITTEN_APART = ("kind", "arguments", *COLUMNS, *UNRECORDED, *_CONVERSIONS)

@@ -115,6 +115,11 @@ def list_of_batch(session: Session, batch: str) -> list[Proposal]:
     return _read(session, _SELECT_OF_BATCH, batch=batch)
 
 
+def list_on_card(session: Session, proposal: Proposal) -> list[Proposal]:
+    """Return the proposals on the card of a proposal: its batch, or the proposal alone."""
+    return list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
+
+
 def list_group_of(session: Session, proposal: Proposal) -> list[Proposal]:
     """Return the proposals that are decided together with this one.
 

@@ -49,7 +49,7 @@ _BEHIND = select(_CARD.c.id).where(
     _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_PLACE),
 )
 _IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
-"""Whether any card that shows a change is posted: without posted cards, no statement marks them."""
+"""A condition: some card that shows a change is posted; without posted cards, no statement marks them."""
 _BEHIND_NOW = "cards behind"
 """The key of a session's ``info`` for the ids of proposals whose change left cards behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)

@@ -195,7 +195,7 @@ class ProposalLookup:
                     mark = None
                     break
                 mark = Mark.of(rows[-1], only.order)
-            shown = _bound_page(page[:limit])
+            shown = _cut_page(page[:limit])
             if len(shown) < min(len(page), limit):
                 mark = Mark.of(shown[-1], only.order)
             return self._view(session, shown, actor, available), mark
@@ -352,7 +352,7 @@ def _find_place_in_batch(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch |
     return PlaceInBatch(p.batch, len(rows), ids.index(p.id) + 1)
 
 
-def _bound_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
+def _cut_page(page: Sequence[Proposal]) -> Sequence[Proposal]:
     """Return the first proposals of a page, at least one, up to the limit of characters."""
     chars = 0
     for position, p in enumerate(page):

@@ -5,7 +5,8 @@ mention or a private card: those who want quiet (`Hooks.quiet_audience`), and th
 (`Hooks.watch_delivery`) holds back for later. A shared chat always gets its card.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -110,17 +111,23 @@ def tell_added(
     deciders_before = _list_decider_accounts(session, policy, before) | set(before.deciders.escalation_chats)
     chats = set(after.deciders.escalation_chats)
     added = (_list_decider_accounts(session, policy, after) | chats) - deciders_before
+    with contain_failure("a feature failed, so it notifies no one", after), session.begin_nested():
+        notified = added & (chats | policy.expand_groups(after.deciders.people))
+        for watcher in watchers:
+            notified |= added.intersection(watcher.list_reached(session, after, added))
+        for watcher in watchers:
+            watcher.tell_people(session, after, sorted(notified), now)
+
+
+@contextmanager
+def contain_failure(event: str, proposal: Proposal) -> Iterator[None]:
+    """Log the failure of a feature as ``event`` and continue. An outage of the database is raised."""
     try:
-        with session.begin_nested():
-            notified = added & (chats | policy.expand_groups(after.deciders.people))
-            for watcher in watchers:
-                notified |= added.intersection(watcher.list_reached(session, after, added))
-            for watcher in watchers:
-                watcher.tell_people(session, after, sorted(notified), now)
+        yield
     except Exception as error:
         if is_outage(error):
             raise
-        log.error("a feature failed, so it notifies no one", proposal=after.id, exc_info=error)
+        log.error(event, proposal=proposal.id, exc_info=error)
 
 
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
@@ -185,7 +192,7 @@ def find_card_places(
 
 def is_urgent(session: Session, proposal: Proposal) -> bool:
     """Tell if people have to be told now: a change on the card can't be undone, or was escalated."""
-    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    members = proposals.list_on_card(session, proposal)
     return any(member.risk.level is Level.DESTRUCTIVE or member.is_escalated for member in members)
 
 

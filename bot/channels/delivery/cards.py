@@ -35,7 +35,6 @@ from bot.store.posted_cards import Copy
 from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import is_outage
 from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
@@ -174,15 +173,12 @@ class Cards:
         self, proposal: Proposal, addresses: Sequence[Address]
     ) -> audience.Recipients:
         """Settle whom the card notifies. If a feature fails, no one is left out."""
-        try:
-            return await self.database.write(
+        settled = None
+        with audience.contain_failure("a feature failed, so no one is left out", proposal):
+            settled = await self.database.write(
                 audience.settle_recipients, self.policies, proposal, tuple(addresses), self.clock()
             )
-        except Exception as error:
-            if is_outage(error):
-                raise
-            log.error("a feature failed, so no one is left out", proposal=proposal.id, exc_info=error)
-            return audience.Recipients()
+        return settled or audience.Recipients()
 
     def _find_replacement(
         self,
@@ -220,7 +216,7 @@ class Cards:
         return Destinations(posted, addresses, None, is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
-        members = _list_members(session, proposal)
+        members = proposals.list_on_card(session, proposal)
         jobs: list[Job] = []
         for member in members:
             jobs += lifecycle.undeliverable(session, member.id, why, self.clock())
@@ -484,13 +480,6 @@ class Cards:
         return await self.database.read(
             lambda session: cards_of(session, self.policies, available, find(session))
         )
-
-
-def _list_members(session: Session, proposal: Proposal) -> Sequence[Proposal]:
-    """Return the proposals that a proposal's card shows: its batch, or the proposal alone."""
-    if proposal.batch:
-        return proposals.list_of_batch(session, proposal.batch)
-    return [proposal]
 
 
 def draw_card(

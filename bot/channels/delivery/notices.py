@@ -233,7 +233,7 @@ def _find_open_card(
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         return None
-    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else [proposal]
+    members = proposals.list_on_card(session, proposal)
     open_members = [member for member in members if member.state is State.PROPOSED]
     if not open_members:
         return None

@@ -48,7 +48,7 @@ def end_page(session: Session, proposal: Proposal, now: datetime) -> None:
     page = session.get(PageRow, proposal.card_id)
     if page is None or page.event == PageEvent.RESOLVE:
         return
-    members = proposals.list_of_batch(session, proposal.batch) if proposal.batch else []
+    members = proposals.list_on_card(session, proposal)
     if any(member.state is State.PROPOSED for member in members if member.id != proposal.id):
         return
     never_arrived = page.attempts == 0 or (page.is_over and bool(page.fault))

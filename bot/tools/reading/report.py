@@ -19,9 +19,9 @@ class Report:
     """The account that a reader collects; kinds are named in the singular ("hidden sheet")."""
 
     left_out: Counter[str] = field(default_factory=Counter)
-    """What is in the file and not in its text."""
+    """The kinds of things in the file that are not in its text, with their numbers."""
     revealed: Counter[str] = field(default_factory=Counter)
-    """What is in the text although people who open the file do not see it."""
+    """The kinds of things in the text that people who open the file do not see, with their numbers."""
     remarks: list[str] = field(default_factory=list)
     """Sentences that no count can express."""
 

@@ -41,9 +41,9 @@ class Asker:
     key: str | None = None
     """A name of the run: an agent that is started again with it continues its open questions."""
     wait: float | None = None
-    """As in `Nod.ask`, in seconds."""
+    """The seconds to wait for people; see `Nod.ask`."""
     ttl: int | None = None
-    """As in `Nod.ask`, in seconds."""
+    """The seconds in which people may decide; see `Nod.ask`."""
     _given: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
     """How often the answer to each digest was given out."""
 

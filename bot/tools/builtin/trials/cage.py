@@ -31,7 +31,7 @@ _PROGRAMS = (
 )
 """The folders and files of the system's programs that a command sees."""
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The same at the top, which are links into /usr on most systems."""
+"""The folders of programs at the top, which are links into /usr on most systems."""
 _HOME = "/home/nod"
 _MEMORY_FOLDER_BYTES = {"/tmp": 64 << 20, "/dev/shm": 16 << 20, _HOME: 16 << 20}  # noqa: S108 - in the cage
 _PROBE_SECONDS = 15.0
