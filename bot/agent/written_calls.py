@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.openai.answers.arguments import read_arguments
+from bot.agent.openai.answers.arguments import make_distinct_object, read_arguments
 from bot.agent.openai.answers.calls import find_name
 from bot.domain.model import Entry, ToolCall, ToolResult, ToolSpec, UserText
 
@@ -78,17 +78,7 @@ _CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | 
 _SEPARATOR_PATTERN = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")
 """The separator of one object and the next."""
 _DECODER = json.JSONDecoder(strict=False)
-
-
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dictionary. Raises ValueError on a repeated name."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError
-    return made
-
-
-_CALL_DECODER = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
+_CALL_DECODER = json.JSONDecoder(object_pairs_hook=make_distinct_object, strict=False)
 
 
 @dataclass(frozen=True, slots=True)

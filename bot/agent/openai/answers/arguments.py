@@ -113,17 +113,18 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _is_plain_object(text: str) -> bool:
     """Tell if a text is one JSON object and nothing else, with each name once."""
-
-    def make_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            raise ValueError
-        return made
-
     try:
-        return isinstance(json.loads(text, object_pairs_hook=make_once), dict)
+        return isinstance(json.loads(text, object_pairs_hook=make_distinct_object), dict)
     except ValueError:
         return False
+
+
+def make_distinct_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dictionary. Raises ValueError on a repeated name."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError
+    return made
 
 
 def _join_surrogates(text: str) -> str:
