@@ -118,9 +118,8 @@ FEATURES: tuple[Feature, ...] = (
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0
 """The time that running executions get to end at a stop."""
-_QUESTION_GRACE_SECONDS = (
-    15.0  # added for MCP servers to the time that a question waits: it ends by itself first
-)
+_QUESTION_GRACE_SECONDS = 15.0
+"""The time that MCP servers get in addition to that of a question, which ends by itself first."""
 _DRAIN_SECONDS = 2.0  # a reverse proxy sees in this time that this process is no longer ready
 
 

@@ -368,9 +368,8 @@ class Loop:
             why = await stop_model_call(turn.transcript)
             if why:
                 raise ModelError(why)
-        book = (
-            self.gate.policies.held.book
-        )  # the rules of the time when the turn was taken up, or newer rules
+        # the rules of the time when the turn was taken up, or newer rules
+        book = self.gate.policies.held.book
         if book.list_about(Subject.BUDGET):
             await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
@@ -657,8 +656,8 @@ def _was_continued(transcript: Transcript) -> bool:
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
     """Tell if the request may be too long for the model.
 
-    Some servers just end the stream of a request that is too long, so two cuts before the first word count
-        as that.
+    Some servers just end the stream of a request that is too long, so two cuts before the first word count as
+    that.
     """
     if isinstance(error, ModelTooLong):
         return True

@@ -23,9 +23,8 @@ QUOTED = (
 _MAX_CHARS = 20_000  # longer text is an answer, whatever it looks like
 _MAX_CALLS = 20
 _NAME_PART = r"([\w.-]{1,64})"
-_NAMESPACE_PART = (
-    r"(?:[|\uff5c\u2016]{0,2}DSML[|\uff5c\u2016]{0,2}|[\w-]{1,20}:)?"  # a name before the tag's own
-)
+_NAMESPACE_PART = r"(?:[|\uff5c\u2016]{0,2}DSML[|\uff5c\u2016]{0,2}|[\w-]{1,20}:)?"
+"""The pattern of a name before the tag's own."""
 _INVOKE_PATTERN = re.compile(
     rf'<{_NAMESPACE_PART}invoke\s+name="{_NAME_PART}"\s*>(.*?)</{_NAMESPACE_PART}invoke>', re.DOTALL
 )

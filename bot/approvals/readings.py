@@ -5,8 +5,8 @@ chat), if words of others may have led to it, and if a schedule or a teammate re
 owner is asked by a proposal of kind ``reading`` in their private chat. Their answers are found among the
 conversation's proposals.
 
-A call that writes returns data, too. Its card says who sees the answer, so the owner
-allows that by their press on the card. Without such a press or grant, only the owner gets the answer.
+A call that writes returns data, too. Its card says who sees the answer, so the owner allows that by their
+press on the card. Without such a press or grant, only the owner gets the answer.
 """
 
 from collections.abc import Sequence

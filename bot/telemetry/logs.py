@@ -28,9 +28,8 @@ _WARNINGS_ONLY = (
     "procrastinate",
     "uvicorn.access",
 )
-_CLOSED_SOCKET_TEXT = (
-    "socket.send() raised exception."  # logged by asyncio for each write after a caller has left
-)
+_CLOSED_SOCKET_TEXT = "socket.send() raised exception."
+"""The line that asyncio logs for each write after a caller has left."""
 _MAX_QUEUED_LINES = 2000
 _DROPPED = ("dropped", "logs")  # the key of dropped lines in `problems`: level and part
 _FINISH_SECONDS = 1.0  # the time that the end of the process waits for the log's reader

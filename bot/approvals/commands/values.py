@@ -1,7 +1,7 @@
 """Parsing of rules as admins type them: a value, and the parts that limit it.
 
-Parsing is strict: a misunderstood rule would allow calls that it should
-not. Each function raises CommandError with the correct syntax.
+Parsing is strict: a misunderstood rule would allow calls that it should not. Each function raises
+CommandError with the correct syntax.
 """
 
 import difflib

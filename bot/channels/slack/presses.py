@@ -40,6 +40,7 @@ _TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
 _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+_APPROVAL_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.APPROVE_ALL})
 _VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
 _REVIEW_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
 _INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
@@ -210,7 +211,7 @@ class SlackPresses:
 
         # a card that does not show everything approves through "View all" only
         verb = click.verb
-        shows_all = cards.render(card).shows_all
+        shows_all = verb not in _APPROVAL_VERBS or cards.render(card).shows_all
         if verb == Verb.APPROVE and card.pending and not shows_all:
             verb = buttons.REVIEW
         if verb == Verb.APPROVE_STEPS and (address is None or not shows_all):

@@ -116,9 +116,9 @@ class AttentionWatcher:
 
 def _name_people(names: Mapping[str, str], held: Collection[str]) -> str:
     """Return the names of people, or their number if not all names are known."""
-    known = list(dict.fromkeys(names[each] for each in sorted(held) if names.get(each)))
-    if all(names.get(each) for each in held):
-        return name_some(known, _NAMED)
+    known = [names[account] for account in sorted(held) if names.get(account)]
+    if len(known) == len(held):
+        return name_some(list(dict.fromkeys(known)), _NAMED)
     return "1 person" if len(held) == 1 else f"{len(held)} people"
 
 

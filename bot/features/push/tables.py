@@ -32,9 +32,8 @@ class DeviceRow(Row, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
     sent_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     tested_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    crowded_at: datetime | None = Field(
-        default=None, sa_type=UTCDateTime
-    )  # the last message about more waiting cards than the device shows
+    # the last message about more waiting cards than the device shows
+    crowded_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)  # no process sends to the device earlier
     failures: int = 0  # the number of failures in a row
     fault: str = ""
