@@ -1,4 +1,9 @@
-"""Tokens that are to be revoked at their server (RFC 7009), kept until it was told, for a few tries."""
+"""Tokens that are to be revoked at their server (RFC 7009), kept until it was told, for a few tries.
+
+A server may end every token of an account together with the one that is revoked (RFC 7009, section 2.1,
+allows it, and Google does so). So the tokens of an account that is still connected are not revoked: Nod only
+forgets them.
+"""
 
 import secrets
 from dataclasses import dataclass, field
@@ -8,7 +13,7 @@ from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.errors import SecretLost
-from bot.features.connections.tables import RevocationRow
+from bot.features.connections.tables import ConnectionRow, RevocationRow
 from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import count_changed
 
@@ -48,6 +53,18 @@ def add_revocation(
             next_at=now,
         )
     )
+
+
+def is_account_connected(session: Session, server: str, issuer: str, subject: str) -> bool:
+    """Return whether an account is connected at a server. An account without a subject never is."""
+    if not subject:
+        return False
+    same = (
+        (col(ConnectionRow.server) == server)
+        & (col(ConnectionRow.issuer) == issuer)
+        & (col(ConnectionRow.subject) == subject)
+    )
+    return session.exec(select(ConnectionRow.id).where(same).limit(1)).first() is not None
 
 
 def take_due(session: Session, now: datetime) -> list[Revocation]:

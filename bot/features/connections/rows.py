@@ -131,8 +131,10 @@ def _replace_connection(
 ) -> Connection:
     who = people.by(session, Act.CONNECT, Actor.parse(made.person, made.person_name))
     owners = accounts if made.identity == Identity.PERSON else {made.owner}
-    for row in _list_of(session, made.server, made.identity, owners):
-        end_connection(session, row, who, now)
+    earlier = [
+        _delete_connection(session, row, who, now)
+        for row in _list_of(session, made.server, made.identity, owners)
+    ]
     lacking.forget_lacking(session, made.server, made.owner, now)
     ident = secrets.token_hex(16)
     row = ConnectionRow(
@@ -157,7 +159,15 @@ def _replace_connection(
     session.add(row)
     session.flush()
     admin_changes.record(session, CONNECTION, ident, who, None, _state(row), now)
+    for old in earlier:
+        if old is not None and not _may_be_same_account(old, row):
+            _revoke_tokens(session, old, now)
     return make_connection(session, row)
+
+
+def _may_be_same_account(old: ConnectionRow, new: ConnectionRow) -> bool:
+    """Return whether two connections are to one account, as far as their server names it."""
+    return old.issuer == new.issuer and (old.subject == new.subject or not (old.subject and new.subject))
 
 
 def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
@@ -205,18 +215,35 @@ def end_connections(session: Session, which: ColumnElement[bool], by: By, now: d
 
 def end_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> bool:
     """Delete a connection, and have its tokens revoked. Return False if another process has ended it."""
-    session.expunge(found)
-    gone = delete(ConnectionRow).where(col(ConnectionRow.id) == found.id).returning(ConnectionRow)
-    row = session.execute(gone.execution_options(synchronize_session=False)).scalar_one_or_none()
+    row = _delete_connection(session, found, by, now)
     if row is None:
         return False
-    if is_readable(session, row):
-        client, tokens = (open_secret(session, row, name) for name in ("client", "tokens"))
-        revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
+    _revoke_tokens(session, row, now)
+    return True
+
+
+def _delete_connection(session: Session, found: ConnectionRow, by: By, now: datetime) -> ConnectionRow | None:
+    """Delete a connection. Return its last state, with its tokens; None if another process has ended it."""
+    session.expunge(found)
+    gone = delete(ConnectionRow).where(col(ConnectionRow.id) == found.id).returning(ConnectionRow)
+    deleted = session.execute(gone.execution_options(synchronize_session=False))
+    row: ConnectionRow | None = deleted.scalar_one_or_none()
+    if row is None:
+        return None
     if row.identity == Identity.PLACE:
         resting.forget_rest(session, row.id, now)
     admin_changes.record(session, CONNECTION, row.id, by, _state(row), None, now)
-    return True
+    return row
+
+
+def _revoke_tokens(session: Session, row: ConnectionRow, now: datetime) -> None:
+    """Have the tokens of a deleted connection revoked, unless its account is connected for another chat."""
+    if not is_readable(session, row):
+        return
+    if revocations.is_account_connected(session, row.server, row.issuer, row.subject):
+        return
+    client, tokens = (open_secret(session, row, name) for name in ("client", "tokens"))
+    revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
 
 
 def find_client(session: Session, server: str, url: str, back: str) -> str:

@@ -63,9 +63,9 @@ async def there(
         await made.close()
 
 
-async def connect(there: Connectable, admin: Actor = BEN) -> None:
-    """Connect an account for the chat, by an admin."""
-    said = (await there.say("connect tracker", admin, at="T1/C1/17.1")).text
+async def connect(there: Connectable, admin: Actor = BEN, chat: str = "T1/C1") -> None:
+    """Connect an account for a chat, by an admin."""
+    said = (await there.say("connect tracker", admin, at=f"{chat}/17.1")).text
     there.tracker.people.user = "team-bot"
     page = await there.browser().sign_in(said.partition("(")[2].partition(")")[0])
     digits = page.text.split('class="digits"><strong>')[1][:6]

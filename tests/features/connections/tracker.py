@@ -35,13 +35,15 @@ CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 class People(Gatekeeper):
     """A gatekeeper that knows whose each code and token is; ``refusals`` are those of new tokens to come.
 
-    ``before_tokens`` happens between a code and its tokens.
+    ``before_tokens`` happens between a code and its tokens. ``revokes_by_person``: with one token it ends all
+    tokens of that person (RFC 7009, section 2.1), as Google does.
     """
 
     user: str = "octocat"
     whose: dict[str, str] = field(default_factory=dict)
     revoked: list[str] = field(default_factory=list)
     refusals: int = 0
+    revokes_by_person: bool = False
     before_tokens: Callable[[], Awaitable[None]] | None = None
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
@@ -68,8 +70,13 @@ class People(Gatekeeper):
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         self.revoked.append(token.token)
-        self.tokens.pop(token.token, None)
-        self.renewals.pop(token.token, None)
+        ended = {token.token}
+        if self.revokes_by_person:
+            user = self.whose[token.token]
+            ended = {each for each, whose in self.whose.items() if whose == user}
+        for each in ended:
+            self.tokens.pop(each, None)
+            self.renewals.pop(each, None)
 
     def _of(self, user: str, tokens: OAuthToken) -> OAuthToken:
         self.whose[tokens.access_token] = user

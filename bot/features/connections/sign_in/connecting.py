@@ -218,9 +218,11 @@ class ConnectFlow:
         try:
             return await self._arrive(made, brought)
         except SignInError as error:
-            await self._end(made)
-            if isinstance(error, OtherOwner):
-                await self._database.write(self._tell_owner, error)
+            if not isinstance(error, OtherOwner):
+                await self._end(made)
+                raise
+            await self._end(error.made)
+            await self._database.write(self._tell_owner, error)
             raise
 
     async def _arrive(self, made: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
@@ -334,7 +336,7 @@ class ConnectFlow:
         return Connected(connection, (CHANGED, *continued))
 
     async def _end(self, made: Connecting) -> None:
-        await self._database.write(under_way.end_sign_in, made.id, self._clock())
+        await self._database.write(under_way.end_sign_in, made, self._clock())
 
 
 class OtherOwner(SignInError):

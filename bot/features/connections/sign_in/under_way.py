@@ -191,10 +191,11 @@ def list_asked(session: Session, accounts: Collection[str], now: datetime) -> li
     return [found for row in rows if (found := _connecting(session, row))]
 
 
-def end_sign_in(session: Session, ident: str, now: datetime) -> None:
-    """End a sign-in, and have its tokens revoked."""
-    if row := session.get(ConnectingRow, ident):
-        _remove(session, row, now)
+def end_sign_in(session: Session, made: Connecting, now: datetime) -> None:
+    """End a sign-in, and have its tokens revoked. Its account is that of ``made``: no row may have it yet."""
+    row = session.get(ConnectingRow, made.id)
+    if row is not None and (found := _take_away(session, row)):
+        revoke_unused_tokens(session, replace(found, issuer=made.issuer, subject=made.subject), now)
 
 
 def end_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
@@ -247,7 +248,9 @@ def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
 
 
 def revoke_unused_tokens(session: Session, made: Connecting, now: datetime) -> None:
-    """Have the tokens of a sign-in without a connection revoked."""
+    """Have the tokens of a sign-in without a connection revoked, unless its account is connected already."""
+    if revocations.is_account_connected(session, made.server, made.issuer, made.subject):
+        return
     revocations.add_revocation(session, made.server, made.url, made.client, made.tokens, made.found, now)
 
 
