@@ -194,7 +194,8 @@ class WatchDelivery(Protocol):
 
     Accounts are written as ``channel:key``. All but `is_watching` are called in one transaction before the
     card is posted, and again where posting is tried again, so they are safe to repeat. Where a
-    method raises, the card is posted and mentions everyone.
+    method raises, the card is posted and mentions everyone. `hold_back` and `tell_people` are also called
+    when a step of a rule, or another round, notifies people of a card that was posted before.
     """
 
     def is_watching(self) -> bool:

@@ -119,6 +119,26 @@ def tell_added(
             watcher.tell_people(session, after, sorted(notified), now)
 
 
+def settle_step_recipients(
+    session: Session, proposal: Proposal, accounts: Collection[str], now: datetime
+) -> frozenset[str]:
+    """Return the accounts to notify now of an open card that was delivered before, as a step of a rule does.
+
+    Those who want quiet are left out. A watcher that holds people back tells them later. If a watcher fails,
+    nothing that the watchers did is kept, and no one is held back.
+    """
+    settled = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
+    watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
+    with contain_failure("a feature failed, so no one is held back", proposal), session.begin_nested():
+        notified = settled
+        for watcher in watchers:
+            notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
+        for watcher in watchers:
+            watcher.tell_people(session, proposal, sorted(notified), now)
+        settled = notified
+    return settled
+
+
 @contextmanager
 def contain_failure(event: str, proposal: Proposal) -> Iterator[None]:
     """Log the failure of a feature as ``event`` and continue. An outage of the database is raised."""

@@ -35,6 +35,12 @@ def note_reached(session: Session, accounts: Collection[str], proposal_id: str, 
         session.connection().execute(insert_or_ignore(session, ReachedRow), rows)
 
 
+def has_reached(session: Session, accounts: Collection[str], card_id: str) -> bool:
+    """Return whether a card reached one of a person's accounts in the last hour."""
+    found = (_REACHED.c.account.in_(sorted(accounts)), _REACHED.c.proposal_id == card_id)
+    return session.connection().execute(select(_REACHED.c.account).where(*found).limit(1)).first() is not None
+
+
 def has_earlier_open(session: Session, proposal: Proposal, accounts: Collection[str], most: int) -> bool:
     """Return whether an asker has ``most`` open cards that are older than that of ``proposal``.
 

@@ -42,10 +42,20 @@ class AttentionWatcher:
     def hold_back(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Hold the card back from people who got enough cards in the last hour, unless it is urgent."""
-        known = rows.find_held(session, proposal.id)
+        """Hold the card back from people who got enough cards in the last hour, unless it is urgent.
+
+        A card that has reached a person is no longer held back from them. One that is held back from an
+        account is held back from all accounts of its person.
+        """
+        known = rows.find_held(session, proposal.card_id)
         held = {account for account, row in known.items() if row.released_at is None}
-        new = [each for each in self._list_full(session, notified, now) if each not in known]
+        if held:
+            held |= {each for each in notified if self._person(session, each).accounts & held}
+        new = {
+            account
+            for account in self._list_full(session, notified, now)
+            if account not in known and not self._has_reached(session, account, proposal)
+        } - held
         if not new or not self._may_wait(session, proposal):
             return held
         until = find_release(now, proposal.expires_at)
@@ -56,11 +66,13 @@ class AttentionWatcher:
         if current is None or current.state is not State.PROPOSED:
             return held
         place = find_shared_place(session, proposal)
-        for account in new:
-            row = HeldRow(account=account, proposal_id=proposal.id, place=place, held_at=now, until=until)
+        for account in sorted(new):
+            row = HeldRow(
+                account=account, proposal_id=proposal.card_id, place=place, held_at=now, until=until
+            )
             rows.store_held(session, row)
-        self._record_hold(session, current, {*held, *new}, until, now)
-        return {*held, *new}
+        self._record_hold(session, current, held | new, until, now)
+        return held | new
 
     def tell_people(
         self, session: Session, proposal: Proposal, notified: Collection[str], now: datetime
@@ -95,6 +107,9 @@ class AttentionWatcher:
             if limit is not None and rows.count_reached(session, person.accounts, now) >= limit:
                 full.append(account)
         return full
+
+    def _has_reached(self, session: Session, account: str, proposal: Proposal) -> bool:
+        return rows.has_reached(session, self._person(session, account).accounts, proposal.card_id)
 
     def _may_wait(self, session: Session, proposal: Proposal) -> bool:
         if is_urgent(session, proposal) or proposal.own:

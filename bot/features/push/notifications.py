@@ -4,12 +4,12 @@ A message is written when it is sent (`letter.py`). A row counts the reasons to 
 between two statements repeats a message rather than losing it. On the device, the second replaces the first.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Update, exists, func, or_, update
+from sqlalchemy import Update, exists, func, or_, union, update
+from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, delete, select
 
 from bot.approvals import rights
@@ -61,8 +61,7 @@ class PushWatcher:
         """Return the deciders' accounts with a device; none if a step of a rule notifies devices later."""
         if _has_step(proposal):
             return ()
-        owners = _list_owners(session).values()
-        return frozenset[str]().union(*owners).intersection(deciders)
+        return _list_with_devices(session, deciders)
 
     def hold_back(
         self, _session: Session, _proposal: Proposal, _notified: Collection[str], _now: datetime
@@ -93,16 +92,17 @@ def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
     return list(session.exec(select(DeviceRow.id).where(theirs).order_by(col(DeviceRow.id))))
 
 
-def _list_owners(session: Session) -> dict[str, frozenset[str]]:
-    """Return the accounts that have devices, each with all accounts of its person."""
-    with_device = session.exec(select(DeviceRow.account).distinct()).all()
-    persons = select(AccountRow.person_id).where(col(AccountRow.actor).in_(select(DeviceRow.account)))
-    linked = select(AccountRow.person_id, AccountRow.actor).where(col(AccountRow.person_id).in_(persons))
-    person_of, accounts_of = {}, defaultdict(set)
-    for person, account in session.exec(linked):
-        person_of[account] = person
-        accounts_of[person].add(account)
-    return {each: frozenset({each, *accounts_of[person_of.get(each, "")]}) for each in with_device}
+def _list_with_devices(session: Session, accounts: Collection[str]) -> frozenset[str]:
+    """Return those of these accounts whose person has a device, under any account of the person."""
+    own = select(DeviceRow.account).where(col(DeviceRow.account).in_(accounts))
+    mine, other = aliased(AccountRow), aliased(AccountRow)
+    linked = (
+        select(mine.actor)
+        .join(other, col(other.person_id) == col(mine.person_id))
+        .join(DeviceRow, col(DeviceRow.account) == col(other.actor))
+        .where(col(mine.actor).in_(accounts))
+    )
+    return frozenset(session.connection().execute(union(own, linked)).scalars())
 
 
 def _has_step(proposal: Proposal) -> bool:
@@ -146,14 +146,14 @@ def spread_asked_again(session: Session, policies: Policies, now: datetime) -> N
         if not members:
             continue
         owners = {device.account: device.account_name for device in live}
-        quiet = audience.list_quiet(session, members[0], sorted(owners))
         deciding = {
             account
             for account, name in owners.items()
             if list_decidable(session, policies, members, Actor.parse(account, name))
         }
+        notified = audience.settle_step_recipients(session, members[0], deciding, now)
         for device in live:
-            if device.account in deciding - quiet:
+            if device.account in notified:
                 _want(session, card_id, device.id, now, again=True)
 
 

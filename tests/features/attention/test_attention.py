@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import event, select
 from sqlmodel import Session
 
+from bot.approvals.accounts import linking
+from bot.channels.delivery import audience
 from bot.domain.chat import Address, Answer
 from bot.domain.people import Actor, UserGroup
 from bot.domain.proposals import Proposal, State
@@ -255,6 +257,31 @@ async def test_of_a_flood_nothing_is_lost_or_late(make_nod: MakeNod, many: int) 
     for proposal in flood[12:]:
         assert (await list_acts(nod, proposal)).count("release") == 1
     assert nod.database.read_now(rows.is_empty)
+
+
+async def settle_step(nod: Nod, proposal: Proposal, *accounts: Actor) -> frozenset[str]:
+    """Have a step notify these accounts of a card; the accounts that are notified now."""
+
+    def settle(session: Session) -> frozenset[str]:
+        named = [str(each) for each in accounts]
+        return audience.settle_step_recipients(session, proposal, named, nod.clock())
+
+    return nod.database.write_now(settle)
+
+
+async def test_a_step_reaches_no_account_of_who_is_told_later_and_those_whom_the_card_reached(
+    make_nod: MakeNod,
+) -> None:
+    nod = await make(make_nod, 2)
+    phone = Actor("phone", "ben", "Ben")
+    nod.database.write_now(linking.join, nod.gate.policies, BEN, phone, BEN, nod.clock())
+    reached, _, held = await ask(nod, 3)
+    assert [row.proposal_id for row in find_held(nod)] == [held.id]
+    assert await settle_step(nod, await nod.now(held), BEN, phone, EVE) == {str(EVE)}
+    assert await settle_step(nod, await nod.now(reached), BEN, phone) == {str(BEN), str(phone)}
+    assert {row.proposal_id for row in find_held(nod)} == {held.id}
+    await nod.tick(timedelta(minutes=31))
+    assert await settle_step(nod, await nod.now(held), BEN) == {str(BEN)}
 
 
 async def test_no_table_is_sent_twice_by_two_processes(make_nod: MakeNod) -> None:

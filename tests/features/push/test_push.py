@@ -1,9 +1,10 @@
 """A card that waits is shown on the devices of those who may decide it, replaced, and closed everywhere."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlmodel import Session
 
 from bot.app import build
 from bot.domain.chat import Address, Answer, Command
@@ -13,11 +14,15 @@ from bot.errors import SettingsError
 from bot.features.feature import FeatureParts
 from bot.features.push import notifications
 from bot.features.push.feature import PUSH
+from bot.features.push.tables import DeviceRow
 from bot.settings import EXAMPLE_PUSH_KEY, Settings
 from bot.store import proposals
+from bot.store.tables.people import AccountRow
 from tests.fakes.push_service import FakePushService
 from tests.features.push.conftest import KEY, PUSHING, add, list_devices, propose, push
-from tests.web.conftest import Serve
+from tests.kit import MakeNod, call
+from tests.kit.plans import AskedTexts, read_from_end_to_end
+from tests.web.conftest import Serve, Served
 
 HERE = Address("http", "local/1")
 
@@ -235,6 +240,107 @@ async def test_what_attention_holds_back_is_one_notification_when_it_is_released
         for _ in range(4):
             await push(nod)
         assert len({each["tag"] for each in browser.shown}) == len(browser.messages) == 4
+
+
+async def test_a_delivery_reads_the_devices_of_the_deciders_alone(serve: Serve, service: FakePushService):
+    async with serve(**PUSHING) as nod:
+        await add(nod, service.subscribe(KEY.public))
+        asked = AskedTexts(nod.app.database)
+        await propose(nod)
+        await nod.idle()
+        texts = [text for text in asked.texts if "push_device" in text]
+        assert texts
+        assert [text for text in texts if read_from_end_to_end(nod.app.database, text)] == []
+
+
+def add_owner(session: Session, account: str, person: str = "") -> None:
+    """Give an account a device, and link it to a person if one is named."""
+    now, columns = datetime(2026, 3, 2, tzinfo=UTC), dict.fromkeys(("endpoint", "secret", "public_key"), "")
+    named = {"name": "Phone", "host": "push.example.com", "vapid": "", "created_at": now, "next_at": now}
+    row = DeviceRow(id=account, account=account, account_name="", **named, **columns)  # type: ignore[arg-type]
+    session.add(row)
+    if person:
+        link(session, account, person)
+
+
+def link(session: Session, account: str, person: str) -> None:
+    at = datetime(2026, 3, 2, tzinfo=UTC)
+    session.add(AccountRow(actor=account, name="", person_id=person, linked_at=at))
+
+
+def prepare_owners(session: Session) -> None:
+    add_owner(session, "chat:ana", "P1")
+    link(session, "slack:T1/U7", "P1")
+    add_owner(session, "chat:ben")
+    link(session, "slack:T1/U9", "P2")
+    add_owner(session, "chat:eve")
+
+
+async def test_a_device_stands_for_all_accounts_of_its_person(make_nod: MakeNod):
+    nod = make_nod()
+    [proposal] = await nod.asked(call("paint", lamp="desk", color="red"))
+    nod.database.write_now(prepare_owners)
+    deciders = {"chat:ana", "slack:T1/U7", "slack:T1/U9", "chat:ben", "chat:nobody"}
+    watcher = notifications.PushWatcher()
+    reached = nod.database.read_now(watcher.list_reached, proposal, deciders)
+    assert reached == {"chat:ana", "slack:T1/U7", "chat:ben"}
+    assert nod.database.read_now(watcher.list_reached, proposal, set()) == set()
+
+
+async def take_step(nod: Served) -> None:
+    """Let the steps that are due take place, and send what they notify of."""
+    nod.clock.forward(timedelta(minutes=2))
+    await nod.app.core.reminders.remind(nod.clock())
+    for _ in range(4):
+        await push(nod)
+
+
+async def release_held(nod: Served) -> None:
+    nod.clock.forward(timedelta(minutes=31))
+    [release] = [each for each in nod.app.sweeps if each.name == "release_held"]
+    await release.run(nod.clock())
+    for _ in range(4):
+        await push(nod)
+
+
+async def test_attention_counts_the_steps_to_devices_and_holds_back_those_beyond_it(
+    serve: Serve, service: FakePushService
+):
+    async with serve(**PUSHING) as nod:
+        browser = service.subscribe(KEY.public)
+        await add(nod, browser)
+        for words in ("attention 3 an hour for http:local", "notify push after 2m for keep"):
+            rule = Command(LOCAL, "approvals", words, HERE)
+            assert (await nod.app.core.assistant.handle(rule)).answer is Answer.ACCEPTED
+        made = [await propose(nod, ("keep", {"text": f"note {number}"})) for number in range(6)]
+        await take_step(nod)
+        assert len(browser.messages) == 3
+        held = await nod.app.database.read(proposals.get, made[-1][-1]["id"])
+        assert held is not None
+        assert [each.name for each in held.annotations] == ["Attention"]
+        await release_held(nod)
+        assert len({each["tag"] for each in browser.shown}) == len(browser.messages) == 4
+
+
+async def test_a_step_sends_nothing_about_a_card_that_is_held_back(serve: Serve, service: FakePushService):
+    async with serve(**PUSHING) as nod:
+        browser = service.subscribe(KEY.public)
+        await add(nod, browser)
+        rule = Command(LOCAL, "approvals", "attention 3 an hour for http:local", HERE)
+        assert (await nod.app.core.assistant.handle(rule)).answer is Answer.ACCEPTED
+        for number in range(4):
+            [held] = await propose(nod, ("keep", {"text": f"note {number}"}))
+        for _ in range(4):
+            await push(nod)
+        assert len(browser.messages) == 3
+        found = await nod.app.database.read(proposals.get, held["id"])
+        assert found is not None
+        assert [each.name for each in found.annotations] == ["Attention"]
+        await nod.app.database.write(notifications.want_again, found, 0, nod.clock())
+        await take_step(nod)
+        assert len(browser.messages) == 3
+        await release_held(nod)
+        assert [each["tag"] for each in browser.shown][3:] == [held["id"]]
 
 
 @pytest.mark.parametrize(
