@@ -5,9 +5,9 @@ kernel asks each hook that it was given and knows no feature by name. A hook's w
 part of that transaction: where the hook raises, the transaction is rolled back.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Protocol
 
 from sqlmodel import Session
@@ -278,6 +278,15 @@ class NoteDecision(Protocol):
     def __call__(self, session: Session, seen: Proposal, press: Press, now: datetime) -> None: ...
 
 
+class ListZones(Protocol):
+    """Asked for the time zones that people have set in a feature, by account, the newest last.
+
+    It takes one statement, however many people there are.
+    """
+
+    def __call__(self, session: Session) -> Mapping[str, tzinfo]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -306,6 +315,7 @@ class Hooks:
     note_copy: tuple[NoteCopy, ...] = ()
     note_opened: tuple[NoteOpened, ...] = ()
     note_decision: tuple[NoteDecision, ...] = ()
+    list_zones: tuple[ListZones, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

@@ -19,6 +19,7 @@ from bot.domain.times import format_span
 from bot.features.insights.tables import OpenedCardRow, ReadDecisionRow, ShownCopyRow
 from bot.store import people, proposals, record
 from bot.store.engine import insert_or_ignore
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import delete_older, table_of
@@ -31,7 +32,10 @@ BY_PEOPLE = "people"
 MIN_DECIDERS = 3
 """The fewest people whose total is shown without names: with fewer, one could guess the person."""
 SIGNS_TEXT = "These are signs, not guilt: who knows a call by heart need not read it."
-HOURS_TEXT = "Working hours are 8 to 18 on weekdays, on the team's clock."
+HOURS_TEXT = (
+    "Working hours are 8 to 18 on weekdays. "
+    "They go by the time zone of a person's quiet hours, else the team's."
+)
 UNNAMED_TEXT = (
     "Without names, since NOD_INSIGHTS is not `people`. How fast people decide is not measured either."
 )
@@ -160,13 +164,16 @@ def find_signs(
 ) -> Signs:
     """Return the signs since then: of everyone for an admin, else of this person alone.
 
-    ``by_name``: admins see people by name, and notes are stored. ``zone``: this person's time zone, or None
-    for the team's, in which everyone else's hours are counted.
+    ``by_name``: admins see people by name, and notes are stored. ``zone``: the time zone that this person has
+    now; None if it is not known.
     """
     everyone = rights.is_global_admin(session, policies, actor)
     mine = people.person_of(session, actor).id
-    decisions, names = _read_decisions(session, since, None if everyone else mine, is_timed=by_name)
-    own_zones = {} if zone is None else {mine: zone}
+    persons = {each.account: each.person_id for each in people.list_linked(session)}
+    decisions, names = _read_decisions(session, since, None if everyone else mine, persons, is_timed=by_name)
+    own_zones = _find_zones(session, persons)
+    if zone is not None:
+        own_zones[mine] = zone
     signs = count_signs(decisions, policies.load(session).book.zone, own_zones)
     named = [NamedSigns(person, names[person], found) for person, found in signs.items()]
     named.sort(key=lambda each: (-each.signs.decided, each.name))
@@ -177,11 +184,22 @@ def find_signs(
     return Signs(since, everyone, by_name, total, own)
 
 
+def _find_zones(session: Session, persons: Mapping[str, str]) -> dict[str, tzinfo]:
+    """Return the time zones that people have set, by person. Everyone else's hours go by the team's zone."""
+    return {
+        persons.get(account, account): zone
+        for list_zones in hooks_of(session).list_zones
+        for account, zone in list_zones(session).items()
+    }
+
+
 def _read_decisions(
-    session: Session, since: datetime, only: str | None, *, is_timed: bool
+    session: Session, since: datetime, only: str | None, persons: Mapping[str, str], *, is_timed: bool
 ) -> tuple[list[ReadDecision], dict[str, str]]:
-    """Return the votes on proposals since then, by one person or by all, and people's names."""
-    persons = {each.account: each.person_id for each in people.list_linked(session)}
+    """Return the votes on proposals since then, by one person or by all, and people's names.
+
+    ``persons`` are the ids of people with linked accounts, by account.
+    """
     kept = _read_kept(session, since) if is_timed else {}
     opened = _read_opened(session, since, persons) if is_timed else {}
     decisions, names = [], dict[str, str]()

@@ -128,8 +128,9 @@ class SignsView(View):
     ``timed`` are the decisions of which it is known how long they could be read, ``faster`` those that came
     faster than what was shown can be read, at 5 words a second. ``longest_run`` counts approvals without a
     no in between, ``a_day`` the decisions on days with any, ``outside_hours`` those not from 8 to 18 on
-    weekdays: yours on the clock of ``zone``, else on the team's. ``viewed`` are approvals before which
-    *View all* was opened, ``diffs_open`` those ``with_trial`` before which its diff was.
+    weekdays: yours on the clock of ``zone``, everyone else's on the clock of their quiet hours, or the team's
+    without any. ``viewed`` are approvals before which *View all* was opened, ``diffs_open`` those
+    ``with_trial`` before which its diff was.
     """
 
     decided: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bot.domain.hooks import Hooks, Notifier
 from bot.features.feature import Feature, FeatureParts, SweepParts
-from bot.features.push import notifications, routes, status
+from bot.features.push import notifications, routes, rows, status
 from bot.features.push.sender import SECONDS, PushSender, make_post
 from bot.jobs.scheduler import Sweep
 
@@ -18,6 +18,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
         watch_delivery=(notifications.PushWatcher(),),
         notifiers=(Notifier(notifications.NOTIFIER, notifications.want_again),),
         list_active=(status.list_all_devices,),
+        list_zones=(rows.list_zones,),
     )
 
 

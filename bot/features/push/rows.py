@@ -245,3 +245,9 @@ def find_quiet(session: Session, actor: Actor) -> QuietHours | None:
     if row is None:
         return None
     return QuietHours(Hours(time.fromisoformat(row.begins), time.fromisoformat(row.ends)), row.zone)
+
+
+def list_zones(session: Session) -> dict[str, ZoneInfo]:
+    """Return the time zones of people's quiet hours, by account, the newest last. Implements `ListZones`."""
+    chosen = select(QuietRow.account, QuietRow.zone).order_by(col(QuietRow.set_at))
+    return {account: ZoneInfo(zone) for account, zone in session.exec(chosen)}

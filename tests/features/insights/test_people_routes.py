@@ -1,5 +1,7 @@
 """The signs of how people decide over HTTP: whose, and what the console says was opened."""
 
+from tests.features.push.conftest import KEY
+from tests.store.test_statements import counting
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ask, say
 
@@ -57,6 +59,26 @@ async def test_ones_own_working_hours_go_by_ones_own_clock(serve: Serve):
         [other] = (await find_signs(nod, CHIEF, "Pacific/Auckland"))["people"]
         assert other["signs"]["outside_hours"] == 0
         assert (await find_signs(nod, ANA, "Nowhere/Town"))["status"] == 422
+
+
+async def test_everyone_elses_working_hours_go_by_the_zone_of_their_quiet_hours(serve: Serve):
+    async with serve(**PEOPLE, NOD_PUSH_KEY=KEY.private) as nod:
+        asked: list[int] = []
+        for token in (ANA, CHIEF):
+            await decide(nod, token)  # Monday, 9:00 UTC
+            async with nod.caller(token) as person:
+                quiet = {"begins": "22:00", "ends": "07:00", "zone": "Pacific/Auckland"}
+                assert (await person.put("/api/push/quiet", json=quiet)).status_code == 200
+            statements: list[str] = []
+            with counting(nod.app.database, statements):
+                found = await find_signs(nod, CHIEF)
+            assert {each["signs"]["outside_hours"] for each in found["people"]} == {1}
+            asked.append(len(statements))
+        assert asked[0] == asked[1]
+        [own] = (await find_signs(nod, ANA, "UTC"))["people"]
+        assert own["signs"]["outside_hours"] == 0
+        [own] = (await find_signs(nod, ANA))["people"]
+        assert own["signs"]["outside_hours"] == 1
 
 
 async def test_turned_off_there_is_nothing(serve: Serve):
