@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlmodel import Session
 
-from bot.store.secrets import new_key
+from bot.domain.connections import Identity
+from bot.domain.times import now
+from bot.features.connections import resting
+from bot.features.connections.tables import ConnectionRow
+from bot.store import state
+from bot.store.secrets import encrypt_in, new_key
 from tests.features.connections.conftest import entry, write_config
 from tests.features.connections.tracker import Tracker
 from tests.web.console.conftest import Serve
@@ -63,6 +69,49 @@ def test_where_nothing_is_to_be_connected_the_page_says_that(serve: Serve, new_p
     with serve() as nod:
         page = new_page(f"{nod.url}#/connections")
         expect(page.get_by_text("No accounts to connect")).to_be_visible()
+
+
+RESTS = "Rests: people of another company read along in its chat, and who connected it is no longer an admin"
+
+
+def add_resting(session: Session, url: str) -> None:
+    """Add the account of a chat that rests for each reason that there is."""
+    ident = "5e" * 16
+    row = ConnectionRow(
+        id=ident,
+        server="tracker",
+        url=url,
+        identity=Identity.PLACE,
+        owner="slack:T1/C1",
+        owner_name="#incidents",
+        accounts=[],
+        name="team-bot",
+        issuer="https://tracker.example",
+        subject="7",
+        client=encrypt_in(session, ConnectionRow, "client", ident, "{}"),
+        tokens=encrypt_in(session, ConnectionRow, "tokens", ident, "{}"),
+        found="{}",
+        connected_by="slack:T1/U7",
+        connected_at=now(),
+    )
+    session.add(row)
+    state.keep_state(session, resting.ROOM, ident, {"why": ["shared", "admin"]}, now())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_account_of_a_chat_says_why_it_rests(
+    scheme: str,
+    serve: Serve,
+    new_page: Callable[..., Page],
+    tracker: Tracker,
+    tmp_path: Path,
+):
+    write_config(tmp_path, tracker=entry(tracker, identity="place"))
+    with serve(NOD_MCP_CONFIG="mcp.json", NOD_SECRET_KEY=(new_key(),)) as nod:
+        nod.app.database.write_now(add_resting, tracker.url)
+        page = new_page(f"{nod.url}#/connections", color_scheme=scheme)
+        expect(page.get_by_text(RESTS)).to_be_visible()
+        look(page, "it rests")
 
 
 def look(page: Page, name: str) -> None:
