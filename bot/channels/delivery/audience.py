@@ -127,16 +127,17 @@ def settle_step_recipients(
     Those who want quiet are left out. A watcher that holds people back tells them later. If a watcher fails,
     nothing that the watchers did is kept, and no one is held back.
     """
-    settled = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
+    audible = frozenset(accounts) - list_quiet(session, proposal, sorted(accounts))
     watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
+    held = frozenset[str]()
     with contain_failure("a feature failed, so no one is held back", proposal), session.begin_nested():
-        notified = settled
+        notified = audible
         for watcher in watchers:
             notified -= set(watcher.hold_back(session, proposal, sorted(notified), now))
         for watcher in watchers:
             watcher.tell_people(session, proposal, sorted(notified), now)
-        settled = notified
-    return settled
+        held = audible - notified
+    return audible - held
 
 
 @contextmanager

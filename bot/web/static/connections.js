@@ -37,7 +37,8 @@ export class Connections extends Page {
     const facts = [whose, ["Connected ", ago(at)], used ? ["Used ", ago(used)] : ["Not used yet"]];
     this.offer(place, each);
     return h("article", { class: "card person", "aria-label": `Connection ${id.slice(0, 8)}` },
-      h("p", {}, data(server), ": ", data(account), expired ? [" ", h("span", { class: "state bad" }, "Expired")] : null, rest ? [" ", h("span", { class: "state" }, `Rests: ${rest}`)] : null),
+      h("p", {}, data(server), ": ", data(account), expired ? [" ", h("span", { class: "state bad" }, "Expired")] : null),
+      rest ? h("p", {}, h("strong", {}, "Rests:"), ` ${rest}.`) : null,
       h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", ...part] : part))), place);
   }
 

@@ -23,6 +23,13 @@ from tests.web.console.test_console import violations
 from tests.web.console.test_pages import SMALL
 
 pytestmark = pytest.mark.browser
+CUT_OFF = """[...document.querySelectorAll("main article *")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"""
+"""The texts on cards that reach beyond the right edge."""
+RESTS = (
+    "Rests: people of another company read along in its chat, "
+    "and who connected it is no longer an admin there."
+)
 
 
 @pytest.fixture
@@ -71,9 +78,6 @@ def test_where_nothing_is_to_be_connected_the_page_says_that(serve: Serve, new_p
         expect(page.get_by_text("No accounts to connect")).to_be_visible()
 
 
-RESTS = "Rests: people of another company read along in its chat, and who connected it is no longer an admin"
-
-
 def add_resting(session: Session, url: str) -> None:
     """Add the account of a chat that rests for each reason that there is."""
     ident = "5e" * 16
@@ -120,6 +124,7 @@ def look(page: Page, name: str) -> None:
         page.set_viewport_size(width)  # type: ignore[arg-type]
         assert violations(page) == [], (name, size)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (name, size)
+        assert page.evaluate(CUT_OFF) == [], (name, size)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
