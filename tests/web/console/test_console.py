@@ -16,7 +16,7 @@ from bot import web
 from bot.domain.model import Text, Thought
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.web.bundle import bundle
-from tests.web.console.conftest import Json, Serve, Served
+from tests.web.console.conftest import PATIENCE, Json, Serve, Served
 from tests.web.scripted import ScriptedModel
 
 pytestmark = pytest.mark.browser
@@ -73,6 +73,18 @@ def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def wait_in_page(page: Page, expression: str, argument: object = None) -> None:
+    """Return once an expression is true in the page.
+
+    Playwright's own wait reads the expression within the page from its second look on, which the console's
+    policy refuses.
+    """
+    end = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(expression, argument):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
 
 
 def fits(page: Page) -> bool:

@@ -7,7 +7,17 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.web.console.conftest import Served
-from tests.web.console.test_console import NARROW, NewPage, button, fits, issue, rare, violations, wait_until
+from tests.web.console.test_console import (
+    NARROW,
+    NewPage,
+    button,
+    fits,
+    issue,
+    rare,
+    violations,
+    wait_in_page,
+    wait_until,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -451,7 +461,7 @@ def test_who_looks_elsewhere_is_notified_by_the_browser_if_they_turned_that_on(
     assert page.evaluate("told.length") == 0  # it is looked at
     page.evaluate(away)
     proposal = next(p for p in nod.ask("delete #5") if p["tool_name"] == "delete_issue")
-    page.wait_for_function("told.length === 1")
+    wait_in_page(page, "told.length === 1")
     assert page.evaluate("told[0].slice(0, 2)") == [proposal["description"], "you"]
     page.evaluate("told[0][2].dispatchEvent(new Event('click'))")
     expect(page).to_have_url(f"{nod.url}#/inbox/{proposal['id']}")

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from bot.domain.model import Text
 from tests.web.console.conftest import Serve, Served
-from tests.web.console.test_console import CARDS, NewPage, ask, button, said
+from tests.web.console.test_console import CARDS, NewPage, ask, button, said, wait_in_page
 from tests.web.console.test_team import begun
 from tests.web.scripted import ScriptedModel, say
 
@@ -56,7 +56,7 @@ class Held:
         for route in self._routes:
             route.fulfill(body=self.answer, content_type="application/json")
         count = "([url, count]) => taken.filter((each) => each === url).length >= count"
-        self.page.wait_for_function(count, arg=[self.url, len(self._routes)])
+        wait_in_page(self.page, count, [self.url, len(self._routes)])
 
 
 def reloaded(page: Page, nod: Served, path: str, asked: int = 1) -> Held:

@@ -60,7 +60,7 @@ def test_a_recording_is_made_by_keyboard_sent_and_answered_with_what_was_heard(
         page.keyboard.press("Enter")
         expect(button).to_have_accessible_name("Stop recording")
         assert violations(page) == []
-        page.wait_for_function("() => document.querySelector('#announcer').textContent.includes('Recording')")
+        expect(page.locator("#announcer")).to_contain_text("Recording")
         page.keyboard.press("Space")
         expect(page.locator("#attached .file-name")).to_contain_text("recording.webm")
         expect(button).to_have_accessible_name("Record what you say")

@@ -296,7 +296,7 @@ def test_the_inbox_makes_one_card_for_what_it_shows_first(nod: Served, new_page:
     asked = asked_of(page)
     page.goto(f"{nod.url}#/inbox")
     expect(button(page.locator("#inbox-detail .card"), "Approve")).to_be_visible()
-    page.wait_for_function("document.title.startsWith('(2)')")
+    expect(page).to_have_title(re.compile(r"^\(2\)"))
     assert len({each for each in asked if "questions" in each}) == 1
 
 
