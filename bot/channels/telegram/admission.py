@@ -1,12 +1,14 @@
 """Access to Nod in Telegram: people and chats from the settings, and people whom an admin let in.
 
-A stranger gets one polite line with a code; the admins get the same code with two buttons. No one is let in
-by default.
+No one else is let in. A stranger gets one polite line, the first time. If they write in private, the line has
+a code, and the admins get the same code with two buttons, *Let in* and *Keep out*. What became of a stranger
+is stored by their id, see `RequestState`.
 """
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Self
 
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
@@ -26,7 +28,18 @@ from bot.telemetry.logs import logger
 
 _MAX_OPEN_REQUESTS = 20  # beyond that strangers are not passed on to the admins
 
+_REQUEST_PREFIX = "pair:"  # begins the key of a stranger's state, before their id
+
 log = logger(__name__)
+
+
+class RequestState(StrEnum):
+    """The state of a stranger, stored as ``stands``."""
+
+    TOLD = "told"  # told that they are not let in; no admin was asked
+    ASKING = "asking"  # the admins were asked
+    IN = "in"
+    OUT = "out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +82,13 @@ class Admission:
         if user_id in self.admitted.people or not self.admitted.chats.isdisjoint(chat_ids):
             return True
         state = await self._load_state(_make_request_key(user_id))
-        return state is not None and state["stands"] == "in"
+        return state is not None and state["stands"] == RequestState.IN
 
     async def turn_away(self, user: User, place: TelegramPlace) -> None:
-        """Tell a stranger once, and pass a private one on to the admins."""
+        """Tell a stranger once that they are not let in. If they write in private, ask the admins.
+
+        In a group the stranger is the group.
+        """
         key = _make_request_key(user.id) if place.is_private else f"stranger:{place.chat_id}"
         if await self._load_state(key) is not None:
             return
@@ -91,14 +107,15 @@ class Admission:
     async def _ask_for(self, user: User, place: TelegramPlace, key: str, code: str) -> bool:
         """Store a stranger's request, and pass it on to the admins. Return True if an admin got it."""
         may_ask = place.is_private and bool(self.admitted.admins) and await self._may_ask_more()
-        state = {"stands": "asking" if may_ask else "told", "code": code, "name": user.full_name}
-        # stored first, as an admin may decide before all are asked
-        await self._store_state(key, state)
+        told = {"stands": RequestState.TOLD, "code": code, "name": user.full_name}
         if not may_ask:
+            await self._store_state(key, told)
             return False
+        # stored first, as an admin may decide before all are asked
+        await self._store_state(key, {**told, "stands": RequestState.ASKING})
         was_asked = await self._ask_admins(user, code)
         if not was_asked:
-            await self._store_state(key, {**state, "stands": "told"})
+            await self._store_state(key, told)
         return was_asked
 
     async def decide(
@@ -108,9 +125,9 @@ class Admission:
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
-        """Let someone in or keep them out, as an admin pressed. Return the answer for the admin.
+        """Let someone in or keep them out, as an admin pressed. Return the answer to the press.
 
-        ``tell`` sends it before slower calls.
+        ``tell`` sends the answer before slower calls.
         """
         if admin.id not in self.admitted.admins:
             return "Only an admin may let people in."
@@ -118,10 +135,10 @@ class Admission:
         state = await self._load_state(key)
         if state is None:
             return "I don't know of this request."
-        if state["stands"] in ("in", "out"):
+        if state["stands"] in (RequestState.IN, RequestState.OUT):
             return f"{state.get('by', 'Someone')} has already decided."
         is_let_in = callback.action is ButtonAction.LET_IN
-        decision = "in" if is_let_in else "out"
+        decision = RequestState.IN if is_let_in else RequestState.OUT
         await self._store_state(key, {**state, "stands": decision, "by": admin.full_name})
         await tell("Done.")
         outcome = "✅ Let in" if is_let_in else "⚪️ Kept out"
@@ -164,13 +181,13 @@ class Admission:
 
     async def _may_ask_more(self) -> bool:
         """Tell if the admins have fewer open requests than they may have."""
-        states = await self._database.read(list_states, NAME, "pair:")
-        open_requests = [state for state in states.values() if state["stands"] == "asking"]
+        states = await self._database.read(list_states, NAME, _REQUEST_PREFIX)
+        open_requests = [state for state in states.values() if state["stands"] == RequestState.ASKING]
         return len(open_requests) < _MAX_OPEN_REQUESTS
 
 
 def _make_request_key(user_id: int | str) -> str:
-    return f"pair:{user_id}"
+    return f"{_REQUEST_PREFIX}{user_id}"
 
 
 def _parse_accounts(setting: str, values: tuple[str, ...]) -> list[int]:
@@ -180,7 +197,7 @@ def _parse_accounts(setting: str, values: tuple[str, ...]) -> list[int]:
 
 
 def _parse_ids(setting: str, values: tuple[str, ...]) -> list[int]:
-    """Return the ids of chats, without the topics that may follow after a slash."""
+    """Return the ids of people or chats, without the topic that may follow: ``-100/7`` -> -100."""
     ids = []
     for value in values:
         try:

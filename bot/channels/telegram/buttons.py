@@ -1,7 +1,9 @@
-"""The data of a button: its action, the proposal's opaque id and the round it was shown in.
+"""The data of a button: its action, the proposal's id and the round that the button was shown in.
 
-Telegram takes 1 to 64 bytes. The library does not check that, so it is checked here when a button is built.
-Data that comes back is parsed strictly: a client may send anything.
+The action is a `ButtonAction`, a short code, or a `Verb` by its own name. An edit begins a new round, so a
+button of an earlier round is known as outdated. Telegram takes 1 to 64 bytes of data. The library does not
+check that, so it is checked here when a button is built. Data that comes back is parsed strictly: a client
+may send anything. Below are also the keyboards that are no part of a card (``card.py`` makes those).
 """
 
 import re
@@ -21,7 +23,7 @@ _IN_ROW = 4  # the number of command buttons in a row
 _NEEDS_ON_SCREEN = (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS)
 """The input that Telegram's screens can ask for."""
 
-# action.proposal.round, then an index, then the picked rows
+# ACTION.PROPOSAL.ROUND, then an index, then the picked rows: ap.3f9c2a71.2, ct.3f9c2a71.5.12.AAE
 _DATA_PATTERN = re.compile(
     r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
     r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
@@ -54,7 +56,7 @@ def make_offer_keyboard(offers: Sequence[CommandOffer]) -> InlineKeyboardMarkup:
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:
-    """Return a button that can be read and not pressed (Bot API 10.3, which the library lacks)."""
+    """Return a button that can be read and not pressed. Bot API 10.3 has it, the library does not."""
     return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
 
 
@@ -63,6 +65,7 @@ def remove_new_buttons(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     rows = []
     has_new = False
     for row in markup.inline_keyboard:
+        # disabled buttons have ``api_kwargs``
         old = [button for button in row if not (button.api_kwargs or button.copy_text)]
         has_new = has_new or len(old) < len(row)
         if old:
@@ -79,7 +82,7 @@ class ButtonAction(StrEnum):
     """
 
     CONFIRM_APPROVE = "su"  # the answer yes to the question that Approve asks if the call can't be undone
-    CANCEL = "ke"  # the answer no to any of these questions
+    CANCEL = "ke"  # the answer no to the question that a CONFIRM_ action answers
     CONFIRM_UNDO = "us"  # the answer yes to the question that Undo asks
     UNDO = "un"
     FOR_REAL = "fr"  # run the call for real that was only tried
@@ -138,7 +141,7 @@ VERBS = {
     ButtonAction.DECLINE_ALL: Verb.DECLINE_ALL,
     ButtonAction.REVISE: Verb.REVISE,
 }
-"""The verb of each action that stands for one. A verb that is not here is its own action, by its name."""
+"""The verb of each action that presses one. A verb that is not here is its own action, by its name."""
 
 CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.APPROVE: ButtonAction.CONFIRM_APPROVE,
@@ -147,7 +150,7 @@ CONFIRMATIONS: dict[ButtonAction | Verb, ButtonAction] = {
     ButtonAction.FOR_REAL: ButtonAction.CONFIRM_FOR_REAL,
     Verb.UNDO_ALL: ButtonAction.CONFIRM_UNDO_ALL,
 }
-"""The actions that ask for confirmation, and the action of the answer yes."""
+"""The action of the answer yes, by the action that asks for confirmation."""
 
 _OPENING_ACTIONS = {Verb.EDIT: ButtonAction.EDIT, Verb.SIMILAR: ButtonAction.SIMILAR}
 """The actions that open a dialogue, by the verb that the dialogue ends with."""

@@ -1,8 +1,9 @@
 """Rendering of a `Card` for Telegram: text with entities and an inline keyboard. Pure.
 
-A card whose changes do not fit one message is cut with a mark and has VIEW_ALL in place of Approve: that
-posts the full content (`render_everything`) with Approve below it. ``bot/channels/card_text.py`` lays out the
-text.
+``bot/channels/card_text.py`` lays out the text. If the change does not fit one message, the card is cut, and
+*View all* takes the place of Approve: it posts the full content (`render_everything`), with Approve below.
+The first card of several in an answer also has the buttons of their group, such as *Approve all*. The card of
+a batch, a table of several calls, has a picker: pages of its rows with a button for each row.
 """
 
 from collections.abc import Sequence
@@ -46,9 +47,11 @@ _VERB_ROWS = (
     (Verb.APPROVE, Verb.ANSWER, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
     (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS, Verb.FOR_REAL),
-    (Verb.SIMILAR, Verb.EXTEND, Verb.MUTE),
 )
-_VERBS_IN_ROWS = frozenset({*CHOICES, *(verb for row in _VERB_ROWS for verb in row)})
+"""The verbs in each row of buttons outside *More*, which is itself at the end of the second row."""
+_RARE_VERB_ROW = (Verb.SIMILAR, Verb.EXTEND, Verb.MUTE)
+"""The first row behind *More*; other verbs follow in a second row."""
+_VERBS_IN_ROWS = frozenset({*CHOICES, *_RARE_VERB_ROW, *(verb for row in _VERB_ROWS for verb in row)})
 _MORE_LABEL = "⋯ More"
 _GROUP_VERBS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING_VERBS = frozenset(
@@ -89,9 +92,10 @@ def keyboard(
 ) -> InlineKeyboardMarkup | None:
     """Return the buttons of a card. Verbs whose input Telegram has no screen for get none.
 
-    ``cut``: a part of the change is missing, so nothing approves it. ``viewed``: these are the buttons below
-    the full content, which may approve. ``left_out``: another part is missing, so View all is offered.
-    ``more``: with the buttons that are rarely wanted, in place of a button that opens them.
+    ``cut``: a part of the change is missing in the text of the card, so no button approves it. ``viewed``:
+    these are the buttons below the full content, which may approve. ``left_out``: another part is missing, so
+    View all is offered. ``unseen``: as in `render_card`. ``more``: with the buttons that are rarely wanted,
+    in place of the button *More*.
     """
     if card.batch:
         hidden = cut and not viewed
@@ -99,7 +103,7 @@ def keyboard(
 
     hidden = cut and card.pending and not viewed
     offered = _list_verbs(card, hidden=hidden)
-    verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS[:-1]]
+    verb_rows = [_make_verb_row(card, row, offered) for row in _VERB_ROWS]
     rows = [[_make_verb_button(card, verb)] for verb in CHOICES if verb in offered]
     if hidden:
         rows.append([_make_action_button(card, ButtonAction.VIEW, VIEW_ALL)])
@@ -133,7 +137,7 @@ def _make_verb_row(card: Card, verbs: Sequence[Verb], offered: Sequence[Verb]) -
 def _make_group_row(
     card: Card, offered: Sequence[Verb], unseen: int, *, hidden: bool
 ) -> list[InlineKeyboardButton]:
-    """Return the buttons for all cards of a group; Approve all only if no card of it is unseen."""
+    """Return the buttons for all cards of a group. While cards are unseen, Approve all is not among them."""
     verbs = [verb for verb in _GROUP_VERBS if verb in offered]
     if unseen and Verb.APPROVE_ALL in verbs:
         verbs.remove(Verb.APPROVE_ALL)
@@ -169,7 +173,7 @@ def _list_verbs(card: Card, *, hidden: bool) -> list[Verb]:
 
 def _make_rare_rows(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyboardButton]]:
     further = [verb for verb in offered if verb not in _VERBS_IN_ROWS and verb not in _GROUP_VERBS]
-    rows = [_make_verb_row(card, _VERB_ROWS[-1], offered), _make_verb_row(card, further, offered)]
+    rows = [_make_verb_row(card, _RARE_VERB_ROW, offered), _make_verb_row(card, further, offered)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
         label = with_reason(card.button(Verb.DECLINE))
         rows.append([_make_action_button(card, ButtonAction.REASON, label, style=None)])
@@ -213,10 +217,10 @@ def _make_context_rows(card: Card) -> list[list[InlineKeyboardButton]]:
 
 
 def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> TelegramCard:
-    """Return a page of a batch's rows with a button for each, which picks it or not.
+    """Return a page of a batch's rows with a button for each row, which picks the row or leaves it.
 
-    ``opens_rows``: the buttons open the rows instead. Every button carries the picked rows, so they can't be
-    lost.
+    ``opens_rows``: these buttons open their rows instead. The other buttons carry the picked rows, which are
+    stored nowhere else.
     """
     page_card, page_rows, pages = page_of(card, page)
     packed = picked.pack()
@@ -227,21 +231,20 @@ def render_picker(card: Card, page: int, picked: Picked, *, opens_rows: bool) ->
         data = ButtonData(action, card.proposal_id, card.round, index, packed).pack()
         return InlineKeyboardButton(text, callback_data=data, style=style)
 
-    numbers = []
-    for place, row in page_rows:
+    row_buttons = []
+    for position, row in page_rows:
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue
         if opens_rows or row.harms:  # a change that can't be undone is never picked
             sign = "⚠️" if row.harms else "🔎"
             data = ButtonData(ButtonAction.VIEW_ROW, row.card.proposal_id, row.card.round)
-            numbers.append(InlineKeyboardButton(f"{sign} {place + 1}", callback_data=data.pack()))
+            row_buttons.append(InlineKeyboardButton(f"{sign} {position + 1}", callback_data=data.pack()))
         else:
-            sign = "✅" if place in picked.places else "⬜"
-            numbers.append(make_button(ButtonAction.TOGGLE, f"{sign} {place + 1}", place))
-    rows = [
-        numbers[start : start + _MAX_BUTTONS_IN_ROW] for start in range(0, len(numbers), _MAX_BUTTONS_IN_ROW)
-    ]
+            sign = "✅" if position in picked.places else "⬜"
+            row_buttons.append(make_button(ButtonAction.TOGGLE, f"{sign} {position + 1}", position))
+    starts = range(0, len(row_buttons), _MAX_BUTTONS_IN_ROW)
+    rows = [row_buttons[start : start + _MAX_BUTTONS_IN_ROW] for start in starts]
     page_action = ButtonAction.LIST_ROWS if opens_rows else ButtonAction.PICK
     page_buttons = []
     for target, sign in ((page - 1, "←"), (page + 1, "→")):

@@ -1,7 +1,9 @@
-"""The Telegram channel: python-telegram-bot inside Nod's own event loop.
+"""The Telegram channel: python-telegram-bot (PTB) inside Nod's own event loop.
 
-Long polling by default; with a public URL Telegram posts each update to `WEBHOOK` on the bot's own server.
-Either way an update is in the database before it is acknowledged (``mailbox.py``).
+Updates come by long polling; with a public URL Telegram posts each to `WEBHOOK` on the bot's own server.
+Either way an update is in the database before it is acknowledged (``mailbox.py``). Then it goes to
+``inbound.py`` (messages) or ``presses.py`` (buttons). The rest of `TelegramChannel` is what delivery calls:
+posts, cards, files and streams, sent by ``transport.py``.
 """
 
 import asyncio
@@ -75,7 +77,7 @@ _UPDATE_TYPES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLB
 
 _CLOUD_ORIGIN = "https://api.telegram.org"  # another Bot API server may take http
 _BAD_TOKEN_TEXT = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
-_CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_CHANGING_STATES = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})  # states that will end
 _MAX_CONNECTIONS = 256  # PTB's own maximum
 _MAX_NAMED_ADMINS = 10
 _MAX_REMEMBERED_ENDS = 1000  # the cards that are known to show their resolved form
@@ -129,7 +131,7 @@ class TelegramChannel(Platform):
         self._polling_task: asyncio.Task[None] | None = None
         self._is_ending = False
         self._ends: dict[str, tuple[State, int]] = {}
-        """The resolved state and the round that each card shows, by its message."""
+        """The resolved state and the round that a card already shows, by the reference of its message."""
         self._delayed_presses: deque[str] = deque(maxlen=_MAX_DELAYED_PRESSES)
         """The ids of presses whose person was told of the delay."""
         self._mailbox = Mailbox(database, clock, self._tell_delay, sleep)
@@ -166,7 +168,7 @@ class TelegramChannel(Platform):
             raise
 
     def _find_wrong_setting(self, fault: TelegramError) -> str:
-        """Return the setting to correct if a new try can't help; empty if it may help."""
+        """Return the setting to correct, and why, if a new try can't help; empty if it may help."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN_TEXT
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
@@ -174,9 +176,10 @@ class TelegramChannel(Platform):
         return ""
 
     async def _connect(self, inbox: Inbox, lookup: Lookup) -> str | None:
-        """Queue the updates that an earlier process left unhandled, then listen; safe to repeat.
+        """Publish the commands, queue the updates that an earlier process left unhandled, and listen.
 
-        Returns the fault, or None. Raises SettingsError if trying again changes nothing.
+        Safe to repeat. Returns the fault, or None. Raises SettingsError if trying again changes nothing. A
+        process that does not receive only opens the connection.
         """
         try:
             await self._app.initialize()
@@ -275,7 +278,7 @@ class TelegramChannel(Platform):
         await self._bot.shutdown()  # the application leaves it open when its own start failed
 
     def routes(self) -> list[Route]:
-        """Return the routes to mount on the bot's own server; none without a public URL."""
+        """Return the route for Telegram's updates on the bot's own server; none without a public URL."""
         if self._webhook:
             return [Route(WEBHOOK, self._receive, methods=["POST"])]
         return []
@@ -322,9 +325,9 @@ class TelegramChannel(Platform):
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{admin.id}" for admin in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Return MEMBER for an admitted person who is still in the group, else None.
+        """Return MEMBER for an admitted person who is still in the chat, else None.
 
-        None also for Nod itself and for chats.
+        None also for Nod's own account and for chats.
         """
         if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
             return None
@@ -372,9 +375,9 @@ class TelegramChannel(Platform):
         return str(await self._transport.send(place, view.rich, view.keyboard))
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        """Redraw a card, and remove the buttons of payloads that are outdated.
+        """Redraw a card, and remove outdated buttons below it (`ShownCards.remove_outdated`).
 
-        An open card in a group that got a new id since is posted again there.
+        An open card in a group that got a new id since is posted again there, and CopyGone is raised.
         """
         message = TelegramPosted.parse(ref)
         view = await self._shown_cards.lay_out(card, message.chat_id)
@@ -395,7 +398,7 @@ class TelegramChannel(Platform):
         await self._shown_cards.remove_outdated(card, message.chat_id)
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Reply to the card; in a group, name the people who may decide."""
+        """Reply to the card; in a group, mention the people and link to the card in a private chat."""
         card = TelegramPosted.parse(ref)
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
@@ -513,7 +516,7 @@ class TelegramChannel(Platform):
             await self._bot.answer_callback_query(query.id, _PRESS_DELAYED_TEXT)
 
     async def _receive(self, request: Request) -> Response:
-        """Take one update; 200 only when it is in the database."""
+        """Take one update by webhook. The answer is 200 once the update is in the database."""
         secret = request.headers.get(_SECRET_HEADER, "")
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return Response(status_code=HTTPStatus.FORBIDDEN)

@@ -1,4 +1,8 @@
-"""The commands that people see in a chat, and the core's command for each."""
+"""Telegram's slash commands: the menus that people see in a chat, and the core's command for each entry.
+
+People type ``/pending`` where the core's command is ``/approvals list``. `ENTRIES` is the table between the
+two; `read_command` parses a message into a `Typed`, which gives the core's `Command`.
+"""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +38,7 @@ _PROPOSAL_ID_PATTERN = re.compile(r"[0-9a-f]{8,64}")  # follows `/start` in a li
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A command of the menu.
+    """A command of the menu: what people type, and the core's command that it stands for.
 
     A command for ``admins``, for deciders or not for ``groups`` is answered in private, wherever it was sent.
     """
@@ -43,10 +47,10 @@ class MenuEntry:
     description: str
     name: str  # the name of the core's command
     text: str  # the beginning of that command's text; the words that a person adds follow
-    groups: bool = True
-    admins: bool = False
-    decides: bool = False  # True for a command of deciders; it is listed for approvers and admins
-    listed: bool = True
+    groups: bool = True  # True if groups have it in their menu
+    admins: bool = False  # True if only admins have it in their menu
+    decides: bool = False  # True for a command of deciders; approvers and admins have it in their menu
+    listed: bool = True  # False for a command that works, and is in no menu
 
 
 ENTRIES = (
@@ -81,6 +85,7 @@ class Typed:
 
     @property
     def known(self) -> bool:
+        """True if Nod has a command of this name."""
         return self.name in _BY_NAME
 
     @property
@@ -97,9 +102,9 @@ class Typed:
         return Command(actor, entry.name, words, address, private, names=names)
 
     def as_typed(self, usage: str) -> str:
-        """Return the core's words on how to write the command, with its name here.
+        """Return the core's text on how to write the command, with Telegram's name for the command.
 
-        Raises KeyError as `command`.
+        Raises KeyError if the command is not `known`.
         """
         entry = _BY_NAME[self.name]
         if entry.text:
@@ -167,7 +172,7 @@ async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[i
         menu = [BotCommand(entry.typed, entry.description) for entry in entries]
         try:
             await bot.set_my_commands(menu, scope=scope)
-        except BadRequest as error:  # one who has not written to the bot yet
+        except BadRequest as error:  # such as for a person who has not written to the bot yet
             log.info("telegram commands not set", scope=scope.type, why=error.message)
         except TelegramError as error:
             log.warning("telegram commands not set", scope=scope.type, why=error.message)

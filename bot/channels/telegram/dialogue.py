@@ -1,7 +1,9 @@
-"""Dialogues: the questions that Nod asks one person in one chat, to edit, to decline or to allow more.
+"""Dialogues: the questions that Nod asks one person in one chat, where a press needs more than a button.
 
-Here are the state of a dialogue and its steps. It is stored as JSON between two answers, so it survives a
-restart. ``screens.py`` renders each step; ``forms.py`` stores the dialogue and sends its screens.
+Telegram has no forms, so a dialogue asks step by step: for the fields of an edit, for the words that go with
+a press (such as a reason), or for a grant, the permission for similar calls. `Dialogue` is the state between
+two answers. It is stored as JSON, so it survives a restart. ``screens.py`` renders each step as a message;
+``forms.py`` takes the answers, stores the dialogue and sends its screens.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -48,17 +50,20 @@ _FORMER_STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A dialogue with one person about a round of a proposal."""
+    """A dialogue with one person about a proposal, in the round that the person saw.
+
+    The names of the fields are the keys of the stored JSON.
+    """
 
     proposal_id: str
     round: int
     step: DialogueStep
     at: datetime  # the time of the last step
-    asked: str | None = None  # the field that ``ASK`` is about
+    asked: str | None = None  # the name of the field that the step ASK is about
     changes: Mapping[str, Any] = field(default_factory=dict)  # the edited arguments so far
-    prompt: int | None = None  # the id of the message that asks, once it is known
-    rung: GrantScope | None = None  # the chosen scope of a grant
-    reach: GrantAudience = GrantAudience.HERE  # the chosen audience of a grant
+    prompt: int | None = None  # the id of the message that asks, once it is known; negative: ephemeral
+    rung: GrantScope | None = None  # the chosen scope of a grant: which calls it allows
+    reach: GrantAudience = GrantAudience.HERE  # the chosen audience of a grant: whose calls, and where
     question: str = ""  # the text of the message that asks for typed words
     verb: Verb = Verb.EDIT  # the verb that the answer presses
 
@@ -68,12 +73,12 @@ class Dialogue:
 
     @classmethod
     def words(cls, card: Card, verb: Verb, now: datetime) -> Self:
-        """Ask for the words that go with a press."""
+        """Begin a dialogue that asks for the words that go with a press."""
         return cls(card.proposal_id, card.round, DialogueStep.WORDS, now, verb=verb)
 
     @classmethod
     def similar(cls, card: Card, rung: GrantScope, reach: GrantAudience, now: datetime) -> Self:
-        """Ask for a grant, with this scope and audience chosen at first."""
+        """Begin a dialogue that asks for a grant, with this scope and audience chosen at first."""
         return cls(card.proposal_id, card.round, DialogueStep.GRANT, now, rung=rung, reach=reach)
 
     @property
@@ -85,8 +90,8 @@ class Dialogue:
         """Ask for this field next."""
         return replace(self, step=DialogueStep.ASK, asked=field.name, at=now, prompt=None)
 
-    def give(self, field: Field, value: Any, now: datetime) -> Self:
-        """Take an answer that was checked; the value that the field had before is no change."""
+    def with_value(self, field: Field, value: Any, now: datetime) -> Self:
+        """Take the checked value of a field. The value that the field had before is no change."""
         changes = {**self.changes}
         changes.pop(field.name, None)
         if value != field.value:
@@ -95,7 +100,7 @@ class Dialogue:
         return replace(self, step=step, asked=None, changes=changes, at=now, prompt=None)
 
     def back_to_fields(self, now: datetime) -> Self:
-        """Return to the choice of a field, with the changes so far."""
+        """Ask again which field to change, with the changes so far."""
         return replace(self, step=DialogueStep.PICK, asked=None, at=now, prompt=None)
 
     def with_question(self, question: str) -> Self:
@@ -103,10 +108,12 @@ class Dialogue:
         return replace(self, question=question.strip())
 
     def with_prompt(self, message_id: int) -> Self:
+        """Set the id of the message that asks, once it is sent."""
         return replace(self, prompt=message_id)
 
     @property
     def awaits_text(self) -> bool:
+        """True if the answer is a typed reply, not a press."""
         return self.step in (DialogueStep.ASK, DialogueStep.WORDS)
 
     def expects_reply_to(self, reply_to: int) -> bool:
@@ -151,18 +158,16 @@ async def _nothing_to_answer() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The person in a dialogue, and the place.
-
-    ``acknowledge_press`` is called before anything that waits for the chat's pace. ``ephemeral`` makes
-    messages in a group visible to this person alone.
-    """
+    """The person who wrote or pressed, and the place where."""
 
     user: User
     actor: Actor
     place: TelegramPlace
     title: str = ""  # the title of the chat, if it has one
     acknowledge_press: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
+    """Answers the press in progress, if there is one, before anything that may wait for the chat's pace."""
     ephemeral: EphemeralTarget | None = None
+    """Makes messages in a group visible to this person alone; None where all may see them."""
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
         """Return a press of this person, in their place."""
@@ -170,6 +175,7 @@ class Who:
 
     @property
     def key(self) -> str:
+        """The key under which the person's dialogue in the chat is stored."""
         return f"ask:{self.place.chat_id}/{self.user.id}"
 
 
@@ -192,5 +198,6 @@ class Dialogues:
             await self.keep(who, dialogue.with_prompt(message_id))
 
     async def keep(self, who: Who, dialogue: Dialogue | None) -> None:
+        """Store the dialogue of a person; None ends it."""
         state = dialogue.as_state() if dialogue else None
         await self.database.write(keep_state, NAME, who.key, state, self.clock())

@@ -1,7 +1,10 @@
-"""Dialogues in Telegram: an edit, a reason or a grant is asked for step by step, then submitted.
+"""The course of dialogues: an edit, a reason or a grant is asked for step by step, then submitted.
 
-The current step is stored with the id of the message that asks. So only the person who began can continue,
-also after a restart.
+`DialogueRunner` takes the presses and typed replies of a dialogue, stores its next state (``dialogue.py``)
+and sends or edits the message that asks (``screens.py``). The state is stored by person and chat, with the id
+of that message: so only the person who began can continue, also after a restart. At the end the press that
+was prepared goes to the core. Methods that return a text return the words for the person who pressed or
+replied, empty where the message already says all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +36,7 @@ from bot.telemetry.logs import logger
 _NOTHING_TO_ALLOW = (
     "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
 )
-_LEAVE_EMPTY = "-"  # typed if a field is to be left empty
+_LEAVE_EMPTY = "-"  # the reply that leaves a field empty
 _NO_LONGER_ASKED = "I'm no longer waiting for that answer, so nothing was done. Start again on the card."
 _ASKED_AGAIN = "I lost track of that question. Here it is again: please reply to this one."
 
@@ -90,7 +93,7 @@ class DialogueRunner:
     clock: Clock
 
     async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a form's button; return the words for the person, empty if the screen says it all."""
+        """Take a button that begins or continues a dialogue, but for the buttons of a grant."""
         dialogue = await self._load_pressed(who, callback, message)
         if callback.action is ButtonAction.CLOSE:
             return await self._close(who, dialogue, message)
@@ -117,7 +120,7 @@ class DialogueRunner:
         return None
 
     async def take_reply(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
-        """Take a text if it answers a question; return False if it is for the conversation."""
+        """Take a text if it replies to a dialogue's question. Returns False for any other text."""
         if replied is None:
             return False
         dialogue = await self.dialogues.load(who)
@@ -134,7 +137,7 @@ class DialogueRunner:
         return True
 
     async def waits_for_reply(self, who: Who, replied: Message) -> bool:
-        """Tell if a message waits for words of this person."""
+        """Tell if ``replied`` is a dialogue's question that waits for a reply of this person."""
         dialogue = await self.dialogues.load(who)
         if dialogue is None:
             return False
@@ -152,7 +155,7 @@ class DialogueRunner:
         return True
 
     async def press_grant(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button of "approve similar"; return as `press`. Choosing the duration submits the grant."""
+        """Take a button of "approve similar". The choice of the duration submits the grant."""
         if callback.round != card.round or not card.pending:
             return MOVED_ON
         offer = GrantOffer(
@@ -246,7 +249,7 @@ class DialogueRunner:
         return ""
 
     async def _take_text(self, who: Who, dialogue: Dialogue, text: str) -> str:
-        """Take a typed answer; return the words for the person, empty if a screen says it."""
+        """Take a typed reply: the words of a press, which is then submitted, or the value of a field."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -265,11 +268,11 @@ class DialogueRunner:
         except BadAnswer as error:
             await self._show(who, dialogue, screens.ask_value(dialogue, field, who.user, str(error)))
             return ""
-        await self._show_form(who, dialogue.give(field, value, self.clock()), form)
+        await self._show_form(who, dialogue.with_value(field, value, self.clock()), form)
         return ""
 
     async def _repeat_question(self, who: Who, dialogue: Dialogue) -> str:
-        """Repeat a question whose message id was lost; return as `_take_text`."""
+        """Repeat a question whose message id was lost."""
         card = await self._load_current_card(who, dialogue)
         if card is None:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
@@ -297,7 +300,7 @@ class DialogueRunner:
     async def _take_step(
         self, who: Who, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
     ) -> str:
-        """Take a button of an open form."""
+        """Take a button of an open edit: save, pick a field, go back, or choose or clear a field's value."""
         now = self.clock()
         if callback.action is ButtonAction.SAVE:
             return await self._save(who, dialogue, form, message)
@@ -323,7 +326,7 @@ class DialogueRunner:
             value = field.check_value(choice)
         except BadAnswer as error:
             return str(error)
-        await self._show_form(who, dialogue.give(field, value, now), form, message)
+        await self._show_form(who, dialogue.with_value(field, value, now), form, message)
         return ""
 
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
@@ -372,9 +375,10 @@ class DialogueRunner:
     async def _show(
         self, who: Who, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
     ) -> None:
-        """Store the dialogue and show its screen in ``message``, or in a new message.
+        """Store the dialogue and show its screen, in ``message`` if the screen fits, else in a new message.
 
-        Replies are accepted once the id of the message that asks is stored.
+        A question for a typed reply always needs a new message. The dialogue is stored with the message's id,
+        by which replies are known.
         """
         if screen.asks_for_reply:
             dialogue = dialogue.with_question(screen.rich.text)
@@ -416,7 +420,7 @@ class DialogueRunner:
 
 
 def _max_units(message: TelegramPosted) -> int:
-    """Return the most units that a message may get by a change."""
+    """Return the most units of text that a message can be edited to."""
     if message.is_ephemeral:  # https://github.com/tdlib/telegram-bot-api/issues/881
         return CAPTION_UNITS
     return TEXT_UNITS

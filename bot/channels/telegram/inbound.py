@@ -1,6 +1,10 @@
-"""Incoming messages of Telegram: the messages for Nod are found, and passed on to the core.
+"""Incoming messages of Telegram: the messages for Nod are found, read and handed to the core.
 
-Messages between people in a group are kept until the next message for Nod.
+`Inbound.handle` takes each message. In private every message is for Nod, in a group a mention, a reply or a
+command (`is_meant_for`). Messages between people in a group are kept in `Overheard`, and given to the model
+with the next message for Nod. A message for Nod is one of four: a command, a reply in a dialogue
+(`forms.py`), the answer to a question of the agent, or a request. People who are not admitted are turned
+away.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +65,7 @@ _ONLY_ANSWERS_TEXT = "Only you and I see this. Reply to my question here, or wri
 _FILES_LEFT_TEXT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
 _NO_COMMAND_TEXT = "I don't know this command. /help lists the ones I know."
 _MAX_PLACES = 200  # the groups and topics whose last messages are kept
-_MAX_MESSAGES_BY_PLACE = 30  # the newest messages of each place
+_MAX_MESSAGES_BY_PLACE = 30  # the newest messages that are kept of each place
 _MAX_MESSAGE_CHARS = 2_000
 _ATTACHMENT_NAMES = {
     "animation": "an animation",  # before document: Telegram fills both
@@ -94,7 +98,10 @@ def actor_of(user: User) -> Actor:
 
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
-    """Return the place of a message; None if Telegram no longer shows it to bots, so its topic is unknown."""
+    """Return the place of a message.
+
+    None for a message that is too old to be shown to bots: its topic is unknown.
+    """
     # an inaccessible message may be a Message, too
     if not isinstance(message, Message) or not message.is_accessible:
         return None
@@ -122,7 +129,7 @@ def is_meant_for(message: Message, me: User) -> bool:
 
 
 def _find_private_reply(message: Message) -> EphemeralTarget | None:
-    """Return the way to answer a message that only Nod can see in a group, else None."""
+    """Return the target for an ephemeral reply to a message that only Nod can see in a group, else None."""
     message_id = posted_of(message).message_id  # negative for an ephemeral message
     if message_id < 0 and message.from_user:
         return EphemeralTarget(message.from_user.id, answer=-message_id)
@@ -152,7 +159,7 @@ def words_of(message: Message, me: User | None = None) -> str:
 
 
 def _has_content(message: Message) -> bool:
-    """Tell if a message has contents; notices of the chat, such as a join or a pin, have none."""
+    """Tell if a message has a text or an attachment; notices such as a join or a pin have neither."""
     return bool(message.text or message.caption or describe_attachment(message))
 
 
@@ -183,7 +190,7 @@ class _GroupMessage(NamedTuple):
 
 
 class Overheard:
-    """The last messages between people in groups, for Nod's next turn there. A restart loses them."""
+    """The last messages between people in groups, for Nod's next turn there. They are in memory only."""
 
     def __init__(self) -> None:
         self._messages: dict[TelegramPlace, dict[int, _GroupMessage]] = {}  # by message id
@@ -191,9 +198,9 @@ class Overheard:
     def keep(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Store a message; an edit replaces it. ``album``: all messages of its album."""
+        """Store a message; an edit replaces it. ``album``: all messages of its album, empty without one."""
         messages = self._messages.pop(place, {})
-        self._messages[place] = messages  # the least recently used place comes first
+        self._messages[place] = messages  # stored again at the end: the least recently used place comes first
         if not edited or message.message_id in messages:
             messages[message.message_id] = _read_group_message(message, me, album or [message])
         if len(messages) > _MAX_MESSAGES_BY_PLACE:
@@ -202,7 +209,10 @@ class Overheard:
             del self._messages[next(iter(self._messages))]
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
-        """Return the messages since the last `forget` with their authors, oldest first."""
+        """Return the author and text of each message since the last `forget`, oldest first.
+
+        The text names the files, and says which of them are not read.
+        """
         read = {file.ref for file in self.files(place)}
         unread = {file.ref for file in self._list_files(place)} - read
         lines = []
@@ -266,7 +276,10 @@ def files_of(message: Message) -> list[Upload]:
 
 
 def for_model(message: Message, words: str, me: User) -> str:
-    """Return the message for the model, with the quoted message and a note on what it can't see."""
+    """Return a message as text for the model: ``words``, and the message that it forwards or replies to.
+
+    A note names an attachment that the model can't see, or that was forwarded. Empty without words and note.
+    """
     attachment = describe_attachment(message)
     files = files_of(message)
     if attachment and not files:
@@ -325,11 +338,11 @@ class StoppedDraft:
     user_id: int
     name: str
     place: TelegramPlace
-    begun_by: datetime  # the time by which its answer had begun
+    begun_by: datetime  # the time by which the answer had begun, see `find_begin`
 
     @classmethod
     def read(cls, update: Update) -> "StoppedDraft | None":
-        """Read an update of Bot API 10.3, which the library passes on as it came; None where it is odd.
+        """Read an update of Bot API 10.3, which the library passes on as it came; None for odd fields.
 
         Source: https://core.telegram.org/bots/api#messagegenerationstopped
         """
@@ -370,7 +383,7 @@ class Inbound:
     async def handle(
         self, message: Message, event_id: str, album: Sequence[Message] = (), *, edited: bool = False
     ) -> None:
-        """Handle a message or command. ``album``: all messages of its album."""
+        """Handle a message or command. ``album``: all messages of its album, empty without one."""
         moves = self.transport.moves
         if message.migrate_to_chat_id is not None:
             return await moves.learn(message.chat.id, message.migrate_to_chat_id)
@@ -404,9 +417,9 @@ class Inbound:
         return None
 
     async def _take_from_decider(self, who: Who, message: Message) -> bool:
-        """Handle a message about a proposal by a decider who is not admitted.
+        """Handle a message about a proposal by someone who may decide it and is not admitted.
 
-        It replies to a dialogue, shows a proposal or cancels. Returns False for any other message.
+        Such a message is a reply in a dialogue, ``/show ID`` or ``/cancel``. Returns False for any other.
         """
         words = words_of(message, self.me)
         command = commands.read_command(words)
@@ -449,7 +462,7 @@ class Inbound:
             return
         if words and not message.forward_origin and await self._take_answer(who, words, message, files):
             return
-        if who.ephemeral is not None:  # everyone would see the answer
+        if who.ephemeral is not None:  # only this person sees the message, and all would see the answer
             await self._reply(who.place, _ONLY_ANSWERS_TEXT, message)
             return
         await self._take_request(who, words, message, event_id, files)

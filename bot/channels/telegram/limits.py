@@ -1,8 +1,10 @@
-"""Rate limits of Telegram: one queue of requests for each chat, the urgent first.
+"""Rate limits of Telegram: one queue of requests for each chat, the most urgent first.
 
-PTB's own limiter stops every chat when one is told to wait; here a 429 holds up only the chat it was for.
-Several processes tell each other of their requests and of each 429, so that they keep one pace. Edits and
-sends of a chat count together. Numbers:
+python-telegram-bot ("PTB") passes each call through `ChatPace`, its rate limiter. It counts the requests of a
+chat, edits and messages together, in a sliding window, and lets the next request wait until there is room.
+PTB's own limiter stops every chat when Telegram refuses a call with 429; here a 429 holds up only its chat.
+Several processes tell each other of their requests and of each 429, so that together they keep one pace.
+A preview is the unfinished text of an answer (`stream.py`). Telegram's numbers:
 https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
 
@@ -29,11 +31,12 @@ CAPTION_UNITS = 1024
 ENTITIES = 100
 TOAST_CHARS = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
-_MAX_GROUP_PREVIEWS = 12  # previews among the 20 messages a minute; the rest is for cards and final texts
-_GROUP_PREVIEW_SECONDS = 3.0  # seconds between two previews
-_PERSON_PREVIEW_SECONDS = 0.5
+_MAX_REQUESTS_BEFORE_PREVIEW = 12
+"""A group that got so many requests in its window gets no preview: the rest is for cards and final texts."""
+_GROUP_PREVIEW_SECONDS = 3.0  # between two previews in a group
+_PERSON_PREVIEW_SECONDS = 0.5  # between two previews in a private chat
 _MAX_RETRIES = 3
-_MAX_KEPT_CHATS = 1000
+_MAX_KEPT_CHATS = 1000  # with more, the queues that no longer limit a request are dropped
 _MAX_WAITING_PRESSES = 40  # waiting presses of a chat; only a client that presses by itself has more
 _MAX_WAITING_ENDS = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
 _UNPACED_METHODS = ("sendMessageDraft", "sendChatAction")
@@ -54,7 +57,10 @@ _PERSON = _Window(30, 31.0)  # 1/s sustained; short bursts are allowed
 
 
 class Urgency(IntEnum):
-    """Precedence of a call, as its ``rate_limit_args``: in a chat that has to wait, the lower goes first."""
+    """Precedence of a call in a chat that has to wait: the lower goes first.
+
+    Callers pass it to PTB as ``rate_limit_args``.
+    """
 
     PRESSED = 0  # the answer to a button
     TEXT = 1  # a text that someone waits for
@@ -64,38 +70,38 @@ class Urgency(IntEnum):
 
 
 _URGENCY_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
-"""Of a chat's requests; the rest is kept for what people wait for."""
+"""The share of a chat's window that calls of an urgency may fill; the rest is for more urgent calls."""
 
 
 @dataclass(slots=True)
 class _ChatQueue:
     """The requests of one chat: the requests sent lately, and the waiting requests."""
 
-    blocked: Callable[[], float] = lambda: 0.0  # the seconds that a 429 still holds the chat up
+    count_blocked_seconds: Callable[[], float] = lambda: 0.0  # returns how long a 429 still holds the chat up
     sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS.requests))
-    """The times of the last requests."""
-    last_preview: float = float("-inf")
-    waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """The times of the last requests, the oldest first."""
+    last_preview: float = float("-inf")  # the time of the last preview
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # a heap of urgencies and numbers
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # a request has left ``waiting``
 
     def wake(self) -> None:
         """Let all waiting requests check if it is their turn."""
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def due(self, now: float, window: _Window) -> float:
-        """Return the time of the next request: now, or later."""
+    def find_next_time(self, now: float, window: _Window) -> float:
+        """Return the time from which the chat takes one more request: ``now``, or later."""
         while self.sent and self.sent[0] <= now - window.seconds:
             self.sent.popleft()
         free_at = now
         if len(self.sent) >= window.requests:
             free_at = self.sent[-window.requests] + window.seconds
-        return max(now + self.blocked(), free_at)
+        return max(now + self.count_blocked_seconds(), free_at)
 
     def is_used(self, now: float) -> bool:
-        """Tell if the chat's past still limits its next request."""
+        """Tell if the queue still limits the chat's next request, so that it may not be dropped."""
         has_recent_preview = now - self.last_preview <= _GROUP_PREVIEW_SECONDS
-        is_held_up = self.due(now, _GROUP) > now
+        is_held_up = self.find_next_time(now, _GROUP) > now
         return bool(self.waiting or self.sent) or is_held_up or has_recent_preview
 
 
@@ -128,14 +134,15 @@ class ChatPace(BaseRateLimiter[int]):
         """Nothing to close."""
 
     def claim_preview(self, chat_id: int) -> bool:
-        """Tell if an unfinished text may be shown in this chat now. If so, it counts as shown."""
+        """Tell if a preview may be shown in this chat now. If so, it counts as shown."""
         queue = self._queue(chat_id)
         now = self._now()
         is_group = chat_id < 0
         pause = _GROUP_PREVIEW_SECONDS if is_group else _PERSON_PREVIEW_SECONDS
-        if queue.due(now, _window(chat_id)) > now or now - queue.last_preview < pause:
+        has_room = queue.find_next_time(now, _window(chat_id)) <= now
+        if not has_room or now - queue.last_preview < pause:
             return False
-        if is_group and len(queue.sent) >= _MAX_GROUP_PREVIEWS:
+        if is_group and len(queue.sent) >= _MAX_REQUESTS_BEFORE_PREVIEW:
             return False
         queue.last_preview = now
         return True
@@ -143,7 +150,8 @@ class ChatPace(BaseRateLimiter[int]):
     def busy(self, chat_id: int) -> bool:
         """Tell if the next message to this chat has to wait."""
         queue = self._queue(chat_id)
-        return bool(queue.waiting) or queue.due(self._now(), _window(chat_id)) > self._now()
+        now = self._now()
+        return bool(queue.waiting) or queue.find_next_time(now, _window(chat_id)) > now
 
     async def process_request(
         self,
@@ -154,6 +162,10 @@ class ChatPace(BaseRateLimiter[int]):
         data: dict[str, Any],
         rate_limit_args: int | None,
     ) -> Any:
+        """Make a call of PTB's when it is its turn, and again after a 429, at most `_MAX_RETRIES` times.
+
+        Raises RetryAfter where the chat takes no call of this urgency now.
+        """
         chat_id = data.get("chat_id")
         if not isinstance(chat_id, int) or endpoint in _UNPACED_METHODS:
             return await callback(*args, **kwargs)
@@ -185,10 +197,11 @@ class ChatPace(BaseRateLimiter[int]):
         match urgency:
             case Urgency.PRESSED:
                 return waiting >= _MAX_WAITING_PRESSES
-            case Urgency.ENDED:  # a chat's cards may not hold all places where cards are drawn
+            case Urgency.ENDED:  # each waiting card holds one of the few slots in which cards are drawn
                 return waiting >= _MAX_WAITING_ENDS
             case Urgency.OPEN:
-                return waiting > 0 or queue.due(self._now(), window) > self._now()
+                now = self._now()
+                return waiting > 0 or queue.find_next_time(now, window) > now
             case _:
                 return False
 
@@ -204,14 +217,17 @@ class ChatPace(BaseRateLimiter[int]):
         heapq.heappush(queue.waiting, own_turn)
         try:
             while True:
-                blocked = queue.blocked()
-                if blocked > PATIENCE:
-                    raise RetryAfter(math.ceil(blocked))
-                due = max(queue.due(self._now(), window), self._all.due(self._now(), _ALL_CHATS))
+                blocked_seconds = queue.count_blocked_seconds()
+                if blocked_seconds > PATIENCE:
+                    raise RetryAfter(math.ceil(blocked_seconds))
+                now = self._now()
+                next_time = max(
+                    queue.find_next_time(now, window), self._all.find_next_time(now, _ALL_CHATS)
+                )
                 if queue.waiting[0] != own_turn:
                     await queue.changed.wait()
-                elif due > self._now():
-                    await self._sleep(due - self._now())
+                elif next_time > now:
+                    await self._sleep(next_time - now)
                 else:
                     break
         finally:
@@ -233,5 +249,5 @@ class ChatPace(BaseRateLimiter[int]):
 
 
 def _window(chat_id: int) -> _Window:
-    """Return the window of a chat; people have positive ids, groups negative ones."""
+    """Return the window of a chat. People have positive ids, groups and channels negative ones."""
     return _PERSON if chat_id > 0 else _GROUP

@@ -1,7 +1,9 @@
 """The queue of incoming updates: stored before they are acknowledged, handled in order within a chat.
 
-Both long polling and the webhook put updates into PTB's queue and then acknowledge; this queue keeps each one
-in the database first. A second delivery is dropped there.
+An update is what Telegram sends: a message, an edit or a press. Both long polling and the webhook put updates
+into the queue of python-telegram-bot (PTB) and then acknowledge them. `Mailbox`, that queue, first stores
+each update in the database, which drops a second delivery. `OrderedByChat` decides which updates PTB handles
+at the same time. The pictures of an album come as one update each; they are handled together.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from bot.store import events
 from bot.store.database import Database
 
 _MAX_PARALLEL_UPDATES = 512
-_ALBUM_SECONDS = 1.0  # the time in which the rest of an album arrives
+_ALBUM_SECONDS = 1.0  # the wait for the other pictures of an album
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +35,34 @@ class KeptUpdate:
 
 
 class Mailbox(asyncio.Queue[object]):
-    """PTB's update queue, of `KeptUpdate`. ``later`` is called with an update that can't be stored yet."""
+    """PTB's update queue: `Update` goes in, `KeptUpdate` comes out."""
 
     def __init__(
         self,
         database: Database,
         clock: Clock,
-        later: Callable[[Update], Awaitable[None]],
+        tell_delay: Callable[[Update], Awaitable[None]],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
+        """``tell_delay`` is called with an update that can't be stored yet."""
         super().__init__()
         self._sleep = sleep
         self._database = database
         self._clock = clock
-        self._later = later
+        self._tell_delay = tell_delay
 
     async def put(self, item: object) -> None:
-        """Store an update, then queue it. Raises TelegramError if it can't be stored: it will come again."""
+        """Store an update, then queue it; do nothing if it was stored before.
+
+        Raises TelegramError if it can't be stored; then Telegram sends it again.
+        """
         if isinstance(item, Update):
             try:
                 row_id = await self._database.write(
                     events.record, NAME, event_id(item), item.to_dict(), self._clock()
                 )
             except Exception as error:
-                await self._later(item)
+                await self._tell_delay(item)
                 raise TelegramError("the update could not be kept") from error
             if row_id is None:
                 return
@@ -67,18 +73,21 @@ class Mailbox(asyncio.Queue[object]):
         """Queue the updates that an earlier process stored and did not handle; return their number."""
         rows = await self._database.read(events.list_unhandled, NAME)
         for row_id, payload in rows:
-            raw = readable(payload) or {"update_id": 0}
+            raw = readable(payload) or {"update_id": 0}  # an update without contents is marked as handled
             await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
 
     async def album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
-        """Return the updates of this update's album; empty if they were handled with an earlier update."""
+        """Return the updates of this update's album, or the update itself if it is of none.
+
+        Empty if the album was handled with an earlier update. Waits `_ALBUM_SECONDS` for the other pictures.
+        """
         group = kept.update.message.media_group_id if kept.update.message else None
         if group is None:
             return [kept]
         if kept.row_id not in await self._load_album(group):
             return []
-        await self._sleep(_ALBUM_SECONDS)  # each picture is a message of its own
+        await self._sleep(_ALBUM_SECONDS)
         payloads = await self._load_album(group)
         return [
             KeptUpdate(row_id, Update.de_json(readable(payload) or {}, bot))
@@ -103,7 +112,10 @@ def event_id(update: Update) -> str:
 
 
 class OrderedByChat(BaseUpdateProcessor):
-    """Order of updates: in one chat one after another, chats side by side. Presses keep it themselves."""
+    """The order of updates: one after another in a chat, chats side by side.
+
+    Presses do not wait here; `TelegramPresses` keeps the order of each person's presses.
+    """
 
     def __init__(self) -> None:
         super().__init__(_MAX_PARALLEL_UPDATES)
@@ -111,7 +123,7 @@ class OrderedByChat(BaseUpdateProcessor):
 
     async def do_process_update(self, update: object, coroutine: Any) -> None:
         if isinstance(update, KeptUpdate) and update.update.callback_query is not None:
-            await coroutine  # it must be answered in seconds, whatever waits in this chat
+            await coroutine  # a press must be answered in seconds, whatever waits in its chat
             return
         async with self._locks.setdefault(_find_chat_id(update), asyncio.Lock()):
             await coroutine

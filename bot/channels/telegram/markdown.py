@@ -1,8 +1,10 @@
-"""CommonMark as Telegram shows it: a writer turns the parser's tokens into text with entities.
+"""CommonMark as Telegram shows it: `from_markdown` turns an answer into text with entities.
 
-Model text is hostile. Pictures and links into the app itself lose their target, because both can carry data
-away; their text stays. Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions
-of references, and blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
+A parser splits the text into tokens, such as ``paragraph_open``; `_Writer` writes their text and notes the
+offsets of styles and links. Tables are laid out before (``bot/channels/tables.py``). Model text is hostile.
+Pictures and links into the app itself lose their target, because both can carry data away; their text stays.
+Nothing else that was written is hidden: tags, formulas, spoilers, titles, definitions of references, and
+blocks that are nested more than `DEEPEST_LEVEL` deep stay as text.
 """
 
 import re
@@ -29,8 +31,8 @@ _RULE = "—" * 8
 _BULLET = "•"
 _INDENT = "  "
 _OPEN_TASK, _DONE_TASK = "☐", "☑"
-_CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")
-_LANGUAGE = re.compile(r"[\w.+#-]{1,40}")
+_CHECKBOX = re.compile(r"\[([ xX])\](?=\s)")  # "[x] " at the beginning of a task
+_LANGUAGE = re.compile(r"[\w.+#-]{1,40}")  # the first word of a fence's info string, such as python
 _UNDERLINED = ("h1", "h2")
 _STYLES = {
     "strong": MessageEntity.BOLD,
@@ -57,7 +59,8 @@ def from_markdown(markdown: str) -> Rich:
         return as_written
     lines = laid_out.split("\n")
     writer = _Writer(lines)
-    writer.write_blocks([token for block in _split_blocks(tokens, lines) for token in block])
+    for block in _split_blocks(tokens, lines):
+        writer.write_blocks(block)
     rendered = writer.finish()
     if len(rendered.entities) > MAX_ENTITIES:
         return as_written
@@ -89,7 +92,10 @@ _PARSER = _make_parser()
 
 
 def _split_blocks(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Sequence[Token]]:
-    """Yield the tokens of each top block. A block with a too deep block in it is one token, as written."""
+    """Yield the tokens of each block of the top level, such as a paragraph or a full list.
+
+    A block with a too deep block in it becomes one token, whose content is the block as written.
+    """
     begin = 0
     for index, token in enumerate(tokens):
         is_end_of_block = token.level == 0 and token.nesting <= 0
@@ -116,7 +122,7 @@ class _List:
 
 @dataclass
 class _Writer:
-    """A text that is being written from tokens. ``lines`` are the lines of the source."""
+    """The writer of a text and its entities from tokens. ``lines`` are the lines of the parsed text."""
 
     lines: Sequence[str]
     _parts: list[str] = field(default_factory=list)

@@ -1,7 +1,8 @@
 """Addresses in Telegram: a chat with or without a topic, and one posted message.
 
-A group that becomes a supergroup gets a new id for good (`bot/channels/moves.py`), and its messages stay
-behind: they can't be changed, so open cards are posted again at the new id.
+A group that becomes a supergroup gets a new id for good. The rest of Nod keeps the id by which it first knew
+the group (its home id); `Moves` translates between the two, see `bot/channels/moves.py`. The messages of the
+group stay at the old id and can't be changed, so open cards are posted again at the new id.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ class TelegramPlace:
 
     chat_id: int  # the id by which Telegram knows the chat today
     thread_id: int | None = None
-    home: int | None = None  # the id by which the rest of Nod knows the chat, if that is another
+    home: int | None = None  # the home id, if it differs from ``chat_id``
 
     @property
     def is_private(self) -> bool:
@@ -34,7 +35,7 @@ class TelegramPlace:
         return Address(NAME, key)
 
     def named(self, title: str | None) -> dict[str, str]:
-        """Return the name of its chat, where it has one: private chats have none."""
+        """Return the title of the chat by its address; empty without a title, and for a private chat."""
         if title and not self.is_private:
             return {str(replace(self, thread_id=None).address): title}
         return {}
@@ -51,15 +52,15 @@ class TelegramPlace:
 
 @dataclass(frozen=True, slots=True)
 class TelegramPosted:
-    """One message; written ``chat/message`` where a copy of a card is remembered.
+    """One message; its text form ``chat/message`` is the reference of a card's copy.
 
-    An ephemeral message is seen by its ``receiver`` alone. Telegram numbers those separately, so their ids
-    are negative here.
+    An ephemeral message is one that a single person of a group sees. Telegram numbers ephemeral messages
+    apart from others, so here their ids are negative.
     """
 
     chat_id: int
     message_id: int
-    receiver: int | None = None
+    receiver: int | None = None  # the only person who sees the message; None: everyone in the chat
 
     def __str__(self) -> str:
         return f"{self.chat_id}/{self.message_id}"
@@ -89,18 +90,18 @@ class TelegramPosted:
 
 @dataclass(frozen=True, slots=True)
 class EphemeralTarget:
-    """The person of a group who gets an ephemeral message, and their press or answer that allows it.
+    """The person of a group who gets an ephemeral message, and their press or message that allows it.
 
-    Documented: a press or an answer allows it for 15 s, the receiver need not get it, and an app may drop it
-    at a restart (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: the
+    Documented: a press or a message allows it for 15 s, its delivery is not guaranteed, and an app may drop
+    it at a restart (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: the
     words of a refusal, how often a press counts, and what happens to a replaced message
     (``replace_callback_query_message``) when it changes. So nothing is replaced, and any refusal leads to a
     message for all.
     """
 
     user_id: int
-    query_id: str | None = None
-    answer: int | None = None  # the ephemeral message that they answered with
+    query_id: str | None = None  # the press; None: the person wrote ``answer``
+    answer: int | None = None  # Telegram's number of the ephemeral message that the person wrote
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class EphemeralTarget:
 
 
 class Moves:
-    """The groups that became supergroups, by their numbers; see `ChatMoves`."""
+    """The groups that became supergroups: `ChatMoves` with Telegram's numeric ids."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._keys = ChatMoves(NAME, database, clock)

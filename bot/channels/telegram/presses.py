@@ -1,6 +1,9 @@
-"""Presses in Telegram: each is checked for its person and place first, and always answered.
+"""Presses in Telegram: each is checked for its person and place, carried out, and always answered.
 
-The answer to a press is a toast, or an alert that the person must dismiss.
+Telegram sends a press as a callback query with the button's data (`ButtonData`). The answer to it is a toast,
+or an alert that the person must dismiss; Telegram takes it only for some seconds. So whatever may be slow
+first calls `_AnswerSender.acknowledge`. A press on a card that hides something is refused until its payload,
+the full content, was viewed there (`shown.py`). Dialogues are led by `forms.py`.
 """
 
 import asyncio
@@ -51,6 +54,7 @@ _ANSWER_SECONDS = 2.0  # a press waits this long for its result: Telegram soon t
 _IN_PRIVATE_TEXT = "It is in your private chat with me."
 _ROWS_CHANGED_TEXT = "One of these has changed. Press Back and look again."
 _BATCH_VERBS = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
+"""Verbs that are pressed on the card of a batch, or of a group, for all of its proposals."""
 _CARD_ACTIONS = frozenset(
     {
         *VERBS,
@@ -65,6 +69,7 @@ _CARD_ACTIONS = frozenset(
         ButtonAction.EDIT,
     }
 )
+"""Actions of the buttons on a card, so that their message is a card, or a payload with the same buttons."""
 _ADMISSION_ACTIONS = frozenset({ButtonAction.LET_IN, ButtonAction.KEEP_OUT})
 _APPROVING_ACTIONS = frozenset(
     {
@@ -76,6 +81,7 @@ _APPROVING_ACTIONS = frozenset(
         *GRANT_ACTIONS,
     }
 )
+"""Actions that approve, or lead to an approval: they are refused while the card hides something."""
 
 log = logger(__name__)
 
@@ -101,7 +107,7 @@ class TelegramPresses:
     busy: Callable[[int], bool]  # True if the next message to a chat has to wait
     sleep: Callable[[float], Awaitable[None]]
     locks: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
-    """By chat and person: held by the press that is handled."""
+    """The locks of presses by chat and person: the press in progress holds its person's lock."""
 
     async def handle(self, query: CallbackQuery) -> None:
         """Handle a press once the same person's earlier presses in the chat are answered."""
@@ -197,6 +203,7 @@ class TelegramPresses:
         Raises ChannelError if its result could not be shown; nothing was decided then.
         """
         ref = await self._find_card_ref(callback, message)
+        # VIEW_ROW carries the id of a row, though it is pressed on the card of the batch
         is_on_card = ref is not None and callback.action is not ButtonAction.VIEW_ROW
         together = is_on_card or callback.action in PICK_ACTIONS or callback.verb in _BATCH_VERBS
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
@@ -308,10 +315,11 @@ class TelegramPresses:
         except ValueError:
             return _Answer(_NO_SUCH_BUTTON_TEXT, alert=True)
         if callback.action not in (ButtonAction.DECIDE, ButtonAction.DECIDE_SOME):
-            page = callback.index or 0
-            if callback.action is ButtonAction.TOGGLE:  # the index is the row's
-                picked = picked.toggle(page)
-                page = page // PAGE
+            index = callback.index or 0
+            page = index
+            if callback.action is ButtonAction.TOGGLE:  # the index is that of a row, not of a page
+                picked = picked.toggle(index)
+                page = index // PAGE
             await who.acknowledge_press()
             opens_rows = callback.action is ButtonAction.LIST_ROWS
             await self.shown_cards.show_picker(card, message, page, picked, opens_rows=opens_rows)
@@ -330,14 +338,14 @@ class TelegramPresses:
         return _Answer(reply.text, alert=reply.answer is not Answer.ACCEPTED)
 
     async def _find_card_ref(self, callback: ButtonData, message: TelegramPosted) -> str | None:
-        """Return the reference of the pressed card; None for a form, and for a payload below its card."""
+        """Return the reference of the pressed card; None for a dialogue, and for a payload or a menu."""
         if message.receiver is not None:
             return None
         opens_grant = callback.action is ButtonAction.SIMILAR and callback.index is None
         is_card_action = callback.action in _CARD_ACTIONS or isinstance(callback.action, Verb)
         if not (is_card_action or opens_grant):
             return None
-        if await self.shown_cards.is_payload(callback.id, message):
+        if await self.shown_cards.is_page(callback.id, message):
             return None
         return str(message)
 
@@ -350,7 +358,10 @@ class TelegramPresses:
     async def _find_hidden(
         self, card: Card, who: Who, action: ButtonAction | Verb = ButtonAction.VIEW_GROUP
     ) -> list[Card]:
-        """Return the cards of a press that hide something which was not viewed here."""
+        """Return the pending cards of a press that hide something which was not viewed here.
+
+        VIEW_GROUP and APPROVE_ALL are about all cards of the group, other actions about ``card`` alone.
+        """
         cards = [card]
         is_group = card.group is not None and action in (ButtonAction.VIEW_GROUP, ButtonAction.APPROVE_ALL)
         if card.group and is_group:
@@ -358,9 +369,11 @@ class TelegramPresses:
             member_cards = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
             cards = [*(member_card for member_card in member_cards if member_card), card]
         person = None if is_group else who.user.id  # everyone must have seen what Approve all approves
-        pending = [shown for shown in cards if shown.pending]
-        is_fully_shown = self.shown_cards.is_fully_shown
-        return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
+        hidden = []
+        for shown in cards:
+            if shown.pending and not await self.shown_cards.is_fully_shown(shown, who.place, person):
+                hidden.append(shown)
+        return hidden
 
     async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
@@ -372,7 +385,8 @@ class TelegramPresses:
     ) -> TelegramPlace:
         """Return the chat and topic of a press, from the card's stored copy if the message does not tell.
 
-        It does not if it is too old to be shown to the bot, or if its chat got another id.
+        The message does not tell if it is too old to be shown to the bot, or if its chat got another id. An
+        ephemeral message may not tell its topic.
         """
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
@@ -399,20 +413,24 @@ class TelegramPresses:
 class _AnswerSender:
     """Sends the answer to a press, once.
 
-    ``lock`` is held until then, or until something slow happens; then the person's next press is handled.
+    ``lock`` is released once the press is answered or acknowledged, so that the person's next press is
+    handled.
     """
 
     transport: Transport
     query: CallbackQuery
-    lock: asyncio.Lock | None
+    lock: asyncio.Lock | None  # None once it is released
     chat_id: int
-    busy: Callable[[int], bool]
+    busy: Callable[[int], bool]  # as in `TelegramPresses`
     sleep: Callable[[float], Awaitable[None]]
     is_answered: bool = False
     _timer: asyncio.Task[None] | None = None
 
     async def acknowledge(self) -> None:
-        """Answer with "a moment" when the press has to wait: now in a busy chat, else after a pause."""
+        """Note that the press may take long: answer "One moment", now in a busy chat, else after a pause.
+
+        After the pause nothing is sent if the press was answered in the meantime.
+        """
         self.release_lock()
         if self.busy(self.chat_id):
             await self.tell(_ONE_MOMENT_TEXT)

@@ -1,4 +1,9 @@
-"""Screens of a dialogue's steps: text, and buttons or a request to reply. Pure."""
+"""Screens of a dialogue's steps: each is a message with buttons, or one that asks for a typed reply. Pure.
+
+A dialogue (``dialogue.py``) asks one person for the fields of an edit, for a reason, or for a grant:
+permission for similar calls. A grant has a scope (which calls, ``rung`` in a dialogue), an audience (whose
+calls, and where; ``reach``) and a duration. ``forms.py`` sends the screens.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +45,7 @@ class Screen:
 
 
 def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str = "") -> Screen:
-    """Ask which field to change. ``left_out``: a remark about fields that the form does not have."""
+    """Ask which field to change. ``left_out``: a remark on arguments that people can't edit here."""
     rows = []
     for index, field in enumerate(fields):
         label = _shorten(f"{field.label}: {_summarise_value(field, _find_value(dialogue, field))}")
@@ -53,12 +58,12 @@ def ask_field(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out:
     return Screen(text, InlineKeyboardMarkup(rows))
 
 
-def ask_value(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
-    """Ask for a new value. ``trouble``: why the last answer was not accepted."""
+def ask_value(dialogue: Dialogue, field: Field, person: User, fault: str = "") -> Screen:
+    """Ask for a new value. ``fault``: why the last answer was not accepted."""
     current = _format_value(field, _find_value(dialogue, field))
     lines = [_name_person(person) + plain("new value for ") + style(field.label, "bold") + plain("?")]
-    if trouble:
-        lines.insert(0, plain(f"⚠️ {trouble}"))
+    if fault:
+        lines.insert(0, plain(f"⚠️ {fault}"))
     if field.description:
         lines.append(style(_shorten(field.description, 300), "italic"))
     if current.strip():
@@ -112,23 +117,24 @@ def ask_words(person: User, pressed: Button, title: str) -> Screen:
 
 def ask_grant(
     dialogue: Dialogue,
-    ladder: Sequence[tuple[GrantScope, str]],
-    reaches: Sequence[tuple[GrantAudience, str]],
+    scopes: Sequence[tuple[GrantScope, str]],
+    audiences: Sequence[tuple[GrantAudience, str]],
     card: Card,
     person: User,
 ) -> Screen:
     """Ask for the scope, the audience and the duration of a grant; the press of a duration approves.
 
-    Each rung of the ladder is shown in full above the buttons, which shorten it.
+    The scopes and audiences that may be chosen come with their texts, and include the dialogue's. The text of
+    each scope is shown in full above the buttons, which shorten it.
     """
-    steps = list(enumerate(ladder, 1))
-    chosen = next(number for number, (rung, _) in steps if rung is dialogue.rung)
+    numbered_scopes = list(enumerate(scopes, 1))
+    chosen = next(number for number, (scope, _) in numbered_scopes if scope is dialogue.rung)
     lines = [
         style("Approve similar: ", "bold") + plain(_shorten(card.title, 200)),
         _name_person(person) + plain("approve this one, and what else from now on without asking?"),
-        *(plain(f"{number}. {words}") for number, (_, words) in steps),
+        *(plain(f"{number}. {words}") for number, (_, words) in numbered_scopes),
         plain("Each step allows more than the one before it."),
-        plain(f"Chosen: {chosen}, for {dict(reaches)[dialogue.reach]}. Press for how long it holds."),
+        plain(f"Chosen: {chosen}, for {dict(audiences)[dialogue.reach]}. Press for how long it holds."),
     ]
 
     def make_choice(
@@ -144,14 +150,14 @@ def ask_grant(
         )
 
     rows = []
-    for number, (rung, words) in steps:
+    for number, (scope, words) in numbered_scopes:
         label = f"{number}. {words.removeprefix(card.tool_name).strip()}"
-        index = list(GrantScope).index(rung)
-        rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=rung is dialogue.rung))
-    for reach, words in reaches:
+        index = list(GrantScope).index(scope)
+        rows.append(make_choice(ButtonAction.SCOPE, label, index, is_chosen=scope is dialogue.rung))
+    for audience, words in audiences:
         label = words[:1].upper() + words[1:]
-        index = list(GrantAudience).index(reach)
-        rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=reach is dialogue.reach))
+        index = list(GrantAudience).index(audience)
+        rows.append(make_choice(ButtonAction.AUDIENCE, label, index, is_chosen=audience is dialogue.reach))
     if dialogue.reach not in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         rows.append([make_duration_button(GrantDuration.CONVERSATION)])
     rows.append([make_duration_button(duration) for duration in GrantDuration if duration.span])
@@ -160,7 +166,7 @@ def ask_grant(
 
 
 def is_question_for(message: Message, person: User) -> bool:
-    """Tell if a message is a question of a dialogue, in words, to this person."""
+    """Tell if a message is a dialogue's question to this person that asks for a typed reply."""
     is_named = any(entity.user is not None and entity.user.id == person.id for entity in message.entities)
     text = message.text or ""
     return is_named and _REPLY_TEXT in text and _CANCEL_TEXT in text

@@ -1,14 +1,21 @@
-"""Cards in a Telegram chat, the full payloads of cards that were cut, and the record of who was shown which.
+"""Cards in a Telegram chat, and the record of who was shown the full content of a card that was cut.
 
-The record of a proposal has the round in which its card was cut, and the messages that show its payload or
-its menu. It serves three ends: their buttons go away when the proposal ends, Approve is refused where the
-payload has not been shown, and Approve all is not offered before every payload of the group has been. In a
-group, a payload may be shown to one person alone. Then it counts for that person alone.
+A card is cut if its change does not fit one message. Its payload, the full content, is then posted on
+request. A page is a message with a payload, or with the menu behind *More*. A proposal's record has the round
+of its card that was cut (an edit begins a new round), and its pages. By the record
+
+- a page loses its buttons when the proposal ends,
+- Approve is refused to people to whom the payload was not shown, and
+- Approve all is not offered before the payload of every cut card of the group was shown.
+
+In a group, a page may be shown to one person alone. Then it counts for that person alone. `presses.py` and
+`channel.py` call `ShownCards`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Self
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import ButtonAction
@@ -38,14 +45,19 @@ from bot.store.database import Database
 from bot.store.state import keep_state, list_states, load_state
 from bot.telemetry.logs import logger
 
-_MAX_PASSES = 3
+_MAX_PASSES = 3  # the most times that buttons are drawn while their proposal changes
 _MAX_TITLE_CHARS = 200  # the card's title above its menu
-# stands for the round of a payload shown after the end: its buttons stay while any is offered
-_ENDED_ROUND = -1
-_MENU_ROUND = -2  # stands for the round of a menu, which shows no payload
 _BATCH_SUFFIX = ".all"  # marks the key of a batch's record, behind the id of its first proposal
 
 log = logger(__name__)
+
+
+class _PageKind(Enum):
+    """The content of a page. The value is stored in the place of a round, but for `OPEN`."""
+
+    OPEN = 0  # the payload of an open proposal, whose round is stored
+    ENDED = -1  # the payload, shown after the end: its buttons stay while any is offered
+    MENU = -2  # the buttons behind *More*, without a payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +65,72 @@ class _Page:
     """A message with a proposal's payload or menu, for everyone in a chat or for one ``person`` there."""
 
     chat_id: int
-    message_id: int
-    round: int
+    message_id: int  # negative for an ephemeral message, as in `TelegramPosted`
+    kind: _PageKind
+    round: int = 0  # the round of the payload, for `OPEN`
     person: int | None = None
+
+    @classmethod
+    def of_payload(cls, sent: TelegramPosted, card: Card, person: int | None) -> Self:
+        """Return the page for a payload that was just sent."""
+        if card.pending:
+            return cls(sent.chat_id, sent.message_id, _PageKind.OPEN, card.round, person)
+        return cls(sent.chat_id, sent.message_id, _PageKind.ENDED, person=person)
+
+    @classmethod
+    def from_stored(cls, chat_id: int, message_id: int, round_: int, person: int | None = None) -> Self:
+        """Read the list that `as_stored` returned."""
+        if round_ in (_PageKind.ENDED.value, _PageKind.MENU.value):
+            return cls(chat_id, message_id, _PageKind(round_), person=person)
+        return cls(chat_id, message_id, _PageKind.OPEN, round_, person)
+
+    def as_stored(self) -> list[int | None]:
+        """Return the page as a JSON list: chat, message, round or kind, person."""
+        round_ = self.round if self.kind is _PageKind.OPEN else self.kind.value
+        return [self.chat_id, self.message_id, round_, self.person]
 
     @property
     def ref(self) -> TelegramPosted:
         is_ephemeral = self.message_id < 0
         return TelegramPosted(self.chat_id, self.message_id, self.person if is_ephemeral else None)
 
+    def shows_round(self, round_: int) -> bool:
+        """Tell if this is the payload of an open proposal in this round."""
+        return self.kind is _PageKind.OPEN and self.round == round_
+
     def is_outdated(self, card: Card) -> bool:
         """Tell if the buttons of the message have lost their purpose."""
-        if self.round == _ENDED_ROUND:
-            return not card.verbs
-        return not card.pending or self.round not in (_MENU_ROUND, card.round)
+        match self.kind:
+            case _PageKind.OPEN:
+                return not card.pending or self.round != card.round
+            case _PageKind.ENDED:
+                return not card.verbs
+            case _PageKind.MENU:
+                return not card.pending
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The record of a proposal's card. ``cut`` is the round in which the card was cut, if it was cut."""
+    """The record of a proposal's card."""
 
-    cut: int | None = None
+    cut_round: int | None = None  # the round in which the open card was cut; None if it is not cut
     pages: Sequence[_Page] = ()
 
     def hides_payload(self, chat_id: int, person: int | None = None) -> bool:
-        """Tell if the payload of a cut card has been shown in this chat neither to all nor to this person."""
+        """Tell if the card was cut, and its payload shown in this chat neither to all nor to this person.
+
+        Without a ``person`` only a payload for all counts.
+        """
+        if self.cut_round is None:
+            return False
         seen = [page for page in self.pages if page.chat_id == chat_id and page.person in (None, person)]
-        was_shown = any(page.round == self.cut for page in seen)
-        return self.cut is not None and not was_shown
+        return not any(page.shows_round(self.cut_round) for page in seen)
 
     def as_state(self) -> dict[str, Any] | None:
         """Return the record as JSON to store; None for an empty record."""
-        if self.cut is None and not self.pages:
+        if self.cut_round is None and not self.pages:
             return None
-        return {"cut": self.cut, "messages": [[*astuple(page)] for page in self.pages]}
+        return {"cut": self.cut_round, "messages": [page.as_stored() for page in self.pages]}
 
 
 def _record_name(card: Card) -> str:
@@ -110,9 +154,9 @@ class ShownCards:
         """Return the card as it should look in this chat, and record whether it is cut."""
         view = render_card(card, await self._count_unseen(card, chat_id))
         record = await self._load_record(_record_name(card))
-        cut = card.round if view.cut and card.pending else None
-        if record.cut != cut:
-            await self._store_record(card, replace(record, cut=cut))
+        cut_round = card.round if view.cut and card.pending else None
+        if record.cut_round != cut_round:
+            await self._store_record(card, replace(record, cut_round=cut_round))
         return view
 
     async def show_buttons(
@@ -127,14 +171,16 @@ class ShownCards:
         person = ephemeral.user_id
 
         def is_their_menu(page: _Page) -> bool:
-            return page.round == _MENU_ROUND and page.person == person
+            return page.kind is _PageKind.MENU and page.person == person
 
         await self._close_pages(card, place.chat_id, is_their_menu)
         title = style("More: ", "bold") + plain(shorten(card.title, _MAX_TITLE_CHARS))
         sent = await self._transport.send_ephemeral(place, title, make_menu(card), ephemeral)
-        if sent is not None:
-            await self._store_page(card, _Page(sent.chat_id, sent.message_id, _MENU_ROUND, person))
-        return sent is not None
+        if sent is None:
+            return False
+        menu = _Page(sent.chat_id, sent.message_id, _PageKind.MENU, person=person)
+        await self._store_page(card, menu)
+        return True
 
     async def show_picker(
         self, card: Card, message: TelegramPosted, page: int, picked: Picked, *, opens_rows: bool
@@ -144,7 +190,7 @@ class ShownCards:
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
     async def show_batch(self, card: Card, message: TelegramPosted) -> None:
-        """Show a batch as it stands."""
+        """Show the card of a batch again, in place of its picker."""
         view = await self.lay_out(card, message.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
@@ -182,7 +228,10 @@ class ShownCards:
     async def _draw_copy(
         self, card: Card, place: TelegramPlace, message: TelegramPosted | None
     ) -> tuple[TelegramPosted, bool]:
-        """Post a card or turn a message into a card; return it, and if the proposal changed since."""
+        """Post a card or turn a message into a card.
+
+        Returns the message, and True if the proposal has changed since the card was read.
+        """
         view = await self.lay_out(card, place.chat_id)
         if message is None:
             message = await self._transport.send(place, view.rich, view.keyboard)
@@ -208,11 +257,14 @@ class ShownCards:
     async def show_payload(
         self, card: Card, place: TelegramPlace, ephemeral: EphemeralTarget | None = None
     ) -> None:
-        """Post the full payload with buttons below it; to one person alone where Telegram can do that."""
+        """Post the full payload with buttons below it, in place of an earlier payload of the same people.
+
+        With ``ephemeral`` it is for that person alone where Telegram can do that, else for all.
+        """
         person = ephemeral.user_id if ephemeral and self._transport.supports_ephemeral else None
 
         def is_their_payload(page: _Page) -> bool:
-            return page.round != _MENU_ROUND and page.person == person
+            return page.kind is not _PageKind.MENU and page.person == person
 
         await self._close_pages(card, place.chat_id, is_their_payload)
         buttons = keyboard(card, cut=True, viewed=True, unseen=await self._count_unseen(card, place.chat_id))
@@ -230,45 +282,49 @@ class ShownCards:
         # if any of the messages was for one person alone, no one else has seen everything
         receivers = [message.receiver for message in sent if message.receiver]
         seen_by = receivers[0] if receivers else None
-        shown_round = card.round if card.pending else _ENDED_ROUND
-        await self._store_page(card, _Page(sent[-1].chat_id, sent[-1].message_id, shown_round, seen_by))
+        await self._store_page(card, _Page.of_payload(sent[-1], card, seen_by))
 
     async def is_fully_shown(self, card: Card, place: TelegramPlace, person: int | None = None) -> bool:
         """Tell if everything that would run has been shown in this chat, to all or to this person."""
         if not render_card(card).cut:
             return True
         record = await self._load_record(_record_name(card))
-        return not replace(record, cut=card.round).hides_payload(place.chat_id, person)
+        return not replace(record, cut_round=card.round).hides_payload(place.chat_id, person)
 
-    async def is_payload(self, proposal_id: str, message: TelegramPosted) -> bool:
+    async def is_page(self, proposal_id: str, message: TelegramPosted) -> bool:
         """Tell if a message is a payload or a menu of the proposal or its batch, and not a card."""
         of_proposal = await self._load_record(proposal_id)
         of_batch = await self._load_record(f"{proposal_id}{_BATCH_SUFFIX}")
         return any(page.ref == message for page in (*of_proposal.pages, *of_batch.pages))
 
     async def remove_outdated(self, card: Card, chat_id: int) -> None:
-        """Take the buttons away from payloads and forms that lead nowhere now."""
+        """Remove the buttons of pages and of dialogues (`dialogue.py`) that are over, from their messages."""
         await self._close_pages(card, chat_id, lambda page: page.is_outdated(card))
         for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
-            form = Dialogue.from_state(state)
-            if form.proposal_id != card.proposal_id or form.is_current_for(card):
+            dialogue = Dialogue.from_state(state)
+            if dialogue.proposal_id != card.proposal_id or dialogue.is_current_for(card):
                 continue
-            if form.awaits_text:
+            if dialogue.awaits_text:
                 continue  # the person is told when the text comes
             await self._database.write(keep_state, NAME, key, None, self._clock())
-            if form.prompt is not None:
-                person = int(key.rpartition("/")[2]) if form.prompt < 0 else None
-                await self._transport.try_edit(TelegramPosted(chat_id, form.prompt, person), plain(MOVED_ON))
+            if dialogue.prompt is not None:
+                is_ephemeral = dialogue.prompt < 0
+                person = int(key.rpartition("/")[2]) if is_ephemeral else None
+                prompt = TelegramPosted(chat_id, dialogue.prompt, person)
+                await self._transport.try_edit(prompt, plain(MOVED_ON))
 
     async def offer_approve_all(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
-        """Offer Approve all on the group's buttons, if it may be offered after a payload was shown."""
-        bearer = await self._database.read(posted_cards.find_group_card, proposal_id)
-        if not bearer:
+        """Redraw the group's buttons after a payload was shown, now with Approve all if it may be offered.
+
+        The first card of a group carries its buttons.
+        """
+        first_id = await self._database.read(posted_cards.find_group_card, proposal_id)
+        if not first_id:
             return
         for _ in range(_MAX_PASSES):
-            card = await lookup.card(bearer, actor, place.address)
+            card = await lookup.card(first_id, actor, place.address)
             if card is None or not card.pending or card.group is None:
                 return
             await self._draw_buttons(card, place.chat_id)
@@ -277,10 +333,7 @@ class ShownCards:
                 return  # else it changed in the meantime, and is drawn again
 
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
-        """Redraw the buttons of a card and of its payload pages in a chat.
-
-        It returns when they are drawn, so that a press is answered with them in place.
-        """
+        """Redraw the buttons of a card's copies and payloads in a chat, and return once they are drawn."""
         view = await self.lay_out(card, chat_id)
         for copy in await self._database.read(posted_cards.list_copies, card.proposal_id):
             if copy.address.channel != NAME:
@@ -293,7 +346,7 @@ class ShownCards:
         )
         record = await self._load_record(_record_name(card))
         for page in record.pages:
-            if page.chat_id == chat_id and page.round == card.round:
+            if page.chat_id == chat_id and page.shows_round(card.round):
                 await self._transport.edit_keyboard(page.ref, payload_buttons, urgency=Urgency.TEXT)
 
     async def _count_unseen(self, card: Card, chat_id: int) -> int:
@@ -310,7 +363,7 @@ class ShownCards:
         closed = [page for page in record.pages if page.chat_id == chat_id and is_over(page)]
         for page in closed:
             try:
-                if page.round == _MENU_ROUND:
+                if page.kind is _PageKind.MENU:
                     await self._transport.delete(page.ref)
                 else:
                     await self._transport.edit_keyboard(page.ref, None)
@@ -323,7 +376,7 @@ class ShownCards:
     async def _load_record(self, name: str) -> _Record:
         state = await self._database.read(load_state, NAME, f"view:{name}")
         if state:
-            return _Record(state.get("cut"), [_Page(*fields) for fields in state["messages"]])
+            return _Record(state.get("cut"), [_Page.from_stored(*fields) for fields in state["messages"]])
         return _Record()
 
     async def _store_page(self, card: Card, page: _Page) -> None:

@@ -1,6 +1,7 @@
-"""One turn being shown: a draft that grows in a private chat, an edited message in a group.
+"""One turn in Telegram as it happens: a draft that grows in a private chat, an edited message in a group.
 
-The pace decides when a preview may go out, so that a group keeps room for cards.
+A draft is Telegram's form for unfinished text: it vanishes by itself, and the finished text is posted as a
+message. `ChatPace` decides when the unfinished text may go out, so that a group keeps room for cards.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from bot.telemetry.logs import logger
 _WRITING_MARK = " ▍"  # the text is still being written
 _TYPING_SECONDS = 4.0  # between two signs of typing; Telegram shows each for five
 _MAX_TYPING_SIGNS = 75  # five minutes, for a turn that sends nothing more
-_FIRST_DRAFT = datetime(2020, 1, 1, tzinfo=UTC)  # ids of drafts count the seconds since then
+_DRAFT_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)  # ids of drafts count the seconds since then
 _MAX_DRAFT_ID = 2**31 - 1
 
 log = logger(__name__)
@@ -47,7 +48,7 @@ class TelegramStream(StreamedMessage):
         self.ended = False
         self._draft_id = _number_draft(begun_at)
         self._shown: TelegramPosted | None = None  # the message in a group that grows
-        self._sends_previews = True
+        self._sends_previews = True  # False once Telegram refused a draft
         self._typing = asyncio.create_task(self._show_typing())
 
     async def _show_typing(self) -> None:
@@ -60,7 +61,7 @@ class TelegramStream(StreamedMessage):
         has_content = bool(text.strip() or doing.strip())
         if not (self._sends_previews and has_content and self._pace.claim_preview(self.place.chat_id)):
             return
-        unfinished = _render_above(_find_end(text))
+        unfinished = _render_above(_cut_beginning(text))
         if doing:
             unfinished = unfinished + style(f"⏳ {doing}", "italic")
         pieces = split(unfinished)
@@ -116,20 +117,24 @@ class TelegramStream(StreamedMessage):
 
 def _number_draft(begun_at: datetime) -> int:
     """Return an id for a draft, from which every process can tell when its answer began."""
-    return max(1, int((begun_at - _FIRST_DRAFT).total_seconds()))
+    return max(1, int((begun_at - _DRAFT_EPOCH).total_seconds()))
 
 
 def find_begin(draft_id: int) -> datetime | None:
-    """Return the second by which the answer of a draft had begun; None if the id is of no draft of Nod's."""
+    """Return a time by which the answer of a draft had begun, at most a second late.
+
+    None if Nod gives no draft such an id.
+    """
     if not 0 < draft_id <= _MAX_DRAFT_ID:
         return None
-    return _FIRST_DRAFT + timedelta(seconds=draft_id + 1)
+    return _DRAFT_EPOCH + timedelta(seconds=draft_id + 1)
 
 
-def _find_end(text: str) -> str:
-    """Return the end of a text that grows, at most two messages long, from the start of a line.
+def _cut_beginning(text: str) -> str:
+    """Return the end of a long text, of which a preview shows the last message alone.
 
-    An open code block is opened again.
+    The end is less than two messages long, and starts with a line if it has one. If it begins in a code
+    block, the block is opened again.
     """
     skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
     start = text.find("\n", skipped) + 1 if skipped else 0
@@ -150,5 +155,6 @@ def _render_above(text: str) -> Rich:
 
 
 def _add_mark(rich: Rich) -> Rich:
+    """Return the text with the mark of an unfinished one, if both fit a message."""
     marked = rich + Rich(_WRITING_MARK)
     return marked if marked.fits else rich

@@ -1,7 +1,9 @@
-"""Styled text for Telegram: plain text with entities, which are counted in UTF-16 units.
+"""Styled text for Telegram: `Rich`, a plain text with entities, and its division into messages.
 
-``markdown.py`` makes it from the CommonMark of answers. Cards are put together from pieces made by `plain`
-and `style`, in which nothing is markup.
+An entity is Telegram's form of a style, a link or a mention: a kind, an offset and a length, both in UTF-16
+units (a letter is one unit, most emoji are two). A message takes `TEXT_UNITS` and `ENTITIES`; `split` divides
+a longer text. ``markdown.py`` makes rich text of the CommonMark of answers. Cards are put together by
+`TelegramTextBuilder` from pieces made by `plain` and `style`, in which nothing is markup.
 """
 
 import re
@@ -22,19 +24,19 @@ from bot.domain.people import Actor
 from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
-_APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
+_APP_LINK_PATTERN = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)  # such as tg://settings
 _FOLD_KIND = MessageEntity.EXPANDABLE_BLOCKQUOTE
 _QUOTE_KIND = MessageEntity.BLOCKQUOTE
-_RULE_PATTERN = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
-_COLUMNS_SHARE = 4  # column names are repeated if they take at most this part of a message
+_RULE_PATTERN = re.compile(r"-+(?:\+-+)*")  # ---+-----, below the names of a table's columns
+_MAX_HEAD_SHARE = 4  # a table's head is repeated if it takes at most 1/4 of a message
 
 
 class _CutPoint(NamedTuple):
     """A place where a text may be cut: after a ``mark``."""
 
     mark: str
-    only_second_half: bool
-    also_in_code: bool
+    only_second_half: bool  # only in the second half of the message, so that no message is short
+    also_in_code: bool  # also inside a code block, which continues in the next message
 
 
 _CUT_POINTS = (  # the best first
@@ -68,13 +70,14 @@ class Rich:
 
     @property
     def fits(self) -> bool:
+        """True if the text fits one message."""
         return self.units <= TEXT_UNITS and len(self.entities) <= ENTITIES
 
 
 def plain(text: str) -> Rich:
     """Return unstyled text; characters that could disguise its meaning are shown as escapes.
 
-    Parts keep their own direction of writing.
+    Of a text from right to left, each part that others wrote gets its own direction (`set_apart`).
     """
     return Rich(set_apart(_make_visible(text)))
 
@@ -172,13 +175,13 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     A code block that must be cut is a code block in both messages. Blank messages are left out.
     """
     pieces = []
-    columns = Rich()  # the names of a cut table's columns, to repeat
+    table_head = Rich()  # the lines that name the columns of a cut table, to repeat in the next message
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
     current: list[MessageEntity] = []  # entities that reach into the next message
     done_chars = done_units = 0  # the sizes of the messages so far
     while done_chars < len(rich.text):
         # look at as much as can fit, and one character more, with its entities
-        room = units - columns.units
+        room = units - table_head.units
         text = rich.text[done_chars : done_chars + room + 1]
         until = done_units + utf16_len(text)
         while waiting and waiting[0].offset < until and len(current) <= ENTITIES:
@@ -188,20 +191,21 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
         is_last = done_chars + len(text) == len(rich.text)
         fits = is_last and window.units <= room and len(current) <= ENTITIES
         end = len(text) if fits else _find_cut(window, room)
-        piece = trim(_put_below(columns, _slice(window, 0, end)))
+        piece = trim(_put_below(table_head, _slice(window, 0, end)))
         if piece.text:
             pieces.append(piece)
-        columns = _find_columns(window, end, columns, units // _COLUMNS_SHARE)
+        table_head = _find_table_head(window, end, table_head, units // _MAX_HEAD_SHARE)
         done_chars += end
         done_units += utf16_len(text[:end])
         current = [entity for entity in current if entity.offset + entity.length > done_units]
     return pieces
 
 
-def _find_columns(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
-    """Return the lines that name the columns of a table which is cut at ``end``; nothing if none is.
+def _find_table_head(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
+    """Return the head of a table that is cut at ``end``; an empty text if no table is cut there.
 
-    ``previous``: those lines of the message before, for a table that continues.
+    A table is a code block, as `lay_out_tables` draws it; its head are the names of its columns and the rule
+    below them. ``previous``: the head that the message before was given, for a table that continues.
     """
     cut = utf16_len(rich.text[:end])
     for entity in rich.entities:
@@ -218,20 +222,23 @@ def _find_columns(rich: Rich, end: int, previous: Rich, max_units: int) -> Rich:
     return Rich()
 
 
-def _put_below(columns: Rich, piece: Rich) -> Rich:
-    """Put the rest of a table below the names of its columns, in one block."""
-    if not columns.text:
+def _put_below(table_head: Rich, piece: Rich) -> Rich:
+    """Put the further rows of a table below its head, in one code block."""
+    if not table_head.text:
         return piece
-    both = columns + piece
-    # the first is the block of the names, then that of the rows
+    both = table_head + piece
+    # the first entity is the code block of the head; of the others, the block of the rows comes first
     entities = sorted(both.entities[1:], key=lambda entity: (entity.offset, entity.type != MessageEntity.PRE))
     rows_block, *others = entities
-    block = _clip_entity(rows_block, 0, rows_block.length + columns.units)
+    block = _clip_entity(rows_block, 0, rows_block.length + table_head.units)
     return Rich(both.text, (block, *others))
 
 
 def _find_cut(rich: Rich, units: int) -> int:
-    """Return the index at which to cut, at least one character in."""
+    """Return the index at which to cut a text so that it has at most ``units`` and `ENTITIES`.
+
+    At least one character comes before the cut.
+    """
     if len(rich.entities) > ENTITIES:
         starts = sorted(entity.offset for entity in rich.entities)
         units = min(units, max(starts[ENTITIES], 1))
@@ -257,12 +264,13 @@ def _find_cut(rich: Rich, units: int) -> int:
 
 
 def _slice(rich: Rich, start: int, end: int) -> Rich:
+    """Return the text between two indexes of characters, with its entities."""
     first, last = utf16_len(rich.text[:start]), utf16_len(rich.text[:end])
     return Rich(rich.text[start:end], _clip_entities(rich.entities, first, last))
 
 
 def _clip_entities(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
-    """Return the entities between two offsets, counted from the first."""
+    """Return the parts of the entities between two offsets, with offsets that count from ``first``."""
     clipped = []
     for entity in entities:
         start, end = max(entity.offset, first), min(entity.offset + entity.length, last)
@@ -280,6 +288,7 @@ def trim(rich: Rich) -> Rich:
 
 
 def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
+    """Return a copy of an entity at another place."""
     return MessageEntity(
         entity.type,
         offset,
@@ -298,13 +307,17 @@ def _find_index(text: str, units: int) -> int:
 
 
 def keep_harmless(text: str) -> str:
-    """Replace links that would open in the app itself, at equal length."""
+    """Break links that would open in the app itself: another colon takes the place of theirs.
+
+    Null characters become blanks. The length stays the same.
+    """
     return _APP_LINK_PATTERN.sub(lambda match: match[0].replace(":", "\u2236"), text.replace("\x00", " "))
 
 
 def drop_halves(text: str) -> str:
-    """Replace lone surrogates, which can't be sent."""
+    """Replace lone surrogates, which can't be sent, and write each line end as one line feed."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
 
 OUTLINER = CardTextRenderer(TelegramTextBuilder(), (TEXT_UNITS, ENTITIES))
+"""The renderer of cards and of teams' statuses, each within one message."""

@@ -1,9 +1,10 @@
-"""Calls to Telegram, with its refusals as Nod's own errors.
+"""Calls to Telegram by `Transport`, with Telegram's refusals as Nod's own errors.
 
 A call raises `NotDeliverable` for what will never arrive, `CopyGone` if the message is no longer there, and
 `ChannelError` for the rest. "Not modified" and "query is too old" are no errors. Text whose formatting the
 server refuses is sent as plain text. A group that became a supergroup is followed to its new id; its old
-messages can't be changed any longer. `BotRequests`, the library's HTTP client, also notes whether Telegram
+messages can't be changed any longer. An ephemeral message is one that a single person of a group sees.
+`BotRequests`, the HTTP client of python-telegram-bot ("PTB", "the library"), also notes whether Telegram
 accepts the token.
 """
 
@@ -151,10 +152,10 @@ class _OutgoingText(NamedTuple):
 
 
 class Transport:
-    """Sends, edits and answers. Every method may raise ChannelError.
+    """Sends, edits and deletes messages, and answers presses. Every method may raise ChannelError.
 
-    An ephemeral message is one that a single person of a group sees. Telegram sends them since Bot API 10.3
-    and changes them since 10.2; the library knows neither.
+    Telegram changes ephemeral messages since Bot API 10.2 and sends them since 10.3; the library does
+    neither.
     """
 
     def __init__(self, bot: ExtBot[Any], moves: Moves) -> None:
@@ -176,11 +177,11 @@ class Transport:
         urgency: Urgency = Urgency.TEXT,
         ephemeral: EphemeralTarget | None = None,
     ) -> TelegramPosted:
-        """Send as many messages as the text needs, the markup under the last one. Returns that one.
+        """Send as many messages as the text needs, with the markup under the last. Returns the last message.
 
-        They reply to the message ``answer_to``, if it is still there, or to ``below``: then CopyGone is
-        raised if that is gone. Only one of the two is given. With ``ephemeral`` they are for that person
-        alone, if Telegram allows it, else for all.
+        The messages reply to ``answer_to`` or to ``below``, of which at most one is given. If the message
+        ``answer_to`` is gone, they are sent all the same; if ``below`` is gone, CopyGone is raised. With
+        ``ephemeral`` they are for that person alone, if Telegram allows it, else for all.
         """
         reply = _reply_to(answer_to, may_be_gone=True) or _reply_to(below, may_be_gone=False)
         pieces = split(rich) or [Rich("…")]
@@ -246,7 +247,11 @@ class Transport:
             return posted or posted_of(await send(None))
 
     async def _try_ephemeral(self, send: SendMessage, ephemeral: EphemeralTarget) -> TelegramPosted | None:
-        """Send an ephemeral message. Returns None if the server refuses; an old one sends it to all."""
+        """Send an ephemeral message. Returns None if the server refuses.
+
+        An older server ignores the parameters and sends the message to all. It is returned, and from then on
+        `supports_ephemeral` is False.
+        """
         if not self.supports_ephemeral:
             return None
         try:
@@ -409,7 +414,7 @@ class Transport:
 
         with translate_errors():
             member = await self._call_in_chat(place, ask)
-        # a restricted member may have left: ``is_member`` tells
+        # a restricted member may have left: their field ``is_member`` tells; other members have no such field
         return member.status not in _LEFT_STATUSES and getattr(member, "is_member", True)
 
     async def show_typing(self, place: TelegramPlace) -> None:
@@ -472,10 +477,10 @@ class Transport:
 
 
 def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
-    """Return the reference of a message, as ``person`` sees it.
+    """Return the reference of a message. ``person``: the receiver, if it is ephemeral and names none.
 
-    Telegram numbers ephemeral messages separately, so their ids are stored negative. The library hands on
-    both fields as they come.
+    The library passes on the fields of an ephemeral message as they come. Telegram numbers these messages
+    apart from others, so their ids are stored negative.
     """
     ephemeral_id = message.api_kwargs.get("ephemeral_message_id")
     if ephemeral_id is None:

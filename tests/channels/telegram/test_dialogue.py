@@ -28,14 +28,14 @@ TITLE = next(f for f in fields_of(SCHEMA, ARGUMENTS) if f.name == "title")
 def test_picking_and_answering_leads_to_confirming():
     asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).with_prompt(5)
     assert asked.expects_reply_to(5)
-    given = asked.give(TITLE, "New", NOW)
+    given = asked.with_value(TITLE, "New", NOW)
     assert (given.step, given.changes, given.prompt) == (DialogueStep.CONFIRM, {"title": "New"}, None)
     assert given.arguments(ARGUMENTS) == {**ARGUMENTS, "title": "New"}
 
 
 def test_the_old_value_is_no_change():
-    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).give(TITLE, "New", NOW)
-    assert asked.give(TITLE, "Old title", NOW).step is DialogueStep.PICK
+    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).with_value(TITLE, "New", NOW)
+    assert asked.with_value(TITLE, "Old title", NOW).step is DialogueStep.PICK
 
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
@@ -51,7 +51,7 @@ def test_it_comes_back_from_json_the_same():
     asked = (
         Dialogue.begin_edit(make_card(), NOW)
         .pick(TITLE, NOW)
-        .give(TITLE, "x", NOW)
+        .with_value(TITLE, "x", NOW)
         .pick(TITLE, NOW)
         .with_prompt(9)
     )
