@@ -1,7 +1,10 @@
 """Rendering of a `Card` for Discord: an embed and rows of buttons. Pure; posting is in ``channel.py``.
 
-A card whose change does not fit has *View all* in place of Approve; Approve is below the full content.
-The card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs.
+A card whose change does not fit has *View all* in place of Approve; Approve is below the full content. The
+card and ``bot/domain/verbs.py`` alone decide which buttons there are, and what input each needs. A button
+carries a `ButtonMark`: the verb that it presses in the end, and the way to the press, such as `Way.VIEW`
+(show everything first). The first card of several in an answer also has the buttons of their group. A batch,
+a table of several calls, has a picker: pages of its rows with a button for each row.
 """
 
 import re
@@ -9,7 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.channels.discord.places import BUTTON, BUTTON_TYPE, CUSTOM_ID, IN_ROW, LINK, ROW_TYPE, ROWS
+from bot.channels.discord.places import (
+    BUTTON_TYPE,
+    MAX_BUTTON_UNITS,
+    MAX_BUTTONS_IN_ROW,
+    MAX_CUSTOM_ID_CHARS,
+    MAX_LINK_CHARS,
+    MAX_ROWS,
+    ROW_TYPE,
+)
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
@@ -35,7 +46,9 @@ _DEFAULT_COLOUR = 0x95A5A6
 _BUTTON_STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
 APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
+"""Verbs that approve: a card that was cut offers none of them."""
 GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
+"""Verbs for all proposals of a group or batch."""
 
 Component = dict[str, Any]  # a button, or a row of them
 
@@ -44,7 +57,7 @@ Component = dict[str, Any]  # a button, or a row of them
 class DiscordCard:
     """A message with a card."""
 
-    message: dict[str, Any]
+    message: dict[str, Any]  # the body of Discord's request
     shows_all: bool  # nothing of the change was cut
 
 
@@ -107,7 +120,8 @@ def _make_batch_rows(card: Card, batch: Batch, *, is_hidden: bool) -> list[Compo
 def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool) -> list[Component]:
     """Return the buttons below a page of a batch's rows: one for each row, and the buttons that decide.
 
-    ``opens_rows``: the numbers open their rows instead. Every button carries the picked rows.
+    The button of a row picks it or leaves it; with ``opens_rows`` it opens the row instead. The other buttons
+    carry the picked rows, which are stored nowhere else.
     """
     _, page_rows, pages = page_of(card, page)
     packed = picked.pack()
@@ -115,7 +129,7 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     def make_button(
         way: Way,
         label: str,
-        index: int = page,  # the number of a page or a row
+        index: int = page,  # the number of a page; for TOGGLE the position of a row
         verb: Verb = Verb.APPROVE_ALL,
         style: int = _BUTTON_STYLES[Look.PLAIN],
     ) -> Component:
@@ -123,21 +137,22 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
         return {
             "type": BUTTON_TYPE,
             "style": style,
-            "label": cut(label, BUTTON),
-            "custom_id": mark.pack(CUSTOM_ID),
+            "label": cut(label, MAX_BUTTON_UNITS),
+            "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
         }
 
-    numbers = []
-    for place, row in page_rows:
+    row_buttons = []
+    for position, row in page_rows:
         has_button = row.card.pending or (opens_rows and row.offers)
         if not has_button:
             continue
         if opens_rows or row.harms:  # a change that can't be undone is never picked
             sign = "⚠️" if row.harms else "🔎"
-            numbers.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, f"{sign} {place + 1}"))
+            label = f"{sign} {position + 1}"
+            row_buttons.append(make_labelled_button(row.card, Verb.APPROVE, Way.ROW, label))
         else:
-            sign = "✅" if place in picked.places else "⬜"
-            numbers.append(make_button(Way.TOGGLE, f"{sign} {place + 1}", place))
+            sign = "✅" if position in picked.places else "⬜"
+            row_buttons.append(make_button(Way.TOGGLE, f"{sign} {position + 1}", position))
     page_way = Way.LOOK if opens_rows else Way.CHOOSE
     controls = []
     for target, sign in ((page - 1, "←"), (page + 1, "→")):
@@ -152,10 +167,10 @@ def make_picker_rows(card: Card, page: int, picked: Picked, *, opens_rows: bool)
     if approve or others:
         label = format_split_label(len(approve), len(others))
         decide.append(make_button(Way.DECIDE, label, 0, style=_BUTTON_STYLES[Look.PRIMARY]))
-    if approve and others:
+    if approve and others:  # the verb says whether the other rows are declined: with APPROVE_ALL they are
         label = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(make_button(Way.DECIDE, label, 0, Verb.APPROVE))
-    return lay_out_rows([*split_rows(numbers), controls, decide])
+    return lay_out_rows([*split_rows(row_buttons), controls, decide])
 
 
 def make_labelled_button(
@@ -165,24 +180,24 @@ def make_labelled_button(
     button = card.button(verb)
     if not label:
         label = with_reason(button) if way is Way.WHY else button.label
-    data = ButtonMark(way, verb, card.proposal_id, find_shown_round(card, verb), page, picked)
+    mark = ButtonMark(way, verb, card.proposal_id, find_shown_round(card, verb), page, picked)
     look = button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN
     style = _BUTTON_STYLES[look]
     return {
         "type": BUTTON_TYPE,
         "style": style,
-        "label": cut(label, BUTTON),
-        "custom_id": data.pack(CUSTOM_ID),
+        "label": cut(label, MAX_BUTTON_UNITS),
+        "custom_id": mark.pack(MAX_CUSTOM_ID_CHARS),
     }
 
 
 def make_choice_rows(choices: Iterable[str]) -> list[Component]:
-    """Return a row with a button for each of these choices."""
+    """Return a row with a button for each of these choices; nothing without choices."""
     buttons = [
         {
             "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
-            "label": cut(label, BUTTON),
+            "label": cut(label, MAX_BUTTON_UNITS),
             "custom_id": mark,
         }
         for label, mark in make_choice_buttons(choices)
@@ -194,7 +209,8 @@ def make_link_row(link: LinkButton | None) -> list[Component]:
     """Return a row with the button that opens a page; nothing without one."""
     if link is None:
         return []
-    button = {"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": cut(link.label, BUTTON), "url": link.url}
+    label = cut(link.label, MAX_BUTTON_UNITS)
+    button = {"type": BUTTON_TYPE, "style": _LINK_STYLE, "label": label, "url": link.url}
     return lay_out_rows([[button]])
 
 
@@ -204,7 +220,7 @@ def make_offer_rows(offers: Sequence[CommandOffer]) -> list[Component]:
         {
             "type": BUTTON_TYPE,
             "style": _BUTTON_STYLES[Look.PLAIN],
-            "label": cut(f"{offer.label} {number}", BUTTON),
+            "label": cut(f"{offer.label} {number}", MAX_BUTTON_UNITS),
             "custom_id": make_offer_mark(offer.words),
         }
         for number, offer in enumerate(offers, 1)
@@ -213,21 +229,26 @@ def make_offer_rows(offers: Sequence[CommandOffer]) -> list[Component]:
 
 
 def find_shown_round(card: Card, verb: Verb) -> int:
-    """Return the round that a button carries: of the card, or of its group."""
+    """Return the round that the button of a verb carries: that of the card, or of its group.
+
+    A round grows with each edit. A press with an older round is refused.
+    """
     if verb in GROUP and card.group:
         return card.group.round
     return card.round
 
 
 def split_rows(buttons: Sequence[Component]) -> list[list[Component]]:
-    """Split buttons into rows of at most `IN_ROW`."""
-    return [list(buttons[start : start + IN_ROW]) for start in range(0, len(buttons), IN_ROW)]
+    """Split buttons into rows of at most `MAX_BUTTONS_IN_ROW`."""
+    starts = range(0, len(buttons), MAX_BUTTONS_IN_ROW)
+    return [list(buttons[start : start + MAX_BUTTONS_IN_ROW]) for start in starts]
 
 
 def lay_out_rows(rows_of_buttons: Iterable[list[Component]]) -> list[Component]:
-    """Return rows of buttons as components; only the first `ROWS` fit."""
-    return [{"type": ROW_TYPE, "components": buttons} for buttons in rows_of_buttons if buttons][:ROWS]
+    """Return rows of buttons as components; only the first `MAX_ROWS` fit."""
+    return [{"type": ROW_TYPE, "components": buttons} for buttons in rows_of_buttons if buttons][:MAX_ROWS]
 
 
 def _is_link(url: str) -> bool:
-    return url.startswith(("https://", "http://")) and len(url) <= LINK and not re.search(r"[\s<>]", url)
+    is_web = url.startswith(("https://", "http://"))
+    return is_web and len(url) <= MAX_LINK_CHARS and not re.search(r"[\s<>]", url)

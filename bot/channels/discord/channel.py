@@ -1,7 +1,10 @@
 """The Discord channel: interactions come in by HTTP at `INTERACTIONS`, everything else goes out by REST.
 
-There is no gateway, so Nod only reads the text of commands. Sources are named in
-``inbound.py``, ``limits.py`` and ``transport.py``.
+An interaction is a command, or a press of a button, or a submitted modal; ``inbound.py`` parses them and
+``presses.py`` handles presses and modals. Nod holds no connection to Discord's gateway, which would bring the
+messages of channels, so it only reads the text of commands. Discord waits three seconds for the answer to an
+interaction: slower work is acknowledged first and followed up (`DiscordChannel._follow_up`). Sources are
+named in ``inbound.py``, ``places.py`` and ``transport.py``.
 """
 
 import asyncio
@@ -31,9 +34,9 @@ from bot.channels.discord.inbound import (
     is_signed,
 )
 from bot.channels.discord.places import (
-    ACKNOWLEDGE,
-    CONTENT,
+    ACKNOWLEDGE_SECONDS,
     INTERACTIONS,
+    MAX_CONTENT_UNITS,
     NAME,
     DiscordPlace,
     is_guest,
@@ -69,10 +72,10 @@ _PING_TYPE = 1  # the type of an interaction by which Discord checks the endpoin
 # types of responses: interactions/receiving-and-responding
 _PONG = 1
 _NEW_MESSAGE = 4
-_DEFERRED_MESSAGE = 5
-_DEFERRED_UPDATE = 6
-_UPDATE = 7
-_MODAL = 9
+_DEFERRED_MESSAGE = 5  # a message will follow; Discord shows that Nod is thinking
+_DEFERRED_UPDATE = 6  # nothing changes for now
+_UPDATE = 7  # the message with the pressed button changes
+_OPEN_MODAL = 9
 _FILE_ORIGINS = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
 log = logger(__name__)
@@ -136,7 +139,7 @@ class DiscordChannel(Platform):
         """Finish the interactions in progress, then disconnect."""
         self._inbox = None
         await self._connection.close()
-        await self._background.close(ACKNOWLEDGE)
+        await self._background.close(ACKNOWLEDGE_SECONDS)
         await self._rest.close()
 
     def routes(self) -> Sequence[Route]:
@@ -164,7 +167,7 @@ class DiscordChannel(Platform):
         if self._inbox is None or self._lookup is None:
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         task = self._background.start(self._handle(interaction, self._inbox, self._lookup))
-        await asyncio.wait({task}, timeout=ACKNOWLEDGE)
+        await asyncio.wait({task}, timeout=ACKNOWLEDGE_SECONDS)
         return JSONResponse(self._make_answer(interaction, task))
 
     def _make_answer(self, interaction: Interaction, task: "asyncio.Task[Display]") -> Json:
@@ -177,8 +180,8 @@ class DiscordChannel(Platform):
             if is_command:
                 return {"type": _DEFERRED_MESSAGE, "data": {"flags": EPHEMERAL}}
             return {"type": _DEFERRED_UPDATE}
-        if display.window:
-            return {"type": _MODAL, "data": display.window}
+        if display.modal:
+            return {"type": _OPEN_MODAL, "data": display.modal}
         if not texts:
             return {"type": _DEFERRED_UPDATE}
         data = _make_message(replace(display, words=texts[0]))
@@ -200,7 +203,10 @@ class DiscordChannel(Platform):
         return Display(_BROKEN_TEXT)
 
     async def _find_refusal(self, interaction: Interaction) -> str:
-        """Return a refusal; empty in a configured server, and in private for a server's members."""
+        """Return why Nod does not work for this person here; empty if it does.
+
+        It works for people in the configured servers, and in private for members of these.
+        """
         if not interaction.place.person:
             if interaction.place.server in self._settings.discord_servers:
                 return ""
@@ -216,8 +222,8 @@ class DiscordChannel(Platform):
         return _STRANGER_TEXT
 
     async def _take_command(self, interaction: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
-        marked, known_names = interaction.marked
-        names = await find_names(self._rest, interaction.place.server, marked, known_names)
+        raw_text, known_names = interaction.raw_text
+        names = await find_names(self._rest, interaction.place.server, raw_text, known_names)
         name, words = interaction.make_message(names)
         first_word, _, request = words.partition(" ")
         actor, address = interaction.actor, interaction.place.address
@@ -239,14 +245,14 @@ class DiscordChannel(Platform):
             return Display(reply.text)
         file_names = "".join(f"\n`{literal(format_name(file.name))}`" for file in files)
         echo = neutralise(f"**{literal(actor.label)}:** {request}{file_names}")
-        return Display(fit(echo, CONTENT), public=True)
+        return Display(fit(echo, MAX_CONTENT_UNITS), public=True)
 
     async def _follow_up(
         self, interaction: Interaction, task: "asyncio.Task[Display]", *, is_awaited: bool
     ) -> None:
         """Send a slow or long response. ``is_awaited``: Discord shows that an answer is still coming."""
         display = await task
-        if display.window:
+        if display.modal:  # Discord opens a modal only as the immediate answer
             display = replace(display, words=_SLOW_TEXT)
         texts = _split_response(display, interaction) or (["Done."] if is_awaited else [])
         file = {"file": ("everything.txt", display.file)} if display.file else {}
@@ -265,9 +271,10 @@ class DiscordChannel(Platform):
         await self._rest.check(DiscordPlace.of(address))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Return the account's membership in the conversation's server.
+        """Return the account's membership in the server of the address.
 
-        In direct messages, the highest that it has in any of the configured servers.
+        In direct messages, the highest that it has in any of the configured servers. Raises ChannelError if
+        Discord can't say, unless another server knows the account.
         """
         place = DiscordPlace.of(address)
         if not actor.key.isdecimal():
@@ -304,7 +311,7 @@ class DiscordChannel(Platform):
         """Post a text and a numbered line for each command, with their buttons below."""
         place = DiscordPlace.of(address)
         lines = [f"{number}. {literal(offer.about)}" for number, offer in enumerate(offers, 1)]
-        *first, last = split("\n".join([neutralise(markdown), *lines]), CONTENT) or [""]
+        *first, last = split("\n".join([neutralise(markdown), *lines]), MAX_CONTENT_UNITS) or [""]
         for text in first:
             await self._rest.post(place, {"content": text, "flags": PLAIN})
         await self._rest.post(place, {"content": last, "flags": PLAIN, "components": make_offer_rows(offers)})
@@ -327,14 +334,14 @@ class DiscordChannel(Platform):
         await self._rest.edit(ref, render(card).message)
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
-        """Reply to the card; in a server, name the people who may decide."""
+        """Reply to the card; in a server, mention the people."""
         place = DiscordPlace.of(address)
         channel, _, message = ref.partition("/")
         user_ids = []
         if not place.person:
             user_ids = [actor.key for actor in people if actor.channel == NAME]
         mentions = " ".join(f"<@{user_id}>" for user_id in user_ids)
-        first, *further = split(markdown, CONTENT - len(mentions) - 1) or [""]
+        first, *further = split(markdown, MAX_CONTENT_UNITS - len(mentions) - 1) or [""]
         reference = {"channel_id": channel, "message_id": message}
         reply = {"content": f"{mentions} {first}".strip(), "flags": PLAIN, "message_reference": reference}
         await self._rest.post(place, reply | {"allowed_mentions": {"users": user_ids}})

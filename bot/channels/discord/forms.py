@@ -1,5 +1,7 @@
-"""Modals: a reason, a tool's fields in pages of five, and the scopes of "approve similar". Pure.
+"""Modals, Discord's forms: a reason, a tool's fields in pages of five, or a grant. Pure.
 
+A grant permits similar calls in advance ("approve similar"). The functions `ask_…` and `make_form` return a
+modal, `read_form` reads a submitted edit back into arguments. `presses.py` opens and takes the modals.
 Shapes and limits: https://docs.discord.com/developers/components/reference (label, text input).
 """
 
@@ -8,17 +10,17 @@ from typing import Any
 
 from bot.channels.discord.card import find_shown_round
 from bot.channels.discord.places import (
-    CUSTOM_ID,
-    HINT,
-    INPUT,
-    LABEL,
     LABEL_TYPE,
+    MAX_CUSTOM_ID_CHARS,
+    MAX_HINT_UNITS,
+    MAX_INPUT_UNITS,
+    MAX_LABEL_UNITS,
+    MAX_MODAL_PARTS,
+    MAX_OPTION_UNITS,
+    MAX_OPTIONS,
     MENU_TYPE,
-    OPTION,
-    OPTIONS,
     TEXT_INPUT_TYPE,
     TEXT_TYPE,
-    WINDOW_PARTS,
 )
 from bot.channels.discord.text import cut, fit, literal, width
 from bot.channels.markdown import clean
@@ -39,48 +41,6 @@ _GRANT_TEXT = "This approves the change now. Matching calls then run without ask
 Json = dict[str, Any]
 
 
-def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
-    data = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
-    return {
-        "custom_id": data.pack(CUSTOM_ID),
-        "title": cut(card.button(verb).label, LABEL),
-        "components": [*parts],
-    }
-
-
-def _make_label(label: str, component: Json, hint: str = "") -> Json:
-    shown = {"type": LABEL_TYPE, "label": cut(label, LABEL), "component": component}
-    if hint:
-        return shown | {"description": cut(hint, HINT)}
-    return shown
-
-
-def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: bool = True) -> Json:
-    component = {
-        "type": TEXT_INPUT_TYPE,
-        "custom_id": custom_id,
-        "style": _PARAGRAPH_STYLE if long else _ONE_LINE_STYLE,
-        "required": required,
-        "max_length": INPUT,
-    }
-    if value:
-        return component | {"value": value}
-    return component
-
-
-def _make_menu(
-    custom_id: str, options: Iterable[tuple[str, str, bool]], *, required: bool = True, many: bool = False
-) -> Json:
-    """Return a menu. An option is a label, a value, and True if it is chosen at first."""
-    entries = [
-        {"label": cut(label, OPTION), "value": value, "default": is_chosen}
-        for label, value, is_chosen in options
-    ]
-    max_values = len(entries) if many else 1
-    minimum = {"min_values": 1 if required else 0, "required": required}
-    return {"type": MENU_TYPE, "custom_id": custom_id, "options": entries, "max_values": max_values} | minimum
-
-
 def ask_words(card: Card, verb: Verb) -> Json:
     """Return the modal that asks for a reason, or for the changes to a plan."""
     button = card.button(verb)
@@ -93,9 +53,10 @@ def ask_words(card: Card, verb: Verb) -> Json:
 def ask_grant(
     card: Card, ladder: Sequence[tuple[GrantScope, str]], reaches: Sequence[tuple[GrantAudience, str]]
 ) -> Json:
-    """Return the modal of a grant: what may run without asking, for whom and how long.
+    """Return the modal of a grant: which calls may run without asking, whose, and for how long.
 
-    The rungs of the ladder are shown in full above the menus, which cut them.
+    ``ladder`` are the scopes that may be granted, narrowest first; their texts are shown in full above the
+    menus, which cut them. ``reaches`` are the audiences: whose calls, and where.
     """
     menus = (
         ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
@@ -103,7 +64,7 @@ def ask_grant(
         ("How long", LASTING, [(duration.words, duration) for duration in GrantDuration]),
     )
     lines = [_GRANT_TEXT, *(f"- {literal(words)}" for _, words in ladder)]
-    shown: list[Json] = [{"type": TEXT_TYPE, "content": fit("\n".join(lines), INPUT)}]
+    shown: list[Json] = [{"type": TEXT_TYPE, "content": fit("\n".join(lines), MAX_INPUT_UNITS)}]
     for label, custom_id, options in menus:
         entries = [(words, value, position == 0) for position, (words, value) in enumerate(options)]
         shown.append(_make_label(label, _make_menu(custom_id, entries)))
@@ -111,18 +72,74 @@ def ask_grant(
 
 
 def split_pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
-    """Distribute the fields over modals; a field with too long a value is left out."""
-    fitting = [field for field in fields if width(clean(field.as_text)) <= INPUT]
-    return [fitting[start : start + WINDOW_PARTS] for start in range(0, len(fitting), WINDOW_PARTS)]
+    """Distribute the fields over modals; a field whose value is too long for an input is left out."""
+    fitting = [field for field in fields if width(clean(field.as_text)) <= MAX_INPUT_UNITS]
+    return [fitting[start : start + MAX_MODAL_PARTS] for start in range(0, len(fitting), MAX_MODAL_PARTS)]
 
 
 def make_form(card: Card, page: int, fields: Sequence[Field]) -> Json:
-    """Return one page of the edit form, filled with the current arguments."""
+    """Return one page of the edit form, filled with the current values of its ``fields``."""
     shown = [
         _make_label(field.label, _make_input(str(position), field), field.description)
         for position, field in enumerate(fields)
     ]
     return _make_modal(card, Verb.EDIT, shown, page)
+
+
+def read_form(
+    fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the arguments with the submitted values, and the faults by the name of the field.
+
+    ``fields``: those of the page. ``sent``: the inputs, by the position of their field in the page.
+    """
+    inputs = {field.name: sent[str(position)] for position, field in enumerate(fields)}
+    return fill_in(fields, arguments, lambda field: _read_value(field, inputs[field.name]))
+
+
+def _make_modal(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
+    data = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
+    return {
+        "custom_id": data.pack(MAX_CUSTOM_ID_CHARS),
+        "title": cut(card.button(verb).label, MAX_LABEL_UNITS),
+        "components": [*parts],
+    }
+
+
+def _make_label(label: str, component: Json, hint: str = "") -> Json:
+    shown = {"type": LABEL_TYPE, "label": cut(label, MAX_LABEL_UNITS), "component": component}
+    if hint:
+        return shown | {"description": cut(hint, MAX_HINT_UNITS)}
+    return shown
+
+
+def _make_text_input(custom_id: str, value: str = "", *, required: bool, long: bool = True) -> Json:
+    component = {
+        "type": TEXT_INPUT_TYPE,
+        "custom_id": custom_id,
+        "style": _PARAGRAPH_STYLE if long else _ONE_LINE_STYLE,
+        "required": required,
+        "max_length": MAX_INPUT_UNITS,
+    }
+    if value:
+        return component | {"value": value}
+    return component
+
+
+def _make_menu(
+    custom_id: str, options: Iterable[tuple[str, str, bool]], *, required: bool = True, many: bool = False
+) -> Json:
+    """Return a menu. An option is a label, a value, and True if it is chosen at first.
+
+    ``many``: several options can be chosen.
+    """
+    entries = [
+        {"label": cut(label, MAX_OPTION_UNITS), "value": value, "default": is_chosen}
+        for label, value, is_chosen in options
+    ]
+    max_values = len(entries) if many else 1
+    minimum = {"min_values": 1 if required else 0, "required": required}
+    return {"type": MENU_TYPE, "custom_id": custom_id, "options": entries, "max_values": max_values} | minimum
 
 
 def _make_input(custom_id: str, field: Field) -> Json:
@@ -138,7 +155,7 @@ def _make_input(custom_id: str, field: Field) -> Json:
         else:
             chosen = [field.value]
         entries = []
-        for position, label in enumerate(option_labels(options, OPTION)):
+        for position, label in enumerate(option_labels(options, MAX_OPTION_UNITS)):
             entries.append((label, str(position), options[position] in chosen))
         return _make_menu(custom_id, entries, required=required, many=is_multiple)
     value = clean(field.as_text)
@@ -149,20 +166,9 @@ def _make_input(custom_id: str, field: Field) -> Json:
 def _list_options(field: Field) -> Sequence[Any]:
     """Return the options of a field's menu; none if it has none, or too many."""
     options = field.choices or (field.options if field.shape is Shape.CHOICES else ())
-    if len(options) <= OPTIONS:
+    if len(options) <= MAX_OPTIONS:
         return options
     return ()
-
-
-def read_form(
-    fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the arguments and the faults of a submitted form, by the name of the field.
-
-    ``sent``: the inputs, by the position of their field.
-    """
-    inputs = {field.name: sent[str(position)] for position, field in enumerate(fields)}
-    return fill_in(fields, arguments, lambda field: _read_value(field, inputs[field.name]))
 
 
 def _read_value(field: Field, entered: Any) -> Any:

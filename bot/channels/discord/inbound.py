@@ -1,7 +1,10 @@
 """Interactions that Discord sends by HTTP: their signatures, strict parsing, and Nod's commands.
 
-Sources, below https://docs.discord.com/developers: interactions/overview (signatures) and
-interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes for what follows).
+An interaction is a command, a press of a button, or a submitted modal (a form). `Interaction` parses each;
+`channel.py` answers them. `COMMANDS` is what Nod publishes: two slash commands, and a command in the menu of
+a message, which asks Nod about that message. Sources, below https://docs.discord.com/developers:
+interactions/overview (signatures) and interactions/receiving-and-responding (shapes, 3 seconds to answer, 15
+minutes for what follows).
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,55 +24,48 @@ from bot.domain.text import in_reply_to, one_line
 _MAX_SKEW = timedelta(minutes=5)
 _SERVER_CONTEXT, _DIRECT_CONTEXT = 0, 1  # interaction contexts
 EPHEMERAL = 1 << 6  # the flag of a message that one person sees
-COMMAND, COMPONENT, WINDOW = 2, 3, 5  # interaction types
-ASK = "Ask Nod"  # the command on a message
+COMMAND, COMPONENT, MODAL = 2, 3, 5  # interaction types; a component is a button here
+ASK = "Ask Nod"  # the command in the menu of a message
 ASKING = "ask"  # the first word of a request in `/nod`
 _SLASH_COMMAND, _MESSAGE_COMMAND = 1, 3  # command types: interactions/application-commands
 _TEXT_OPTION, _FILE_OPTION = 3, 11  # types of a command's options
-COMMANDS = [
+_FILE_OPTION_NAMES = ("file", "file2", "file3")
+_COMMAND_SCOPE = {"integration_types": [0], "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT]}
+"""The fields of every command: installed in servers, used there and in direct messages."""
+_WORDS_OPTION = {"type": _TEXT_OPTION, "name": "words", "required": True, "max_length": 6000}
+COMMANDS: list[dict[str, Any]] = [
     {
-        "name": name,
+        "name": "nod",
         "type": _SLASH_COMMAND,
-        "description": description,
+        "description": "Ask Nod to do something",
         "options": [
             {
-                "type": _TEXT_OPTION,
-                "name": "words",
-                "description": hint,
-                "required": True,
-                "max_length": 6000,
+                **_WORDS_OPTION,
+                "description": "ask and what you want; or new, stop, status, team, link, help",
             },
             *(
-                {"type": _FILE_OPTION, "name": option, "description": "A file for Nod to read"}
-                for option in files
+                {"type": _FILE_OPTION, "name": name, "description": "A file for Nod to read"}
+                for name in _FILE_OPTION_NAMES
             ),
         ],
-        "integration_types": [0],
-        "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT],
-    }
-    for name, description, hint, files in (
-        (
-            "nod",
-            "Ask Nod to do something",
-            "ask and what you want; or new, stop, status, team, link, help",
-            ("file", "file2", "file3"),
-        ),
-        ("approvals", "Rules, grants and the audit log, for admins", "help lists them all", ()),
-    )
-] + [
+        **_COMMAND_SCOPE,
+    },
     {
-        "name": ASK,
-        "type": _MESSAGE_COMMAND,
-        "integration_types": [0],
-        "contexts": [_SERVER_CONTEXT, _DIRECT_CONTEXT],
-    }
+        "name": "approvals",
+        "type": _SLASH_COMMAND,
+        "description": "Rules, grants and the audit log, for admins",
+        "options": [{**_WORDS_OPTION, "description": "help lists them all"}],
+        **_COMMAND_SCOPE,
+    },
+    {"name": ASK, "type": _MESSAGE_COMMAND, **_COMMAND_SCOPE},
 ]
+"""The commands that Nod publishes, as Discord's API takes them."""
 
 
 def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
-    """Tell if a body has Discord's signature, at most ``_MAX_SKEW`` old.
+    """Tell if a body has Discord's signature, made at most ``_MAX_SKEW`` before or after now.
 
-    ``key`` is the application's public key.
+    ``key`` is the application's public key in hexadecimal.
     """
     timestamp = headers.get("x-signature-timestamp", "")
     try:
@@ -81,42 +77,17 @@ def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) 
     return abs(now - signed_at) <= _MAX_SKEW
 
 
-def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [snapshot.get("message") or {} for snapshot in message.get("message_snapshots") or ()]
-
-
-def _list_texts(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
-    yield str(message.get("content") or "")
-    for embed in message.get("embeds") or ():
-        yield str((embed.get("author") or {}).get("name") or "")
-        link = f"({embed['url']})" if embed.get("url") else ""
-        yield " ".join(filter(None, (str(embed.get("title") or ""), link)))
-        yield str(embed.get("description") or "")
-        for field in embed.get("fields") or ():
-            yield f"{field['name']}: {field['value']}"
-        yield str((embed.get("footer") or {}).get("text") or "")
-    poll = message.get("poll") or {}
-    answers = [answer.get("poll_media") for answer in poll.get("answers") or ()]
-    for poll_text in (poll.get("question"), *answers):
-        yield str((poll_text or {}).get("text") or "")
-    for sticker in message.get("sticker_items") or ():
-        yield f"(a sticker: {sticker['name']})"
-    for part in (*(message.get("components") or ()), *_list_forwarded(message)):
-        yield from _list_texts(part)
-
-
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A command, a press or a submitted modal; ``ref`` is the pressed card, None for ephemeral messages."""
+    """A command, a press or a submitted modal."""
 
     id: str
-    kind: int
-    token: str
+    kind: int  # Discord's type: COMMAND, COMPONENT or MODAL
+    token: str  # the key to later answers
     actor: Actor
     place: DiscordPlace
     data: Mapping[str, Any]
-    ref: str | None
+    ref: str | None  # the message that was pressed; None without one, and for an ephemeral message
     names: Mapping[str, str]  # the name of the channel, by its address
 
     @classmethod
@@ -151,8 +122,11 @@ class Interaction:
         return target
 
     @property
-    def marked(self) -> tuple[str, Names]:
-        """The text as written, with Discord's mention syntax, and the names of the people mentioned."""
+    def raw_text(self) -> tuple[str, Names]:
+        """A command's text with Discord's mention marks, and the names in it that Discord sent along.
+
+        It is the text of the option, or that of the message that a message command was used on.
+        """
         target = self._target_message
         if target:
             return "\n".join(filter(None, _list_texts(target))), names_in(target)
@@ -162,9 +136,12 @@ class Interaction:
         return "", {}
 
     def make_message(self, names: Names) -> tuple[str, str]:
-        """Return the command and its text; a question about a message quotes it."""
+        """Return the name of the command and its text, with the marks replaced by ``names`` or addresses.
+
+        A message command becomes ``/nod ask`` with the message quoted.
+        """
         name = str(self.data["name"])
-        words, _ = self.marked
+        words, _ = self.raw_text
         target = self._target_message
         if target:
             author = actor_of(target["author"]).label
@@ -199,3 +176,28 @@ class Interaction:
                 value = component["values"] if is_list else str(component["value"])
                 values[str(component["custom_id"])] = value
         return values
+
+
+def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [snapshot.get("message") or {} for snapshot in message.get("message_snapshots") or ()]
+
+
+def _list_texts(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
+    yield str(message.get("content") or "")
+    for embed in message.get("embeds") or ():
+        yield str((embed.get("author") or {}).get("name") or "")
+        link = f"({embed['url']})" if embed.get("url") else ""
+        yield " ".join(filter(None, (str(embed.get("title") or ""), link)))
+        yield str(embed.get("description") or "")
+        for field in embed.get("fields") or ():
+            yield f"{field['name']}: {field['value']}"
+        yield str((embed.get("footer") or {}).get("text") or "")
+    poll = message.get("poll") or {}
+    answers = [answer.get("poll_media") for answer in poll.get("answers") or ()]
+    for poll_text in (poll.get("question"), *answers):
+        yield str((poll_text or {}).get("text") or "")
+    for sticker in message.get("sticker_items") or ():
+        yield f"(a sticker: {sticker['name']})"
+    for part in (*(message.get("components") or ()), *_list_forwarded(message)):
+        yield from _list_texts(part)

@@ -1,7 +1,8 @@
-"""Addresses in Discord: a channel or thread of a server, or a person; and posted messages.
+"""Addresses in Discord, references to posted messages, and Discord's numbers and limits.
 
-A copy's reference is ``CHANNEL/MESSAGE``. The limits are Discord's: lengths in characters, counted here in
-UTF-16 units, which is never too few.
+An address is a channel or thread of a server, ``SERVER/CHANNEL``, or a person by their id. The reference to a
+posted message, such as a copy of a card, is ``CHANNEL/MESSAGE``. The limits are Discord's, in characters; the
+texts are counted here in UTF-16 units, which are never fewer.
 
 Pages, below https://docs.discord.com/developers: resources/message (create message, embed limits),
 components/reference, interactions/receiving-and-responding, reference (uploading files).
@@ -26,30 +27,33 @@ MENU_TYPE = 3
 TEXT_INPUT_TYPE = 4
 TEXT_TYPE = 10
 LABEL_TYPE = 18
-CONTENT = 2000  # the text of one message
-EMBED_TEXT = 4096  # the text of an embed; all embeds of a message may have 6000, and Nod sends one
-ROWS = 5  # the rows of components in a message
-IN_ROW = 5  # buttons in a row
-BUTTON = 80  # a button's label
-CUSTOM_ID = 100
-LINK = 512  # a link button's address
-LABEL = 45  # the label of an input, and the title of a window
-WINDOW_PARTS = 5  # components in a window
-HINT = 100  # the description of a label
-INPUT = 4000  # the value of a text input
-OPTIONS = 25  # the options of a menu, each of up to 100 characters
-OPTION = 100
-FILE = 10 * 2**20  # bytes, where no one pays for more
-ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3
+MAX_CONTENT_UNITS = 2000  # the text of one message
+MAX_EMBED_UNITS = 4096  # the text of an embed; all embeds of a message may have 6000, and Nod sends one
+MAX_ROWS = 5  # the rows of components in a message
+MAX_BUTTONS_IN_ROW = 5
+MAX_BUTTON_UNITS = 80  # a button's label
+MAX_CUSTOM_ID_CHARS = 100
+MAX_LINK_CHARS = 512  # a link button's address
+MAX_LABEL_UNITS = 45  # the label of an input, and the title of a modal
+MAX_MODAL_PARTS = 5  # components in a modal
+MAX_HINT_UNITS = 100  # the description of a label
+MAX_INPUT_UNITS = 4000  # the value of a text input
+MAX_OPTIONS = 25  # the options of a menu, each of up to 100 characters
+MAX_OPTION_UNITS = 100
+MAX_FILE_BYTES = 10 * 2**20  # where no one pays for more
+ACKNOWLEDGE_SECONDS = 2.0  # the most time for Nod to answer an interaction; Discord waits 3 s
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordPlace:
-    """A channel, ``SERVER/CHANNEL`` as in Discord's links, also a thread; or a person, by their id."""
+    """A channel or thread of a server, or the direct messages of a person: one of the two is set.
 
-    server: str
-    channel: str
-    person: str = ""
+    All three are ids.
+    """
+
+    server: str  # empty for a person
+    channel: str  # empty for a person
+    person: str = ""  # empty for a channel
 
     @property
     def address(self) -> Address:
@@ -57,7 +61,7 @@ class DiscordPlace:
 
     @classmethod
     def of(cls, address: Address) -> Self:
-        """Parse an address. Raises NotDeliverable if it is not of Discord."""
+        """Parse an address. Raises NotDeliverable if its key has another form."""
         server, _, channel = address.key.partition("/")
         if not server.isdecimal() or (channel and not channel.isdecimal()):
             raise NotDeliverable(f"{address} is no place in Discord; write discord:SERVER/CHANNEL.")
@@ -85,11 +89,12 @@ def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -
 
 
 def ref_of(message: Mapping[str, Any], channel: str = "") -> str:
+    """Return the reference to a message of Discord's, in ``channel`` or in the channel that it names."""
     return f"{channel or message['channel_id']}/{message['id']}"
 
 
 def path_of(ref: str) -> str:
-    """Return the API's path of a message. Raises CopyGone for any other text than a reference of ours."""
+    """Return the API's path of a message by its reference. Raises CopyGone for any other text."""
     channel, _, message = ref.partition("/")
     if not (channel.isdecimal() and message.isdecimal()):
         raise CopyGone(f"{ref!r} is no message in Discord.")

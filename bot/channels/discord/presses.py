@@ -1,6 +1,10 @@
 """Buttons and modals of Discord: each press is checked with the core, and answered to the person alone.
 
-A press on a card that does not show everything leads to the full content first, whatever the button said.
+A button carries a `ButtonMark`: its verb, such as approve, and its way, the step by which it leads to the
+verb. `Way.PRESS` presses the verb, unless a modal, a question or the full content must come first; `Way.READ`
+is a button below those. `Way.SENT` is a submitted modal. The ways in `_PICKER_WAYS` pick rows of a batch, a
+table of several calls. A press on a card that does not show everything leads to the full content first,
+whatever the button said. Each step returns a `Display`, the response, which ``channel.py`` sends.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,8 +23,8 @@ from bot.channels.discord.card import (
     render,
     split_rows,
 )
-from bot.channels.discord.inbound import WINDOW, Interaction
-from bot.channels.discord.places import BUTTON, CONTENT
+from bot.channels.discord.inbound import MODAL, Interaction
+from bot.channels.discord.places import MAX_BUTTON_UNITS, MAX_CONTENT_UNITS
 from bot.channels.discord.text import OUTLINER, cut, fence, fit, literal, width
 from bot.domain.batches import PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, everything
@@ -35,8 +39,11 @@ _NOT_HERE_TEXT = "There is nothing here for you to decide."
 _NOT_OPEN_TEXT = "It is no longer open, or you may not decide it."
 _NO_GRANT_TEXT = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED_TEXT = "One of these has changed. Choose again on the card."
-_CHOOSING_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
+_PICKER_WAYS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
 _ROW_VERBS = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
+"""Verbs with a button below one row of a batch that is shown by itself."""
+_BELOW_FULL_CONTENT = 1
+"""The ``page`` of a button with `Way.DECIDE` below the full content of a batch; elsewhere it is 0."""
 _INLINE_UNITS = 1500  # a longer text is sent as a file
 
 
@@ -47,7 +54,7 @@ class Display:
     words: str = ""  # CommonMark; empty for no message
     rows: Sequence[Mapping[str, Any]] = ()  # the rows of buttons
     file: str = ""  # the content of a text file
-    window: Mapping[str, Any] | None = None  # a modal to open
+    modal: Mapping[str, Any] | None = None  # the modal to open
     public: bool = False  # everyone in the channel sees it
     replaces: bool = False  # it replaces the message with the pressed button
 
@@ -71,12 +78,12 @@ class DiscordPresses:
         data = ButtonMark.parse(custom_id)
         if data is None:
             return Display(_UNREADABLE_TEXT)
-        is_from_modal = interaction.kind == WINDOW
+        is_from_modal = interaction.kind == MODAL
         if is_from_modal != (data.way is Way.SENT):
             return Display(_UNREADABLE_TEXT)
 
         address = interaction.place.address
-        together = data.way in _CHOOSING_WAYS or data.verb in GROUP
+        together = data.way in _PICKER_WAYS or data.verb in GROUP
         card = await self.lookup.card(data.id, interaction.actor, address, interaction.ref, together=together)
         if card is None:
             return Display(_NOT_HERE_TEXT)
@@ -92,8 +99,8 @@ class DiscordPresses:
 
         if data.way is Way.SENT:
             return await self._take_form(press, card, data.page, interaction.filled)
-        if data.way in _CHOOSING_WAYS:
-            return await self._choose(press, card, data)
+        if data.way in _PICKER_WAYS:
+            return await self._pick_rows(press, card, data)
         if data.way is Way.CONTEXT:
             context = await self.lookup.context(data.id, interaction.actor, address)
             if context is None:
@@ -103,7 +110,7 @@ class DiscordPresses:
         return next_step or await self._submit(press, data.way)
 
     async def _submit_choice(self, interaction: Interaction, choice: str) -> Display:
-        """Submit a choice button's words in the person's name, and show everybody who chose."""
+        """Submit a choice button's words in the person's name, and show all in the channel who chose what."""
         message = make_said(
             choice,
             interaction.ref or interaction.id,
@@ -117,7 +124,7 @@ class DiscordPresses:
         return Display(refused or echo, public=not refused)
 
     async def _submit(self, press: Press, way: Way = Way.PRESS) -> Display:
-        """Submit the press, and return the response; empty if the card shows it."""
+        """Submit the press, and return the core's reply; empty if the card already says all of it."""
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
@@ -125,9 +132,9 @@ class DiscordPresses:
         return Display("" if is_shown else reply.text)
 
     async def _prepare(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return the step before the press counts: a modal, or the full card; None if it counts now.
+        """Return the step before the press counts: a question, a modal, or the full content.
 
-        `Way.READ` is a button below the full content or a question, so neither is shown again.
+        None if the press counts now.
         """
         verb = data.verb
         needs = card.button(verb).needs
@@ -137,7 +144,7 @@ class DiscordPresses:
         single_verb = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may_press = await self.lookup.may_press(data.id, press.actor, press.address, single_verb)
 
-        if data.way is not Way.READ:
+        if data.way is not Way.READ:  # below the question and the full content neither is shown again
             question = card.button(verb).sure if may_press else None
             words = f"{question.question} {question.more}" if question else ""
             if question and single_verb is Verb.UNDO:
@@ -152,13 +159,13 @@ class DiscordPresses:
         if needs is Needs.WORDS or data.way is Way.WHY:
             if not may_press:
                 return Display(_NOT_OPEN_TEXT)
-            return Display(window=forms.ask_words(card, verb))
+            return Display(modal=forms.ask_words(card, verb))
         if needs is Needs.LADDER:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
             audiences = await self.lookup.reaches(data.id, press.actor, press.address)
             if not (ladder and audiences):
                 return Display(_NO_GRANT_TEXT)
-            return Display(window=forms.ask_grant(card, ladder, audiences))
+            return Display(modal=forms.ask_grant(card, ladder, audiences))
         if needs is Needs.FORM:
             return await self._open_form(press, card, data)
         return None
@@ -182,7 +189,10 @@ class DiscordPresses:
         verbs: Collection[Verb],
         note: str = "",
     ) -> Display:
-        """Return the full content of these cards, below ``note``, with buttons for the possible ``verbs``."""
+        """Return the full content of these cards, below ``note``, with the buttons of the pressed card.
+
+        Of its verbs only ``verbs`` get a button. The person's look at the content is recorded.
+        """
         text = "\n\n".join(filter(None, (note, *map(everything, cards))))
         for card in cards:
             await self.lookup.note_opened(card.proposal_id, press.actor)
@@ -196,8 +206,8 @@ class DiscordPresses:
                     buttons.append(make_labelled_button(pressed_card, verb, way))
         return _display_text(text, note or "Everything it does:", lay_out_rows([buttons]))
 
-    async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
-        """Show the rows of a batch to pick from, or decide the picked ones."""
+    async def _pick_rows(self, press: Press, card: Card, data: ButtonMark) -> Display:
+        """Show a page of a batch's rows to pick from, or decide the picked rows."""
         if card.batch is None or not (card.pending or data.way is Way.LOOK):
             return Display(_NOT_OPEN_TEXT)
         if data.round != card.round:
@@ -208,18 +218,20 @@ class DiscordPresses:
             return Display(_UNREADABLE_TEXT)
         if data.way is not Way.DECIDE:
             page = data.page
-            if data.way is Way.TOGGLE:  # it carries the row instead of the page
+            if data.way is Way.TOGGLE:  # its ``page`` is the position of a row
                 picked = picked.toggle(data.page)
                 page = data.page // PAGE
             rows = make_picker_rows(card, page, picked, opens_rows=data.way is Way.LOOK)
             shown_card, _, _ = page_of(card, page)
-            return Display(fit(OUTLINER.card(shown_card).made, CONTENT), rows, replaces=bool(data.picked))
-        declines = data.verb is Verb.APPROVE_ALL
-        is_below_full_content = data.page > 0  # as the button that is made here says
-        if not is_below_full_content and not render(card).shows_all:
+            words = fit(OUTLINER.card(shown_card).made, MAX_CONTENT_UNITS)
+            return Display(words, rows, replaces=bool(data.picked))
+        declines = data.verb is Verb.APPROVE_ALL  # with APPROVE the rows that are not picked stay open
+        if data.page != _BELOW_FULL_CONTENT and not render(card).shows_all:
             approve, others = picked.split_rows(card)
             label = format_split_label(len(approve), len(others) if declines else 0)
-            button = make_labelled_button(card, data.verb, Way.DECIDE, label, 1, data.picked)
+            button = make_labelled_button(
+                card, data.verb, Way.DECIDE, label, _BELOW_FULL_CONTENT, data.picked
+            )
             return Display("Everything it does:", lay_out_rows([[button]]), everything(card))
         choice = picked.choice(card, press.actor, data.round, press.address, declines=declines)
         reply = await self.inbox(choice)
@@ -236,12 +248,12 @@ class DiscordPresses:
             return Display(_NOT_OPEN_TEXT)
         pages = forms.split_pages(fields_of(card.schema, arguments))
         if len(pages) == 1 or data.way is Way.FILL:
-            return Display(window=forms.make_form(card, data.page, pages[data.page]))
+            return Display(modal=forms.make_form(card, data.page, pages[data.page]))
         if not pages:
             return Display("It has nothing to edit here.")
         buttons = []
         for number, fields in enumerate(pages):
-            label = cut(", ".join(field.label for field in fields), BUTTON)
+            label = cut(", ".join(field.label for field in fields), MAX_BUTTON_UNITS)
             buttons.append(make_labelled_button(card, Verb.EDIT, Way.FILL, label, number))
         question = f"Which part? {leaves_out(card.schema, arguments)}".strip()
         return Display(question, lay_out_rows(split_rows(buttons)))
@@ -271,7 +283,7 @@ class DiscordPresses:
         if reply.answer is not Answer.ACCEPTED:
             fault_lines = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()]
             lines = ["Nothing was changed.", *(fault_lines or [reply.text])]
-            return Display(fit("\n".join(lines), CONTENT))
+            return Display(fit("\n".join(lines), MAX_CONTENT_UNITS))
         new_card = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if new_card is None or Verb.APPROVE not in new_card.verbs or not render(new_card).shows_all:
             return Display(reply.text)
@@ -281,7 +293,7 @@ class DiscordPresses:
 
 
 def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
-    """Return a response with a text: in place, or as a file below ``head`` if it is long."""
+    """Return a response with a text: as a message, or as a file below ``head`` if it is long."""
     if width(text) <= _INLINE_UNITS:
         return Display(fence(text), rows)
     return Display(head, rows, text)

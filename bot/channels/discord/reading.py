@@ -1,8 +1,10 @@
 """Reading text of Discord: its marks for people, places, times, commands and emoji.
 
-The marks: https://docs.discord.com/developers/reference#message-formatting. In code Discord shows them as
-they are written, and so does Nod. A command comes without the names of the people that it mentions, so Nod
-asks Discord for them.
+A mark is text such as ``<@991>``, which Discord shows as the person's name: `as_words` does the same for the
+model, `as_accounts` writes Nod's addresses for admin commands, and `with_mentions` turns addresses into
+marks. All marks: https://docs.discord.com/developers/reference#message-formatting. In code Discord shows
+marks as they are written, and so does Nod. A command comes without the names of the people that it mentions,
+so `find_names` asks Discord for them.
 """
 
 import asyncio
@@ -20,13 +22,13 @@ from bot.errors import ChannelError
 MAX_NAMES = 20  # looked up for one message; others are named as unknown
 _WAIT_SECONDS = 1.0
 _CODE_PART = r"(?P<code>```.{0,6000}?```|`[^`\n]{1,2000}`)"
-_PERSON_PART = r"<@!?(?P<person>\d{1,20})>"
-_ROLE_PART = r"<@&(?P<role>\d{1,20})>"
-_CHANNEL_PART = r"<#(?P<channel>\d{1,20})>"
-_TIME_PART = r"<t:(?P<time>-?\d{1,13})(?::[tTdDfFsSR])?>"
-_COMMAND_PART = r"</(?P<command>[^:<>\n]{1,100}):\d{1,20}>"
-_EMOJI_PART = r"<a?:(?P<emoji>\w{1,32}):\d{1,20}>"
-_GUIDE_PART = r"<id:(?P<guide>[\w-]{1,32})(?::\d{1,20})?>"
+_PERSON_PART = r"<@!?(?P<person>\d{1,20})>"  # <@991>, <@!991>
+_ROLE_PART = r"<@&(?P<role>\d{1,20})>"  # <@&7>
+_CHANNEL_PART = r"<#(?P<channel>\d{1,20})>"  # <#5>
+_TIME_PART = r"<t:(?P<time>-?\d{1,13})(?::[tTdDfFsSR])?>"  # <t:1700000000:R>
+_COMMAND_PART = r"</(?P<command>[^:<>\n]{1,100}):\d{1,20}>"  # </nod:12>
+_EMOJI_PART = r"<a?:(?P<emoji>\w{1,32}):\d{1,20}>"  # <:parrot:9>, animated <a:parrot:9>
+_GUIDE_PART = r"<id:(?P<guide>[\w-]{1,32})(?::\d{1,20})?>"  # <id:browse>
 _MARK_PATTERN = re.compile(
     f"{_CODE_PART}|{_PERSON_PART}|{_ROLE_PART}|{_CHANNEL_PART}|{_TIME_PART}|{_COMMAND_PART}|{_EMOJI_PART}|{_GUIDE_PART}",
     re.DOTALL,
@@ -38,6 +40,8 @@ _GUIDE_NAMES = {
     "linked-roles": "Linked Roles",
 }
 _UNKNOWN_NAMES = {"person": "@unknown person", "role": "@unknown role", "channel": "#unknown channel"}
+"""The words for a mark whose name is not known, by the kind of the mark. These kinds have names."""
+# code, which matches without a group, or an address of Nod's: discord:SERVER/CHANNEL, discord:PERSON
 _ADDRESS_PATTERN = re.compile(
     rf"```.*?```|`[^`\n]*`|(?<![\w:/]){NAME}:(?:(?P<server>\d{{1,20}})/(?P<channel>\d{{1,20}})|(?P<person>\d{{1,20}}))(?![\w/])",
     re.DOTALL,
@@ -61,7 +65,7 @@ def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -> Names:
-    """Return ``known`` and the names that Discord gives for other mentions in a text."""
+    """Return ``known`` and the names that Discord gives for at most `MAX_NAMES` other mentions in a text."""
     wanted: dict[tuple[str, str], None] = {}
     for match in _MARK_PATTERN.finditer(words):
         for kind in _UNKNOWN_NAMES:
@@ -80,6 +84,7 @@ async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -
 
 
 async def _fetch_name(rest: DiscordRest, server: str, kind: str, ident: str) -> str:
+    """Return the name of a person or a channel; empty if Discord does not give it in time."""
     with suppress(ChannelError, KeyError, TypeError, AttributeError):
         if kind == "channel":
             channel = await rest.call("GET", f"/channels/{ident}", patience=_WAIT_SECONDS)

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from bot.channels import markdown as commonmark
 from bot.channels.card_text import CardTextRenderer, TextBuilder
-from bot.channels.discord.places import CONTENT, EMBED_TEXT, NAME
+from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_EMBED_UNITS, NAME
 from bot.channels.markdown import clean, neutralise_mentions, prefix
 from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate, runs_right_to_left, set_apart
@@ -69,7 +69,7 @@ def fit(escaped: str, limit: int) -> str:
     return f"{prefix(escaped, limit - 1, width)}…"
 
 
-def split(markdown: str, limit: int = CONTENT) -> list[str]:
+def split(markdown: str, limit: int = MAX_CONTENT_UNITS) -> list[str]:
     return commonmark.split(neutralise(lay_out_tables(markdown)).strip("\n").rstrip(), limit, width)
 
 
@@ -116,5 +116,5 @@ class DiscordTextBuilder(TextBuilder[str]):
         return head
 
 
-OUTLINER = CardTextRenderer(DiscordTextBuilder(), (EMBED_TEXT,))
+OUTLINER = CardTextRenderer(DiscordTextBuilder(), (MAX_EMBED_UNITS,))
 """The renderer of cards and of teams' statuses."""

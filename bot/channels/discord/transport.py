@@ -1,9 +1,10 @@
 """Requests to Discord's REST API, repeated after a rate limit, a fault of Discord, or a lost answer.
 
 A message carries a nonce that Discord enforces for a few minutes, so a message whose answer was lost is not
-posted twice: https://docs.discord.com/developers/resources/message#create-message. Retry-After
-says when to try again, and X-RateLimit-Remaining how many calls are left: https://docs.discord.com/developers/topics/rate-limits.
-Refusals are told apart by their JSON codes: https://docs.discord.com/developers/topics/opcodes-and-status-codes.
+posted twice: https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to
+try again, and X-RateLimit-Remaining how many calls are left:
+https://docs.discord.com/developers/topics/rate-limits. Refusals are told apart by their JSON codes:
+https://docs.discord.com/developers/topics/opcodes-and-status-codes.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import Any
 import httpx2
 
 from bot.channels.connecting import PATIENCE, Waits
-from bot.channels.discord.places import FILE, DiscordPlace, path_of
+from bot.channels.discord.places import MAX_FILE_BYTES, DiscordPlace, path_of
 from bot.channels.streamed_message import FullText
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.settings import Settings
@@ -218,7 +219,7 @@ def _make_contents(body: Any, file: tuple[str, str | bytes] | None) -> Json:
         return {"json": body} if body is not None else {}
     name, content = file
     data = content.encode(errors="replace") if isinstance(content, str) else content
-    if len(data) > FILE:
+    if len(data) > MAX_FILE_BYTES:
         raise NotDeliverable("Discord takes files up to 10 MiB.")
     return {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": (name, data)}}
 

@@ -221,9 +221,7 @@ class ChatPace(BaseRateLimiter[int]):
                 if blocked_seconds > PATIENCE:
                     raise RetryAfter(math.ceil(blocked_seconds))
                 now = self._now()
-                next_time = max(
-                    queue.find_next_time(now, window), self._all.find_next_time(now, _ALL_CHATS)
-                )
+                next_time = max(queue.find_next_time(now, window), self._all.find_next_time(now, _ALL_CHATS))
                 if queue.waiting[0] != own_turn:
                     await queue.changed.wait()
                 elif next_time > now:

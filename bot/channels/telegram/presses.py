@@ -369,11 +369,9 @@ class TelegramPresses:
             member_cards = [await self.lookup.card(member, who.actor, who.place.address) for member in others]
             cards = [*(member_card for member_card in member_cards if member_card), card]
         person = None if is_group else who.user.id  # everyone must have seen what Approve all approves
-        hidden = []
-        for shown in cards:
-            if shown.pending and not await self.shown_cards.is_fully_shown(shown, who.place, person):
-                hidden.append(shown)
-        return hidden
+        pending = [shown for shown in cards if shown.pending]
+        is_fully_shown = self.shown_cards.is_fully_shown
+        return [shown for shown in pending if not await is_fully_shown(shown, who.place, person)]
 
     async def _remove_outdated(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.channels.discord import forms
 from bot.channels.discord.card import render
-from bot.channels.discord.places import CONTENT, CUSTOM_ID
+from bot.channels.discord.places import MAX_CONTENT_UNITS, MAX_CUSTOM_ID_CHARS
 from bot.channels.discord.text import literal, split, width
 from bot.channels.markdown import open_fence
 from bot.domain.cards import Group
@@ -62,7 +62,7 @@ def test_a_group_has_its_buttons_in_a_row_of_their_own():
 )
 def test_a_button_reads_back_as_what_it_was(way, verb, ident, shown, page):
     mark = ButtonMark(way, verb, ident.hex, shown, page)
-    assert ButtonMark.parse(mark.pack(CUSTOM_ID)) == mark
+    assert ButtonMark.parse(mark.pack(MAX_CUSTOM_ID_CHARS)) == mark
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_no_button_of_ours_carries_is_not_read(sent):
 
 def test_an_id_that_would_not_read_back_is_refused_when_the_button_is_made():
     with pytest.raises(ValueError, match="does not fit"):
-        ButtonMark(Way.PRESS, Verb.APPROVE, "a:b", 1).pack(CUSTOM_ID)
+        ButtonMark(Way.PRESS, Verb.APPROVE, "a:b", 1).pack(MAX_CUSTOM_ID_CHARS)
 
 
 @given(HOSTILE)
@@ -89,7 +89,7 @@ def test_literal_text_is_no_markup_and_loses_nothing(text):
 @given(st.lists(st.sampled_from(["word ", "```py\n", "```\n", "\n\n", "x" * 700, "<@1> "]), max_size=30))
 def test_long_text_is_split_into_posts_that_fit_with_every_code_block_closed(parts):
     posts = split("".join(parts))
-    assert all(0 < width(post) <= CONTENT for post in posts)
+    assert all(0 < width(post) <= MAX_CONTENT_UNITS for post in posts)
     assert "<@1>" not in "".join(posts)
     assert [post for post in posts[:-1] if open_fence(post)] == []
 
