@@ -1,7 +1,8 @@
 """The chat platforms: Nod's own, and the platforms of other packages that ``NOD_CHANNELS`` names.
 
-Each is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`, which knows if the settings
-ask for it, and how to build and check it. ``docs/plugins.md`` tells how to write one.
+Each platform is an entry point of the group ``nod.channels`` and leads to a `ChannelKind`. It knows if the
+settings ask for the platform, and how to build its channel and to check it for the doctor (``nod doctor``,
+the command that looks for faults of the set-up). ``docs/plugins.md`` tells how to write one.
 """
 
 import functools
@@ -23,7 +24,7 @@ _SETTING = "NOD_CHANNELS"
 
 
 class Platform(Poster):
-    """A chat platform that may call Nod's own web server."""
+    """A channel to a chat platform, which may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes to mount in the web server; empty for a channel that connects by itself."""
@@ -32,31 +33,33 @@ class Platform(Poster):
 
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
-    """A chat platform, before it is built.
+    """A chat platform, before its channel is built.
 
-    Its libraries are an extra of the platform's name. Only ``make`` and ``examine`` load them.
+    Its libraries are installed by an extra of the package with the platform's name. Only ``make`` and
+    ``examine`` import them.
     """
 
     name: str
     label: str  # the name that people read
-    example: str  # an account there, as settings and rules name it
+    example: str  # an account of the platform, as settings and rules name it
     hint: str  # tells people how the channel is turned on
     keys: tuple[str, ...]  # the settings that turn it on
     configured: Callable[[Settings], bool]  # True if any setting asks for it
     make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
     examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]] | None = None
+    """Checks the settings, and whether Nod can post at these addresses; None: there is nothing to check."""
     libraries: tuple[str, ...] = ()  # the names of the modules to import
     rank: int = 0  # its position in lists of Nod's own channels
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
-        """Raise SettingsError where a setting is wrong, or a library is missing."""
+        """Build the channel. Raises SettingsError where a setting is wrong, or a library is missing."""
         missing = self._find_missing_library()
         if missing:
             raise SettingsError(missing)
         return self.make(settings, database, clock)
 
     def _find_missing_library(self) -> str:
-        """Return which library is missing and how to get it; empty if none is."""
+        """Return a sentence on the missing library and how to install it; empty if none is missing."""
         try:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
@@ -64,10 +67,7 @@ class ChannelKind:
         return ""
 
     async def check(self, settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
-        """Check the channel for the doctor, with the places where Nod is to post.
-
-        Never raises for a finding.
-        """
+        """Check the platform for the doctor, with those of the ``places`` where Nod is to post on it."""
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
         missing = self._find_missing_library()
@@ -95,15 +95,15 @@ async def look_at_places(
 
 @functools.cache
 def own_channels() -> tuple[ChannelKind, ...]:
-    """Return Slack, Telegram and Discord, whether or not they are turned on."""
+    """Return Nod's own platforms by rank: Slack, Telegram, Discord; also those that are not turned on."""
     own_kinds = [point.load() for point in entry_points(group=CHANNELS) if is_own(point)]
     return tuple(sorted(own_kinds, key=lambda kind: kind.rank))
 
 
 def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
-    """Return Nod's own channels, then those that ``NOD_CHANNELS`` names.
+    """Return Nod's own platforms, then those that ``NOD_CHANNELS`` names, each once.
 
-    Raises SettingsError where a named one can't be had or is no channel.
+    Raises SettingsError where a named platform can't be loaded or leads to no `ChannelKind`.
     """
     return (*own_channels(), *map(_find_kind, dict.fromkeys(settings.channels)))
 

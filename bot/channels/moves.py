@@ -1,9 +1,10 @@
-"""Chats that a platform gave another id.
+"""Chats that a platform gave another id, such as a Telegram group that became a supergroup.
 
-Outside its channel's folder a chat keeps the id by which Nod first knew it: settings, rules, grants,
-conversations, schedules, memories and copies of cards use that id. Only requests to the platform, and events
-from it, are translated. If people wrote to Nod at the new id before the platform announced it, both ids stay
-in use, and the core is told.
+Outside its channel's folder a chat keeps its home key, by which Nod first knew it: settings, rules, grants,
+conversations, schedules, memories and copies of cards use that key. Only requests to the platform, and events
+from it, are translated: `ChatMoves.now` gives the key of today, `ChatMoves.home` the home key. If people
+wrote to Nod at the new id before the platform announced it, both keys stay in use, and the core is told
+(`ChatMoved`), so that settings for one hold at the other. A key is that of an address, such as ``T1/C2``.
 """
 
 from typing import Any
@@ -23,15 +24,19 @@ _KEY_PREFIX = "moved:"
 
 
 class ChatMoves:
-    """The chats of one channel that got a new id: a cache of the stored rows, by the keys of addresses."""
+    """The chats of one channel that got a new id: stored moves, which are also cached here.
+
+    A stored move has the new key (``to``), whether the old one stays the home key (``home``), and whether the
+    core was told.
+    """
 
     def __init__(self, channel: str, database: Database, clock: Clock) -> None:
         self._channel = channel
         self._database = database
         self._clock = clock
         self._topic = f"{channel} moved"  # the topic of the broadcasts between processes
-        self._current_key: dict[str, str] = {}  # the platform's keys of chats, by the keys that Nod knows
-        self._known_key: dict[str, str] = {}  # the other direction
+        self._current_keys: dict[str, str] = {}  # today's keys, by the old keys
+        self._home_keys: dict[str, str] = {}  # the home keys, by today's keys
         self._others: Peers | None = None
         self._inbox: Inbox | None = None
 
@@ -49,9 +54,9 @@ class ChatMoves:
             await self._tell_core(old, state)
 
     async def learn(self, old: str, new: str) -> None:
-        """Store that a chat got a new id, and mark its cards as outdated."""
+        """Store that a chat got a new key, and mark its cards as outdated. Does nothing if that is known."""
         old = self.home(old)
-        if old == new or self._current_key.get(old) == new:
+        if old == new or self._current_keys.get(old) == new:
             return
         state = await self._database.write(self._store_move, old, new)
         self._note(old, state)
@@ -62,20 +67,20 @@ class ChatMoves:
 
     @property
     def are_known(self) -> bool:
-        """True if any chat got a new id."""
-        return bool(self._current_key)
+        """True if any move is known."""
+        return bool(self._current_keys)
 
     def has_moved(self, key: str) -> bool:
-        """Tell if the chat no longer has this key."""
-        return key in self._current_key
+        """Tell if the chat with this key has another key today."""
+        return key in self._current_keys
 
     def now(self, key: str) -> str:
         """Return the key by which the platform knows a chat today."""
-        return self._current_key.get(key, key)
+        return self._current_keys.get(key, key)
 
     def home(self, key: str) -> str:
         """Return the key by which the rest of Nod knows a chat."""
-        return self._known_key.get(key, key)
+        return self._home_keys.get(key, key)
 
     def _store_move(self, session: Session, old: str, new: str) -> dict[str, Any]:
         state = {"to": new, "home": not posted_cards.is_place_known(session, self._channel, new)}
@@ -87,7 +92,7 @@ class ChatMoves:
         keep_state(session, self._channel, f"{_KEY_PREFIX}{old}", state, self._clock())
 
     async def _tell_core(self, old: str, state: dict[str, Any]) -> None:
-        """Report a move to the core, once, if both ids are in use: then settings hold at both."""
+        """Report a move to the core, once, if both keys stay in use."""
         if state["home"] or state.get("told") or self._inbox is None:
             return
         await self._inbox(ChatMoved(Address(self._channel, old), Address(self._channel, str(state["to"]))))
@@ -95,6 +100,6 @@ class ChatMoves:
 
     def _note(self, old: str, state: dict[str, Any]) -> None:
         new = str(state["to"])  # earlier releases stored Telegram's as numbers
-        self._current_key[old] = new
+        self._current_keys[old] = new
         if state["home"]:
-            self._known_key[new] = old
+            self._home_keys[new] = old

@@ -1,4 +1,4 @@
-"""The doctor's checks of the Discord application. Every fault comes with its fix."""
+"""Checks of the Discord application for `nod doctor`. Every fault comes with its fix."""
 
 import re
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from bot.errors import ChannelError
 from bot.settings import Settings
 
 _APP = "discord.com/developers/applications, your app"
-_KEY = re.compile(r"[0-9a-f]{64}")
+_KEY = re.compile(r"[0-9a-f]{64}")  # a public key in hexadecimal
 
 
 def check_settings(settings: Settings) -> list[Finding]:
-    """Check the settings alone; Nod does not start with a fault."""
+    """Check the settings alone, and return the faults: Nod does not start with any."""
     faults = []
     if not settings.discord_bot_token:
         faults.append(fail("DISCORD_BOT_TOKEN", f"Copy the token from {_APP}, Bot."))
@@ -49,12 +49,12 @@ async def _ask_discord(settings: Settings, rest: DiscordRest) -> list[Finding]:
     app = await rest.call("GET", "/applications/@me")
     url = f"{(settings.public_url or 'https://YOUR-ADDRESS').rstrip('/')}{INTERACTIONS}"
     findings = [ok(f"Discord token: {app.get('name')}")]
-    for name, given, theirs in (
+    for name, given, expected in (
         ("DISCORD_APPLICATION_ID", settings.discord_application_id, app.get("id")),
         ("DISCORD_PUBLIC_KEY", settings.discord_public_key, app.get("verify_key")),
     ):
-        if given != theirs:
-            findings.append(fail(name, f"It is not that of the token's application. Set it to {theirs}."))
+        if given != expected:
+            findings.append(fail(name, f"It is not that of the token's application. Set it to {expected}."))
     if app.get("interactions_endpoint_url") != url:
         fix = f"Start Nod, then set Interactions Endpoint URL to {url} at {_APP}, General Information."
         findings.append(fail("Discord interactions", fix))

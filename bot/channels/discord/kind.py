@@ -1,4 +1,8 @@
-"""Discord, as an entry point of the group ``nod.channels``."""
+"""Discord, as an entry point of the group ``nod.channels``.
+
+`KIND` is loaded at every start, to see if the settings ask for Discord. So the channel itself and its
+libraries are imported only where they are needed, inside the functions.
+"""
 
 from collections.abc import Sequence
 
@@ -28,12 +32,12 @@ async def _examine(settings: Settings, places: Sequence[Address]) -> list[Findin
 
 KIND = ChannelKind(
     NAME,
-    "Discord",
-    "discord:80351110224678912",
-    "docs/discord.md tells how",
-    ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
-    _is_wanted,
-    _make,
-    _examine,
+    label="Discord",
+    example="discord:80351110224678912",
+    hint="docs/discord.md tells how",
+    keys=("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
+    configured=_is_wanted,
+    make=_make,
+    examine=_examine,
     rank=3,
 )

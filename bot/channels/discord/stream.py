@@ -1,7 +1,8 @@
-"""One turn in Discord: a message that grows by edits while the model writes.
+"""One turn in Discord as it happens: a message that grows by edits while the model writes.
 
-An edit goes out after a pause, and only if Discord's rate limit leaves room for more, so that cards can be
-posted in between.
+A preview, the unfinished text, goes out at most every `_EDIT_PACE`, and only while Discord's rate limit
+leaves room for another call, so that cards can be posted in between. Of a long text the message shows the
+end.
 """
 
 from contextlib import suppress

@@ -1,10 +1,11 @@
 """Text for Discord. All text is hostile until one of these functions has escaped it.
 
 Discord reads a part of CommonMark, and mentions, times and emoji in ``<…>``:
-https://docs.discord.com/developers/reference (message formatting).
+https://docs.discord.com/developers/reference (message formatting). `literal` and `fence` make a text in which
+nothing is markup. `neutralise` and `split` take CommonMark of answers and keep its markup but the mentions.
 
-Two steps come before the escaping. First, `clean` spells out invisible characters. Then `set_apart` gives
-each part of a sentence its own direction of writing, or `isolate` each line of a text.
+Two steps come before the escaping of a literal text. First, `clean` spells out invisible characters. Then
+`set_apart` gives each part of a text that others wrote its own direction of writing, or `isolate` each line.
 """
 
 import re
@@ -19,8 +20,8 @@ from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 
-_SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # before a mention, an emoji, a command or a time
-_MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")
+_SPECIAL_PATTERN = re.compile(r"<(?=[@#:/]|a:|t:|id:)")  # the < of a mention, an emoji, a command or a time
+_MARKUP_PATTERN = re.compile(r"([\\*_~`|>#\[\]<:@-])")  # the characters that can begin markup
 _FENCE = "```"
 _STYLE_FORMATS = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 
@@ -56,7 +57,10 @@ def width(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a label, which needs no escaping, within ``limit`` units; a cut label ends in an ellipsis."""
+    """Return a text within ``limit`` units for a label, in which Discord reads no markup.
+
+    A text that is cut ends in an ellipsis. The marks of its direction of writing count, too.
+    """
     text = clean(text)
     marks = width(set_apart(text)) - width(text)
     return set_apart(fit(text, max(limit - marks, 1)))
@@ -70,6 +74,7 @@ def fit(escaped: str, limit: int) -> str:
 
 
 def split(markdown: str, limit: int = MAX_CONTENT_UNITS) -> list[str]:
+    """Split CommonMark into posts of at most ``limit`` units; tables are laid out, mentions neutralised."""
     return commonmark.split(neutralise(lay_out_tables(markdown)).strip("\n").rstrip(), limit, width)
 
 

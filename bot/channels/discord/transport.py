@@ -1,9 +1,11 @@
-"""Requests to Discord's REST API, repeated after a rate limit, a fault of Discord, or a lost answer.
+"""Requests to Discord's REST API by `DiscordRest`, repeated after a rate limit, a fault or a lost answer.
 
-A message carries a nonce that Discord enforces for a few minutes, so a message whose answer was lost is not
-posted twice: https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to
-try again, and X-RateLimit-Remaining how many calls are left:
-https://docs.discord.com/developers/topics/rate-limits. Refusals are told apart by their JSON codes:
+A refusal of Discord becomes an error of Nod's: CopyGone for a message that is gone, `DiscordNever` if the
+same call will never succeed, else `DiscordRefusal`. A message carries a nonce that Discord enforces for a few
+minutes, so a message whose answer was lost is not posted twice:
+https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to try again, and
+X-RateLimit-Remaining how many calls are left: https://docs.discord.com/developers/topics/rate-limits.
+Refusals are told apart by their JSON codes:
 https://docs.discord.com/developers/topics/opcodes-and-status-codes.
 """
 
@@ -25,7 +27,7 @@ from bot.settings import Settings
 
 _NO_MEMBER_CODES = (10007, 10013)  # no member of this server, or no such user
 _UNKNOWN_MESSAGE_CODE = 10008
-UNKNOWN_WEBHOOK = 10015  # also: Discord has not seen our answer to the interaction yet
+UNKNOWN_WEBHOOK = 10015  # also for an interaction to which Discord has not seen Nod's answer yet
 _ARCHIVED_CODE = 50083
 _FINAL_REFUSALS = {
     10003: "the channel does not exist",
@@ -41,18 +43,18 @@ _PASSING_STATUSES = (401, 408, 429)
 """Statuses after which the same call may succeed later."""
 _SERVER_FAULT_STATUS = 500
 _MAX_TRIES = 3
-_SHORT_PAUSE_SECONDS = 0.5  # after our answer to an interaction, or a fault of Discord
+_SHORT_PAUSE_SECONDS = 0.5  # before a repetition after UNKNOWN_WEBHOOK, or after a fault of Discord
 PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
 
 
 Json = dict[str, Any]
-_NO_MENTIONS: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
+_NO_MENTIONS: Json = {"allowed_mentions": {"parse": []}}  # mentions in the message notify no one
 
 
 class DiscordRefusal(ChannelError):
-    """A refusal by Discord; the same call may succeed later. ``status`` is HTTP's."""
+    """A refusal by Discord; the same call may succeed later."""
 
-    status = 0
+    status = 0  # the status of the HTTP response
     code: int | None = None  # Discord's own code of the error
 
 
@@ -61,7 +63,7 @@ class DiscordNever(DiscordRefusal, NotDeliverable):
 
 
 def refusal(status: int, answer: Mapping[str, Any]) -> ChannelError:
-    """Return the error for an answer that is no success."""
+    """Return the error for a response that is no success, by its status and its body."""
     code = answer.get("code") or status
     words = answer.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE_CODE or "REPLIES_UNKNOWN_MESSAGE" in str(answer.get("errors")):
@@ -107,12 +109,14 @@ class DiscordRest:
         file: tuple[str, str | bytes] | None = None,
         patience: float = PATIENCE,
     ) -> Any:
-        """Call the API, up to three times if that may help. Raises ChannelError.
+        """Call the API, up to three times if that may help, and return the JSON of the response.
 
         ``file``: its name and content. ``patience``: the most seconds to wait if Discord limits the rate.
+        Raises ChannelError.
         """
         contents = _make_contents(body, file)
         error = ChannelError("Discord was not asked.")
+        # calls of one method in one channel share a rate limit: PATCH 123
         place = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
         for _ in range(_MAX_TRIES):
             seconds_left = self.waits.count_seconds_left(place) if place else 0.0
@@ -144,6 +148,7 @@ class DiscordRest:
         raise error
 
     def _note_limit(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        """Note until when Discord takes no more calls of a method in a channel, if this was the last."""
         if headers.get("X-RateLimit-Remaining") == "0":
             with contextlib.suppress(ValueError):
                 until = self._elapsed() + float(headers.get("X-RateLimit-Reset-After", ""))
@@ -154,6 +159,7 @@ class DiscordRest:
         return self._elapsed() >= self._full.get((method, await self.channel_of(place)), 0)
 
     async def channel_of(self, place: DiscordPlace) -> str:
+        """Return the id of a place's channel; for a person, that of their direct messages with Nod."""
         if place.person and place.person not in self._direct:
             opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
             self._direct[place.person] = str(opened["id"])
@@ -174,7 +180,7 @@ class DiscordRest:
         return record
 
     async def check(self, place: DiscordPlace) -> None:
-        """Show for some seconds that Nod is writing, which Discord only lets it if it can post."""
+        """Check that Nod can post: show for some seconds that it writes, which Discord refuses otherwise."""
         await self.call("POST", f"/channels/{await self.channel_of(place)}/typing")
 
     async def post(self, place: DiscordPlace, message: Json, nonce: str = "", **options: Any) -> Json:
@@ -206,7 +212,11 @@ class DiscordRest:
         await self.call("DELETE", path_of(ref))
 
     async def answer(self, token: str, message: Json, *, original: bool, **options: Any) -> None:
-        """Answer an interaction within its 15 minutes: with its ``original`` answer, or one more message."""
+        """Send a message about an interaction, in the 15 minutes in which Discord takes one.
+
+        ``original``: the message replaces the immediate answer, or the pressed message; else it is a further
+        one.
+        """
         path = f"/webhooks/{self._app}/{token}"
         if original:
             path += "/messages/@original"

@@ -1,8 +1,9 @@
 """The buttons of a card: their labels, their questions before a press counts, and their values. Pure.
 
-A button's action id is its verb, and its value is the proposal's id and round. On a card that was cut,
-Approve opens "View all" first: no one approves what they could not read. The flag ``shows_all`` of these
-functions is True if nothing of the card was cut.
+A button has an action id, ``nod:`` and its verb, and a value, the proposal's id and round: an edit begins a
+new round. An entry of the ⋯ menu has both in its value. Besides the verbs of the core there are action ids
+that open a modal, such as `REVIEW`. On a card that was cut, Approve opens "View all" first: no one approves
+what they could not read. The flag ``shows_all`` of these functions is True if nothing of the card was cut.
 """
 
 from collections.abc import Iterator
@@ -24,15 +25,15 @@ from bot.domain.verbs import (
     with_reason,
 )
 
-# action ids and menu entries that are not verbs
+# action ids, without ``nod:``, that are not verbs of the core
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
-SEND_COMMAND = "command"  # a button in App Home that sends its value as a command
+SEND_COMMAND = "command"  # sends the button's value as a command; in App Home
 REVIEW_STEPS = "review_steps"  # opens "View all", whose submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
 CONTEXT_SHOWN = "context"  # opens the messages that led to the proposal
 CHOOSING = "choose"  # opens the rows of a batch, to pick some
-MORE = "nod:more"
+MORE = "nod:more"  # the full action id of the ⋯ menu
 
 _BATCH_QUESTIONS = {
     Verb.DECLINE_ALL: "None of these rows runs.",
@@ -40,14 +41,14 @@ _BATCH_QUESTIONS = {
     Verb.UNDO_ALL: "",
 }
 """The question before a press counts for all rows of a batch."""
-_WORDED_VERBS = frozenset(
+_TEXT_BUTTON_VERBS = frozenset(
     verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare
 )
-"""Verbs that ask for a text, such as what to change."""
-_BUTTON_VERBS = frozenset({*CHOICES, *_WORDED_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
-"""Verbs with a button on the card; App Home has them in a menu."""
-_PLACED_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
-"""Verbs with a button that need no input. Other verbs without input are in the menu."""
+"""Verbs with a button on the card that asks for a text, such as what to change."""
+_BUTTON_VERBS = frozenset({*CHOICES, *_TEXT_BUTTON_VERBS, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+"""Verbs with a button on the card, which has no entry in the card's menu; App Home has them in its menu."""
+_NEVER_IN_MENU = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
+"""Verbs without input that always have a button of their own, so that no menu has them."""
 _RESOLVED_VERBS = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
     Verb.STOP: ("danger", "What it has done so far stays done."),
@@ -57,6 +58,7 @@ _RESOLVED_VERBS = {
 
 
 def action_id(verb: str) -> str:
+    """Return the action id of a verb, or of one of the constants above."""
     return f"nod:{verb}"
 
 
@@ -86,7 +88,7 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
         buttons.append(_make_approve_button(card, value, shows_all=shows_all))
     if Verb.DECLINE in card.verbs:
         buttons.append(_make_button(card, Verb.DECLINE, value))
-    buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _WORDED_VERBS]
+    buttons += [_make_button(card, verb, value) for verb in card.verbs if verb in _TEXT_BUTTON_VERBS]
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = choose_steps_button(card, shows_all=shows_all)
         buttons.append(blocks.button(label, action_id(verb), value, confirm=describe_steps(card)))
@@ -99,7 +101,10 @@ def make_pending_buttons(card: Card, *, shows_all: bool) -> list[Block]:
 
 
 def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple[str, str]]:
-    """Return the label and value of each verb without a button, and *View all* unless Approve opens it."""
+    """Return the entries of a card's ⋯ menu: verbs without a button, *View all* unless Approve opens it.
+
+    An entry is a label and a value. Slack limits their number: the last ones are left out.
+    """
     options = []
     for label, entry_value in list_entries(card, shows_all=shows_all):
         verb = entry_value.partition(":")[0]
@@ -109,7 +114,7 @@ def _list_menu_options(card: Card, value: str, *, shows_all: bool) -> list[tuple
     if Verb.APPROVE in card.verbs and not shows_all:
         views = []
     room = blocks.OVERFLOW_OPTIONS - len(views)
-    if len(options) > room:  # the time goes first: a command can extend it, too
+    if len(options) > room:  # *Extend* goes first: a command does the same
         options = [option for option in options if not option[1].startswith(f"{Verb.EXTEND}:")]
     return [*options[:room], *views]
 
@@ -147,7 +152,7 @@ def _make_button(card: Card, verb: Verb, value: str, style: str = "", confirm: s
 
 
 def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
-    """Yield the entries of a ⋯ menu as label and value; callers leave out entries that have a button."""
+    """Yield all possible entries of a ⋯ menu as label and value; callers leave out those with a button."""
     value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
@@ -165,7 +170,7 @@ def list_entries(card: Card, *, shows_all: bool) -> Iterator[tuple[str, str]]:
 
 def _list_verb_entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
     for verb in card.verbs:
-        if verb not in _PLACED_VERBS and card.button(verb).needs is needs:
+        if verb not in _NEVER_IN_MENU and card.button(verb).needs is needs:
             yield card.button(verb).label, f"{verb}:{value}"
 
 

@@ -1,7 +1,11 @@
-"""The Slack channel: bolt's app wired to our parts, and the `Channel` that delivery uses.
+"""The Slack channel: bolt's app wired to Nod's parts, and the `Channel` that delivery uses.
 
-Messages and presses go to ``inbound.py`` and ``presses.py``. ``stream.py`` sends a turn, ``card.py`` renders
-cards. Socket Mode is used if SLACK_APP_TOKEN is set, otherwise routes of the bot's own server.
+Bolt is Slack's framework for apps. It receives requests over Socket Mode (a websocket) if SLACK_APP_TOKEN is
+set, otherwise by routes of the bot's own server. Events and commands go to ``inbound.py``, presses and modals
+to ``presses.py``. ``stream.py`` sends a turn, ``card.py`` renders cards.
+
+A message that Slack may refuse for its contents is posted in one of several forms, the best first. If a call
+got no answer, the message is looked for by its key before it is posted again (`SlackChannel._post_once`).
 """
 
 import asyncio
@@ -68,7 +72,7 @@ log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
 _FILES_ORIGIN = "https://files.slack.com"
-_LOOKUP_SECONDS = 2.0
+_LOOKUP_SECONDS = 2.0  # the time for a question to Slack about people or places
 _FIRST_TRY_SECONDS = 5.0  # the time that a start waits for Slack
 _APP_PAGE_TEXT = "api.slack.com/apps, your app"
 _TOKEN_FIXES = {
@@ -84,7 +88,8 @@ _MAX_LOGGED_STRANGERS = 1000
 _NOT_INSTALLED_TEXT = "Nod is not installed in this workspace. Ask an admin of it to install the app."
 _CONNECTING_TEXT = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _REMINDER_TEXT = "Look at this card."
-_USUAL_POSTING_TIME = timedelta(seconds=5)  # an older card may have been posted by a process that is gone
+_USUAL_POSTING_TIME = timedelta(seconds=5)
+"""The time in which a process posts a card: an older card may have been posted by a process that is gone."""
 _AS_A_FILE_TEXT = "Slack doesn't take this text as a message. It is in the file."
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
@@ -121,7 +126,7 @@ class SlackChannel(Platform):
         self._received: float | None = None  # the time of the last signed request, by ``elapsed``
         self._strangers: set[str] = set()  # workspaces without an installation that the log has named
         self._started: datetime | None = None
-        self._with_others = False
+        self._with_others = False  # True if other processes of this Nod may post, too
         self._unconfirmed: dict[tuple[SlackPlace, str], datetime] = {}
         """The time of each post that Slack has not confirmed, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
@@ -134,7 +139,7 @@ class SlackChannel(Platform):
         self._app = self._make_app()
 
     def _make_app(self) -> AsyncApp:
-        """Make bolt's app with our own authorization, so that no environment variable turns OAuth on."""
+        """Make bolt's app with Nod's own authorization, so that no environment variable turns OAuth on."""
         secret = self._settings.slack_signing_secret
         client = make_client(self._settings, None)
         app = AsyncApp(
@@ -239,9 +244,10 @@ class SlackChannel(Platform):
         body: dict[str, Any],
         next: Callable[[], Awaitable[None]],  # noqa: A002
     ) -> BoltResponse | None:
-        """Handle every event before bolt would acknowledge it. Presses and commands go to the listeners.
+        """Handle every event before bolt would acknowledge it. Presses and commands go to bolt's listeners.
 
-        Bolt answers 404 to a request without a listener, so all others are answered here.
+        Bolt answers 404 to a request without a listener, so all other requests are answered here. Raises
+        where an event could not be stored: then Slack sends it again.
         """
         kind = body.get("type")
         if kind in _PRESS_TYPES or "command" in body:
@@ -434,8 +440,9 @@ class SlackChannel(Platform):
     ) -> tuple[SlackPosted, bool]:
         """Post the first of these forms that Slack takes. Return the message, and True if it is new.
 
-        ``key`` identifies the message in its place. With ``since``, or if an earlier post of the same key was
-        not confirmed, a message that may have arrived is looked for first.
+        ``key`` identifies the message in its place. A message with the key that may have arrived before is
+        looked for first: if an earlier call here was not confirmed, from the time of that call, and else with
+        ``since``, from that time.
         """
         with translate_errors():
             client = await self._workspaces.client(place.team)
@@ -479,10 +486,14 @@ class SlackChannel(Platform):
         return await self._post_redrawable(place, card.proposal_id, forms, since)
 
     def _possibly_posted_since(self, card: Card) -> datetime | None:
-        """Return the time since which an earlier process may have posted this card, or None."""
+        """Return the time since which another process may have posted this card.
+
+        None if only this process can have posted it: a card that was proposed after this process started.
+        With other processes at work, only a card that was proposed a moment ago.
+        """
         if card.asked_at is None or self._started is None:
             return None
-        own_since = self._started  # a card that was proposed later is posted by this process alone
+        own_since = self._started
         if self._with_others:
             own_since = max(own_since, self._clock() - _USUAL_POSTING_TIME)
         return card.asked_at if card.asked_at < own_since else None
@@ -518,7 +529,10 @@ class SlackChannel(Platform):
     async def _post_redrawable(
         self, place: SlackPlace, key: str, forms: Sequence[Message], since: datetime | None = None
     ) -> str:
-        """Post a message that will be redrawn, once. If it was posted before, it is brought up to date."""
+        """Post a message that will be redrawn, once, and return its reference.
+
+        If it was posted before, it is brought up to date instead.
+        """
         message, is_new = await self._post_once(place, key, forms, since)
         if not is_new:
             await self._redraw(message, forms)
@@ -549,7 +563,7 @@ class SlackChannel(Platform):
         return await download(url, most, {_FILES_ORIGIN, f"{api.scheme}://{api.netloc}"}, str(client.token))
 
     async def changed(self) -> None:
-        """Refresh everybody's App Home soon: it lists proposals of any place."""
+        """Refresh everybody's App Home soon: it lists proposals of all places."""
         if self._homes is not None:
             self._homes.changed()
 

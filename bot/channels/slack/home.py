@@ -1,4 +1,8 @@
-"""App Home: a person's waiting proposals, their own requests, and recent ends, kept current."""
+"""App Home, a person's own page of Nod's app in Slack: what waits for them, what they asked for, recent ends.
+
+`view` renders the page. `Homes` publishes it when the person opens it, and again soon after any proposal
+changed, for everyone who ever opened it.
+"""
 
 import asyncio
 import json
@@ -34,15 +38,16 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MAX_CARDS_PER_PART = 8  # three parts of 8 cards with 3 blocks each stay below 100 blocks
+_MAX_CARDS_PER_PART = 8  # three parts of 8 cards with 3 blocks each stay below Slack's 100 blocks
 _MAX_OFFERS = 5
 _DEBOUNCE_SECONDS = 0.5  # changes within this time are shown together
 
 
 def view(overview: Overview, notice: str = "") -> Block:
-    """Render the home tab of one person. ``notice`` is a line for everybody.
+    """Render the page of one person. ``notice`` is a line for everybody.
 
-    The person's own requests are in the second part, but for those that they may decide themselves.
+    The person's open requests are in the second part, but for those that they may decide themselves: these
+    are in the first.
     """
     mine = frozenset(card.proposal_id for card in overview.asked)
     waiting = {card.proposal_id for card in overview.waiting}
@@ -79,6 +84,10 @@ def _render_offers(offers: Sequence[CommandOffer]) -> list[Block]:
 def _render_part(
     cards: tuple[Card, ...], empty: str, *, decide: bool = False, mine: Collection[str] = ()
 ) -> list[Block]:
+    """Render a part of the page. ``empty``: the text if it has no cards.
+
+    ``decide``: the person may decide these cards. ``mine``: the ids of the proposals that they asked for.
+    """
     if not cards:
         return [blocks.context(empty)]
     shown: list[Block] = []
@@ -129,15 +138,15 @@ def _make_buttons(card: Card, *, decide: bool, mine: bool) -> list[Block]:
 
 
 class Homes:
-    """The home tabs that people have opened; each is published again when it changed."""
+    """The pages that people have opened; each is published again when it has changed."""
 
     def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database
         self._lookup = lookup
         self._clock = clock
-        self._shown: dict[tuple[str, str], int] = {}  # a hash of each published home, by team and user
-        self._is_behind = False  # a proposal changed since the homes were published
+        self._shown: dict[tuple[str, str], int] = {}  # a hash of each published page, by team and user
+        self._is_behind = False  # a proposal changed since the pages were published
         self._task: asyncio.Task[None] | None = None
 
     async def open_home(self, team: str, user: str) -> None:
@@ -147,7 +156,7 @@ class Homes:
         await self._publish(team, user)
 
     def changed(self) -> None:
-        """Note that a proposal changed: every home is refreshed soon."""
+        """Note that a proposal changed: every page is published again soon, if it has changed."""
         self._is_behind = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._refresh())

@@ -1,8 +1,13 @@
-"""Incoming events and slash commands of Slack.
+"""Incoming events and slash commands of Slack: messages for Nod are found, read and handed to the core.
 
 Slack counts an event as delivered once it is acknowledged, so a message is in the database before that:
-bolt's middleware calls `Events.take_in` and answers after it. Whatever fails there is answered with an error,
-and Slack delivers again; the inbox stops the second delivery by its event id.
+the middleware of ``channel.py`` calls `Events.take_in` and answers after it. Whatever fails there is answered
+with an error, and Slack delivers again; the core drops the second delivery by its event id.
+
+A message is for Nod if it is addressed (a direct message or a mention), or in a thread that Nod follows,
+which is one with a conversation. Where Nod is called into a thread, the model also gets the earlier messages;
+of a followed thread only those of other programs, which are stored until then. `FollowedThreads` has the
+choice of people that Nod answers in a thread only when mentioned. A correction is an edit or a deletion.
 """
 
 import asyncio
@@ -47,9 +52,9 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PROSE_WORDS = frozenset({"decline"})  # words of `/approvals` that are followed by a reason for people
-_MAX_THREAD_MESSAGES = 500
+_MAX_THREAD_MESSAGES = 500  # the newest messages of a thread that are looked at
 _MAX_THREAD_CHARS = 7_900  # the messages of a thread after its first
-_PAGE_MESSAGES = 200
+_PAGE_MESSAGES = 200  # the messages of one request
 _MAX_PAGES = 10
 _RECENT_SECONDS = 3600  # the time before a message from which a very long thread is read
 _MAX_PROGRAM_MESSAGES = 30  # messages of other programs that are stored since a person wrote
@@ -80,23 +85,23 @@ _SPECIAL_PATTERN = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>
 The first match is the group's name, "subteam" for one without, or the keyword; the second the words to show.
 """
 _PLACEHOLDER_NAMES = frozenset({"privategroup", "directmessage"})  # Slack writes these in place of a name
-ACTION = "nod:mentions"  # the button that toggles if Nod answers in a thread without a mention
+MENTIONS_ACTION = "nod:mentions"  # the button that toggles if Nod answers in a thread without a mention
 _ONLY_MENTIONS_TEXT = "I answer in this thread only when I'm mentioned. Press again to change that."
 _ALL_MESSAGES_TEXT = "I answer every message in this thread."
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
-    """A person's message; ``addressed`` if it is for Nod in any case (a DM or a mention)."""
+    """A person's message."""
 
-    place: SlackPlace
+    place: SlackPlace  # the thread of the message, or the thread that it would begin
     user: str
-    teams: tuple[str, ...]  # the ids that Slack names for the team of the account
+    teams: tuple[str, ...]  # the ids of teams that Slack names for the account
     text: str
     event_id: str
-    addressed: bool
-    in_thread: bool
-    ts: str = ""
+    addressed: bool  # it is for Nod in any case: a direct message or a mention
+    in_thread: bool  # it was written in a thread
+    ts: str = ""  # Slack's timestamp, which is the id of the message
     shared: tuple[tuple[str, str], ...] = ()  # messages that the person passes on: author and text
     files: tuple[Upload, ...] = ()
 
@@ -132,7 +137,7 @@ def read_message(body: Mapping[str, Any], team: str, bot_user: str) -> IncomingM
         user=user,
         teams=tuple(str(name) for name in teams if name),
         text=text,
-        # in a group of people a mention comes as a message, as an app_mention or as both
+        # in a group of people a mention comes as a message, as an app_mention or as both: under one id
         event_id=f"{team}/{channel}/{ts}" if mentioned else body["event_id"],
         addressed=private or mentioned or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
@@ -159,11 +164,11 @@ class Correction:
     reply_place: SlackPlace  # the place for a reply: the channel for a message outside threads
     user: str
     deleted: bool
-    as_mention: Mapping[str, Any] | None  # the edited message, if the edit added a mention of Nod
+    as_mention: Mapping[str, Any] | None  # the event of a new message, if the edit added a mention of Nod
 
 
 def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correction | None:
-    """Parse an event into a correction; None for other events (previews of links, Nod itself)."""
+    """Parse an event about a changed message; None if no person changed its words (previews of links)."""
     event = body.get("event") or {}
     edited, original = event.get("message") or {}, event.get("previous_message") or {}
     user, ts = original.get("user"), original.get("ts")
@@ -184,7 +189,7 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
 
 
 def _write_substitute(event: Mapping[str, Any]) -> str:
-    """Return the text for a message without words: a greeting for a bare mention, else a remark."""
+    """Return the text for a message without words: a greeting, or a remark if it has unreadable contents."""
     if not read_words(event) and (event.get("blocks") or event.get("attachments")):
         return _UNREADABLE_TEXT
     return "Hello"
@@ -204,9 +209,10 @@ def _list_new_files(messages: Sequence[Mapping[str, Any]], workspace: Workspace)
 def _describe_unread(
     messages: Sequence[Mapping[str, Any]], lines: list[tuple[str, str]], *, is_complete: bool
 ) -> str:
-    """Say which messages of a thread were not read; empty if all were.
+    """Say how many earlier messages of a thread the model does not get; empty if it gets all.
 
-    ``is_complete``: Slack returned the full thread.
+    ``messages``: those that Slack returned. ``lines``: their authors and texts. ``is_complete``: Slack
+    returned the full thread.
     """
     if not messages:
         return "" if is_complete else _THREAD_UNREAD_TEXT
@@ -214,7 +220,7 @@ def _describe_unread(
     missing = len(messages) - len(fitting)
     if is_complete:
         return _THREAD_CUT_TEXT.format(f"{missing:,}") if missing else ""
-    # Slack counts the message itself among the replies
+    # Slack's number of replies includes the message that is being taken in, which is not an earlier one
     by_reply_count = count_missing(fitting, messages[0].get("reply_count")) - 1
     missing = max(missing, by_reply_count, 1)
     return _THREAD_PARTLY_READ_TEXT.format(f"{missing:,}")
@@ -234,7 +240,7 @@ def _choose_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _find_author(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the author's name; ``names`` has the names of users, with "you" for Nod itself."""
+    """Return the author's name. ``names`` are those of users by id, with "you" for Nod's own."""
     user_name = names.get(str(message.get("user")))
     if user_name == "you":
         return user_name
@@ -254,7 +260,7 @@ def list_mentioned_users(text: str) -> list[str]:
 
 
 def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
-    """Replace Slack's marks for people, groups and channels by addresses like ``slack:T1/U2``.
+    """Replace Slack's marks for people, groups and channels by addresses: ``<@U2>`` by ``slack:T1/U2``.
 
     Admin commands read addresses. ``accounts``: people's accounts by user id; other people are of ``team``.
     """
@@ -280,7 +286,7 @@ def find_names(text: str, team: str) -> dict[str, str]:
 
 
 def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
-    """Return the name of a channel by its address; empty for a private channel."""
+    """Return the name of a channel by its address; nothing for a private channel, or without a name."""
     if not channel.startswith("C") or name in _PLACEHOLDER_NAMES or not name:
         return {}
     return {f"{NAME}:{team}/{channel}": f"#{name}"}
@@ -310,7 +316,10 @@ def _format_special(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """The threads that Nod follows. Each has a button: Nod answers there only when mentioned, or always."""
+    """The choice of people in each thread that Nod answers there only when mentioned, or always.
+
+    It is made by a button below Nod's first answer, and is stored once the button was offered.
+    """
 
     database: Database
     clock: Clock
@@ -320,7 +329,7 @@ class FollowedThreads:
         if place.private or place.thread is None or await self._load_choice(place) is not None:
             return []
         await self._store_choice(place, only_mentions=False)
-        return [blocks.actions(blocks.button("Only when mentioned", ACTION, "thread"))]
+        return [blocks.actions(blocks.button("Only when mentioned", MENTIONS_ACTION, "thread"))]
 
     async def listens(self, place: SlackPlace) -> bool:
         """Tell if Nod answers messages without a mention, too."""
@@ -382,9 +391,9 @@ class Events:
                 pass  # Slack requires the subscription; there is nothing to do
 
     async def _check_end(self, team: str, why: str) -> None:
-        """Ask Slack if an installation has ended: the event may arrive after a new installation.
+        """Ask Slack if an installation has ended, as an event says: it may arrive after a new installation.
 
-        Without an answer in time, Slack's response to the next call will tell.
+        Without an answer in time nothing changes; Slack's response to the next call will tell.
         """
         try:
             async with asyncio.timeout(_LOOKUP_SECONDS):
@@ -398,7 +407,7 @@ class Events:
         correction = read_correction(body, team, workspace.bot_user) if workspace else None
         if correction is None:
             return
-        if await self._follows(correction.place):
+        if await self._is_followed(correction.place):
             words = _DELETED_TEXT if correction.deleted else _EDITED_TEXT
             self.background.start(
                 tell_person(self.workspaces, correction.reply_place, correction.user, words)
@@ -407,6 +416,7 @@ class Events:
             await self._take_message({**body, "event": correction.as_mention}, team)
 
     async def _take_message(self, body: Mapping[str, Any], team: str) -> None:
+        """Take in a message that is for Nod; store one of another program, see `_store_program_message`."""
         workspace = await self.workspaces.find(team)
         if workspace is None:
             return
@@ -414,7 +424,7 @@ class Events:
         if message is None:
             await self._store_program_message(body, workspace)
             return
-        follows = message.in_thread and await self._follows(message.place)
+        follows = message.in_thread and await self._is_followed(message.place)
         if not (message.addressed or follows):
             return
 
@@ -428,7 +438,7 @@ class Events:
             text = format_forwarded(author, make_readable(shared_text, {}), text)
 
         earlier = EarlierMessages()
-        if follows:  # Nod knows the thread but for what other programs wrote
+        if follows:  # the conversation has the thread's messages but those of other programs
             earlier = await self._load_program_messages(message.place)
             text = in_group(earlier.lines, text)
         elif message.in_thread:
@@ -480,9 +490,9 @@ class Events:
             await tell_person(self.workspaces, reply_place, message.user, words)
 
     async def _read_thread(self, message: IncomingMessage, workspace: Workspace) -> EarlierMessages:
-        """Return the earlier messages of a thread, with the files since Nod last wrote there.
+        """Return the messages of a thread before ``message``, with the files since Nod last wrote there.
 
-        What could not be read in time is missing; the note says so.
+        Messages that could not be read in time are missing, which the note says.
         """
         place = message.place
         by_ts: dict[str, dict[str, Any]] = {}  # Slack's messages
@@ -515,10 +525,11 @@ class Events:
     async def _read_pages(
         self, client: Client, message: IncomingMessage, by_ts: dict[str, dict[str, Any]]
     ) -> bool:
-        """Read a thread's pages into ``by_ts``. Return False if some messages are missing.
+        """Read a thread's pages into ``by_ts``, by timestamp. Return False if messages are missing.
 
-        Slack gives the oldest first, and the time is short: of a very long thread the newest messages are
-        asked for by themselves.
+        Slack gives the oldest messages first, and the time is short. So of a thread of more than
+        `_MAX_PAGES`, the messages of the last hour are asked for by themselves, and those in between are
+        missing.
         """
         place = message.place
         thread: dict[str, Any] = {
@@ -549,7 +560,7 @@ class Events:
         if not (is_program and thread and channel) or own or event.get("hidden"):
             return
         place = SlackPlace(workspace.team, str(channel), str(thread))
-        if not await self._follows(place):
+        if not await self._is_followed(place):
             return
         author = name_program(event) or "another program"
         text = make_readable(read_all(event), {})[:_MAX_MESSAGE_CHARS]
@@ -559,6 +570,7 @@ class Events:
         await self._store_program_messages(place, EarlierMessages(lines, files))
 
     async def _load_program_messages(self, place: SlackPlace) -> EarlierMessages:
+        """Return the messages of other programs in a thread since a person last wrote to Nod there."""
         key = f"programs:{place.address.key}"
         state = await self.threads.database.read(load_state, NAME, key) or {}
         lines = [(str(author), str(text)) for author, text in state.get("said", ())]
@@ -580,7 +592,8 @@ class Events:
         actors = await asyncio.gather(*(self.workspaces.actor(team, user) for user in first_users))
         return dict(zip(first_users, actors, strict=True))
 
-    async def _follows(self, place: SlackPlace) -> bool:
+    async def _is_followed(self, place: SlackPlace) -> bool:
+        """Tell if a thread has a conversation, and people have not chosen that Nod waits for mentions."""
         return await self.lookup.follows(place.address) and await self.threads.listens(place)
 
     async def _take_stop(self, event: Mapping[str, Any], team: str) -> None:

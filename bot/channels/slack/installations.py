@@ -1,8 +1,8 @@
 """Finds the installation of Nod that a Slack request is for.
 
-An installation has the id of an organisation if Nod is installed in all of it, else that of a workspace. Each
-kind of request that Slack sends has it in other fields. The workspace of the person is no such field: in a
-shared channel it may be another company's.
+An installation has the id of a workspace (``T1``), or of an organisation (``E1``) if Nod is installed in all
+of it. Each kind of request that Slack sends has that id in other fields. The workspace of the person is no
+such field: in a shared channel it may be another company's. `Workspaces.find_named` tries the candidates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +14,9 @@ from bot.channels.slack.screens import ModalSubject
 def list_installation_ids(body: Mapping[str, Any]) -> list[str]:
     """List the ids of the installations that a signed request may be for, the surest first.
 
-    For an event, only what ``authorizations`` names. For other requests the ids in the view come first, and
-    last those at the top level: in `block_actions` and `view_submission` they may be of the person's own
-    workspace.
+    For an event these are only the ids in ``authorizations``. For other requests the ids in the view (a modal
+    or App Home) come first. Those at the top level come last: in a press and a submitted modal they may be of
+    the person's own workspace.
     """
     granted = _first_mapping(body.get("authorizations"))
     if granted:
@@ -27,9 +27,10 @@ def list_installation_ids(body: Mapping[str, Any]) -> list[str]:
 
 
 def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the bot and the account whose message or view was pressed; empty where the request names none.
+    """Return the ids of the bot and of its account whose message or view was pressed.
 
-    Slack gives each installation a bot of its own, and sends the message and the view as it keeps them.
+    Both are empty where the request names none. Slack gives each installation a bot of its own, and sends the
+    message or the view from its own records, so both can be trusted.
     """
     for part in ("message", "view"):
         shown = body.get(part)
@@ -49,6 +50,7 @@ def _list_ids_in_view(view: Mapping[str, Any]) -> tuple[object, object]:
 
 
 def _first_mapping(value: object) -> Mapping[str, Any]:
+    """Return the first item of a list if it is a mapping, else an empty mapping."""
     first = value[0] if isinstance(value, list) and value else None
     if isinstance(first, Mapping):
         return first

@@ -1,4 +1,8 @@
-"""Slack, as an entry point of the group ``nod.channels``."""
+"""Slack, as an entry point of the group ``nod.channels``.
+
+`KIND` is loaded at every start, to see if the settings ask for Slack. So the channel itself and its
+libraries are imported only where they are needed, inside the functions.
+"""
 
 from collections.abc import Sequence
 
@@ -35,13 +39,13 @@ async def _examine(settings: Settings, places: Sequence[Address]) -> list[Findin
 
 KIND = ChannelKind(
     NAME,
-    "Slack",
-    "slack:T0123/U0456",
-    "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
-    ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    _is_wanted,
-    _make,
-    _examine,
-    ("aiohttp", "slack_bolt", "slack_sdk"),
+    label="Slack",
+    example="slack:T0123/U0456",
+    hint="SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
+    keys=("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    configured=_is_wanted,
+    make=_make,
+    examine=_examine,
+    libraries=("aiohttp", "slack_bolt", "slack_sdk"),
     rank=1,
 )

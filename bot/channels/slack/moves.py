@@ -1,6 +1,8 @@
 """Private channels that Slack gave another id, since their team shared them with another company.
 
-Slack takes the new id alone, and keeps the messages and their timestamps. See `bot/channels/moves.py`.
+Slack then takes the new id alone, and keeps the messages and their timestamps. The rest of Nod keeps the id
+by which it first knew the channel (`bot/channels/moves.py`). So `ChannelMoves` replaces the ids in every
+request to Slack, and in every event and answer of Slack.
 """
 
 import re
@@ -12,12 +14,13 @@ from bot.channels.slack.places import NAME, is_id
 from bot.domain.chat import Clock
 from bot.store.database import Database
 
-_FIELDS = frozenset({"channel", "channel_id", "channel.id"})
-_LINK = re.compile(r"(?<=<#)[A-Z0-9]+")
+_CHANNEL_FIELDS = frozenset({"channel", "channel_id", "channel.id"})
+"""The fields with a channel's id; ``channel.id`` is the field ``id`` of an object in ``channel``."""
+_LINKED_ID = re.compile(r"(?<=<#)[A-Z0-9]+")  # C1 in a text with <#C1> or <#C1|general>
 
 
 class ChannelMoves:
-    """Translates the ids of channels in what Slack is sent, and in what comes from it."""
+    """Translates the ids of channels in requests to Slack, and in its events and answers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._keys = ChatMoves(NAME, database, clock)
@@ -28,32 +31,37 @@ class ChannelMoves:
         if is_id(old) and is_id(new):
             await self._keys.learn(f"{team}/{old}", f"{team}/{new}")
 
-    def to_slack(self, team: str, given: Any) -> Any:
-        """Return a request with the ids by which Slack knows the channels today."""
-        return self._rename(team, given, self._keys.now)
+    def to_slack(self, team: str, request: Any) -> Any:
+        """Return the JSON of a request with the ids by which Slack knows the channels today."""
+        return self._replace_ids(team, request, self._keys.now)
 
-    def from_slack(self, team: str, said: Any) -> Any:
-        """Return an event or an answer with the ids by which the rest of Nod knows the channels."""
-        return self._rename(team, said, self._keys.home)
+    def from_slack(self, team: str, received: Any) -> Any:
+        """Return the JSON of an event or answer with the ids by which the rest of Nod knows the channels."""
+        return self._replace_ids(team, received, self._keys.home)
 
-    def _rename(self, team: str, value: Any, find: Callable[[str], str]) -> Any:
-        """Rename the channels that fields and links name, and nothing that people wrote."""
+    def _replace_ids(self, team: str, json: Any, find_key: Callable[[str], str]) -> Any:
+        """Replace the ids in the fields of channels and in links to channels; other text stays."""
         if not self._keys.are_known:
-            return value
+            return json
 
-        def rename(ident: str) -> str:
-            return find(f"{team}/{ident}").rpartition("/")[2]
+        def replace_id(ident: str) -> str:
+            return find_key(f"{team}/{ident}").rpartition("/")[2]
 
         def walk(value: Any, field: str = "") -> Any:
             match value:
                 case dict():
-                    inside = f"{field}.id" if field == "channel" else ""
-                    return {key: walk(each, inside if key == "id" else key) for key, each in value.items()}
+                    replaced = {}
+                    for key, item in value.items():
+                        is_channel_id = field == "channel" and key == "id"
+                        replaced[key] = walk(item, "channel.id" if is_channel_id else key)
+                    return replaced
                 case list() | tuple():
-                    return [walk(each) for each in value]
+                    return [walk(item) for item in value]
+                case str() if field in _CHANNEL_FIELDS:
+                    return replace_id(value)
                 case str():
-                    return rename(value) if field in _FIELDS else _LINK.sub(lambda m: rename(m[0]), value)
+                    return _LINKED_ID.sub(lambda match: replace_id(match[0]), value)
                 case _:
                     return value
 
-        return walk(value)
+        return walk(json)

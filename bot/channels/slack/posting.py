@@ -1,6 +1,7 @@
-"""Posts in Slack outside of a turn: ephemeral messages, files, and messages that must not be posted twice.
+"""Posts in Slack outside of a turn: ephemeral messages, files, and the search for posts without an answer.
 
-If a call got no answer, the post is looked for before it is tried again.
+An ephemeral message is one that a single person in a channel sees. If a call got no answer, its message may
+have been posted all the same: `find` looks for it by the mark in its metadata, `close_stream` for a stream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_CALL_SECONDS = 5.0
-_MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and ours
-_SEARCHED_MESSAGES = 200
+_CALL_SECONDS = 5.0  # the time for an ephemeral message
+_MAX_SKEW = timedelta(minutes=5)  # between Slack's clock and Nod's
+_SEARCHED_MESSAGES = 200  # the messages among which a post is looked for
 _TRIED_STREAMS = 3  # the newest messages that may be a lost stream
 
 
@@ -34,7 +35,10 @@ async def tell_person(
     team: str = "",
     link: LinkButton | None = None,
 ) -> None:
-    """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
+    """Tell ``user`` alone, by an ephemeral message in a place, or by a direct message.
+
+    A direct message is sent where Slack refuses the ephemeral one, and without a place: then in ``team``.
+    """
     if place:
         team = place.team
     words = text.notification(markdown)
@@ -69,7 +73,7 @@ async def _post_ephemeral(
 
 
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
-    """Post a text in a person's direct messages, in the thread of their message."""
+    """Post a text at a place in a person's direct messages with Nod."""
     words = text.notification(markdown)
     with translate_errors():
         client = await workspaces.client(place.team)
@@ -106,7 +110,10 @@ async def upload(
 
 
 async def check_place(client: AsyncWebClient, place: SlackPlace) -> None:
-    """Read one message where Nod would post, as only members of a channel can; a person needs a DM."""
+    """Check that Nod can post at a place: read one message there, as only members of a channel can.
+
+    Raises the client's errors.
+    """
     await client.conversations_history(channel=await channel_of(client, place), limit=1)
 
 
@@ -119,7 +126,7 @@ async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
 
 
 def mark_of(key: str) -> dict[str, Any]:
-    """Return the metadata by which a post is found again; no one sees it."""
+    """Return the metadata by which a post with this key is found again; people do not see it."""
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 
@@ -136,9 +143,10 @@ async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datet
 
 
 async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
-    """Close the open stream that was started in a thread since then, and return its ts; empty without one.
+    """Close the stream that was started in a thread since then, and return its timestamp (its id).
 
-    Only Slack knows which message is an open stream; it refuses to close others. Raises as `find` does.
+    Only Slack knows which message is an open stream, so it is asked to close each of Nod's newest posts: it
+    refuses all others. Empty if none is a stream. Raises as `find` does.
     """
     client = await workspaces.client(place.team)
     channel, posts = await _list_own_posts(workspaces, place, since)

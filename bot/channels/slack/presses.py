@@ -1,7 +1,10 @@
-"""Buttons, menus and screens. Each is acknowledged within Slack's three seconds, and authorised by the core.
+"""Buttons, menus and modals of Slack: each is acknowledged in three seconds, and authorised by the core.
 
-A button only carries a proposal's id, its round and a verb. The `Lookup` and the inbox say if this person may
-see or decide it, whatever the button says. Only that person sees a refusal.
+A click is a press of a button or of a menu's entry; it decides, or opens a modal (``screens.py``). A submit
+is that of a modal. A button only carries a proposal's id, its round (which an edit raises) and a verb. The
+`Lookup` and the inbox say if this person may see or decide the proposal, whatever the button says. A card
+that does not show everything is approved from the modal "View all" only. Methods that return a text return
+the reply for the person alone, empty where the card or a modal already says it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +18,7 @@ from bot.channels.slack import card as cards
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
 from bot.channels.slack.forms import blocks_of, read_form
-from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
+from bot.channels.slack.inbound import MENTIONS_ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
@@ -40,9 +43,12 @@ _TRIGGER_SECONDS = 2.0  # a press can open a modal for 3 s
 _OUTSIDER_TEXT = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED_TEXT = "The proposal is not affected."
 _BATCH_MODALS = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+"""The modals about several proposals of one answer, such as the rows of a batch."""
 _APPROVAL_VERBS = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.APPROVE_ALL})
+# below, "verbs" are also the action ids of ``buttons.py`` that are no member of `Verb`
 _VIEW_VERBS = frozenset({buttons.REVIEW, buttons.REVIEW_STEPS, buttons.VIEW})
 _REVIEW_VERBS = _VIEW_VERBS | {buttons.CHOOSING, screens.ROW.removeprefix("nod:")}
+"""Verbs whose press shows everything of a card, a batch or a row to anyone who may see the card."""
 _INPUT_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 _MODAL_VERBS = (
     _REVIEW_VERBS | _INPUT_VERBS | {buttons.DECLINE_REASON, buttons.CONTEXT_SHOWN, Verb.FOR_REAL.value}
@@ -59,15 +65,15 @@ class Click:
 
     team: str
     user: str
-    home: str  # the team of the person's account, as Slack names it
+    account_team: str  # the team of the person's account, as Slack names it
     name: str
     place: SlackPlace | None  # the place of the card; None in App Home
     names: Names  # the name of the channel of that place, by its address
     ref: str | None  # the message with the card, as `post_card` named it
-    trigger_id: str
-    verb: str
-    value: str
-    in_modal: bool = False  # True if the press came from a modal; it stays open below the next modal
+    trigger_id: str  # the key to open a modal
+    verb: str  # a verb, or another action id of ``buttons.py``
+    value: str  # the value of the button: in most cases a proposal's id and round
+    in_modal: bool = False  # True if the press came from a modal, which stays open below the next modal
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
@@ -92,7 +98,7 @@ class Click:
         return cls(
             team=team,
             user=str(user.get("id") or ""),
-            home=str(user.get("team_id") or ""),
+            account_team=str(user.get("team_id") or ""),
             name=str(user.get("name") or user.get("username") or ""),
             place=place,
             names=channel_named(team, channel_id, str(channel.get("name") or "")),
@@ -143,7 +149,7 @@ class SlackPresses:
         place = click.place
         choice = read_choice(str(action.get("action_id")))
         try:
-            if action.get("action_id") == ACTION and place is not None:
+            if action.get("action_id") == MENTIONS_ACTION and place is not None:
                 if (await self._actor(click)).outside:
                     words = _OUTSIDER_TEXT
                 else:
@@ -201,7 +207,11 @@ class SlackPresses:
         return ""
 
     async def _carry_out(self, click: Click) -> str:
-        """Carry out a press, and return the reply for the person; empty where the card shows it."""
+        """Carry out a press on a card or in a modal: open a modal, or hand the press to the core.
+
+        Raises ValueError for a button that is not Nod's, and for a group with a card that this person may not
+        see.
+        """
         proposal_id, round_ = buttons.parse_value(click.value)
         actor = await self._actor(click)
         together = not click.in_modal
@@ -214,7 +224,7 @@ class SlackPresses:
         shows_all = verb not in _APPROVAL_VERBS or cards.render(card).shows_all
         if verb == Verb.APPROVE and card.pending and not shows_all:
             verb = buttons.REVIEW
-        if verb == Verb.APPROVE_STEPS and (address is None or not shows_all):
+        if verb == Verb.APPROVE_STEPS and (address is None or not shows_all):  # App Home shows no steps
             verb = buttons.REVIEW_STEPS
         if verb in _MODAL_VERBS:
             return await self._open_modal(click, actor, card, verb)
@@ -224,7 +234,7 @@ class SlackPresses:
             if card.batch and round_ == card.round and not shows_all:
                 return await self._open_modal(click, actor, card, buttons.VIEW)
             to_read = []
-            if round_ == card.group.round:
+            if round_ == card.group.round:  # else the core refuses the press as outdated
                 to_read = await self._list_to_read(card.group, actor, address)
             if to_read:
                 submit = f"Approve all {len(to_read)}"
@@ -243,7 +253,7 @@ class SlackPresses:
         return reply.text
 
     async def _actor(self, click: Click) -> Actor:
-        return await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
+        return await self.workspaces.actor(click.team, click.user, click.account_team, name=click.name)
 
     async def _find_card(
         self,
@@ -256,8 +266,8 @@ class SlackPresses:
     ) -> tuple[Card | None, Address | None]:
         """Return the card, and the address where it was found.
 
-        A person's own chat with Nod is also known by their user id, so that address is tried, too.
-        ``together``: of a row of a batch, the card of the batch.
+        A person's own chat with Nod is also known by their user id, so that address is tried, too. The card
+        is None if this person may not see it. ``together``: of a row of a batch, the card of the batch.
         """
         card = await self.lookup.card(proposal_id, actor, address, ref, together=together)
         if card is not None or address is None:
@@ -284,7 +294,7 @@ class SlackPresses:
         return group_cards
 
     async def _open_modal(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        """Open the modal of a verb, or return why this person may not use it."""
+        """Open the modal of a verb, or return why this person may not use the verb."""
         subject = click.subject(card.proposal_id, card.round)
         if verb in _REVIEW_VERBS:
             return await self._open_review(click, actor, card, verb)
@@ -329,7 +339,7 @@ class SlackPresses:
         return answer
 
     async def _open_grant_form(self, click: Click, actor: Actor, card: Card) -> str:
-        """Open the modal of "approve similar", or return why this person may not use it."""
+        """Open the modal of "approve similar", or return why this person can't give a grant."""
         address = click.address
         ladder = screens.list_sayable(await self.lookup.ladder(card.proposal_id, actor, address))
         audiences = await self.lookup.reaches(card.proposal_id, actor, address)
@@ -358,7 +368,7 @@ class SlackPresses:
     async def handle_submit(
         self, body: Mapping[str, Any], view: Mapping[str, Any], team: str
     ) -> dict[str, Any]:
-        """Handle a modal's submit, and return the acknowledgement; empty closes the modal."""
+        """Handle a modal's submit, and return Slack's acknowledgement; an empty one closes the modal."""
         try:
             return await self._take_submit(body, view, team)
         except ValueError:
@@ -475,9 +485,8 @@ def _report_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[s
     errors: dict[str, str] = {}
     for name, problem in faults.items():
         words = problem
-        block_id = block_ids.get(name) or block_ids.get(
-            name.partition(".")[0]
-        )  # "address.city" is in "address"
+        outer_name = name.partition(".")[0]  # "address.city" is edited in the input of "address"
+        block_id = block_ids.get(name) or block_ids.get(outer_name)
         if block_id is None:
             block_id = screens.AFTERWARDS
             words = f"{name}: {problem}"
@@ -503,7 +512,7 @@ def _explain_no_grant(card: Card, *, may_press: bool) -> str:
 
 
 def _acknowledge(press: Press, reply: Reply) -> dict[str, Any]:
-    """Return the acknowledgement: close the modal where the card shows the rest, else display the reply."""
+    """Return the acknowledgement: close the modal if the card says all of the reply, else show the reply."""
     if reply.answer is not Answer.ACCEPTED:
         return _make_update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):

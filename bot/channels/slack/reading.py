@@ -1,6 +1,9 @@
 """Reads a Slack message as text for the model: its words, blocks, tables, attachments and files. Pure.
 
-The text still has Slack's marks (``<@U7>``, ``&lt;``), which ``inbound.make_readable`` turns into words.
+A message has a ``text``, and ``blocks``, its contents in nested JSON objects; both say the same in a person's
+message, while a program's text may be the headline alone. ``attachments`` are forwarded messages, alerts of
+programs, previews of links, and tables that a person pasted. The text that is returned still has Slack's
+marks (``<@U7>``, ``&lt;``), which ``inbound.make_readable`` turns into words.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,14 +14,15 @@ from bot.domain.attachments import Upload, describe_files
 
 MAX_ATTACHED = 10  # forwarded messages, alerts and previews of one message
 _MAX_DEPTH = 8  # blocks in blocks
-_MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000
-_AUTHOR_KEYS = ("author_name", "author_subname", "service_name", "username")
-_CLIPS = frozenset({"slack_audio", "slack_video"})  # subtypes of files that people record in Slack
+_MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000  # of one table
+_AUTHOR_KEYS = ("author_name", "author_subname", "service_name", "username")  # of an attachment
+_CLIP_SUBTYPES = frozenset({"slack_audio", "slack_video"})  # of files that people record in Slack
 _PASTED_TABLE_KEYS = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"})
+"""The only fields of an attachment that is a pasted table."""
 _PLACEHOLDERS = frozenset({"", "[no preview available]", "This content can't be displayed."})
 """The texts that Slack sends for a message that consists of blocks."""
 
-_NESTED_KEYS = (
+_NESTED_KEYS = (  # the fields of a block with the texts and blocks in it
     "text",
     "elements",
     "fields",
@@ -64,7 +68,7 @@ def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
-    """Return the whole text of a message of a thread, also of a program's, with the names of its files.
+    """Return the full text of a message, also of a program's, with attachments and the names of files.
 
     ``unread``: the ids of files that the model is not given.
     """
@@ -81,7 +85,8 @@ def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
 def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
     """Yield the attached files that still exist, with snippets and the files of forwarded messages.
 
-    A clip that the writer of the message recorded is spoken; one of a forwarded message is not.
+    A recording by the writer of the message is spoken: its words count as theirs. One in a forwarded message
+    is not.
     """
     yield from _read_own_files(message, message.get("user"))
     for attachment in _list_attachments(message):
@@ -89,7 +94,7 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
 
 
 def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
-    """Yield the files of a message or of an attachment. ``user``: whose clips are spoken; None for none."""
+    """Yield the files of a message or of an attachment. ``user``: whose recordings are spoken, if anyone's."""
     for file in _list_mappings(holder.get("files")):
         if not file.get("id") or file.get("mode") == "tombstone":
             continue
@@ -101,7 +106,7 @@ def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[
 
 def _is_clip_of(file: Mapping[str, Any], user: object) -> bool:
     """Tell if a file is an audio or video clip that this user recorded in Slack."""
-    return file.get("subtype") in _CLIPS and user is not None and file.get("user") in (None, user)
+    return file.get("subtype") in _CLIP_SUBTYPES and user is not None and file.get("user") in (None, user)
 
 
 def name_program(message: Mapping[str, Any]) -> str:
@@ -133,7 +138,7 @@ def _is_table(block: Mapping[str, Any]) -> bool:
 
 
 def _is_pasted(attachment: Mapping[str, Any]) -> bool:
-    """Tell if a person pasted the attachment into their message: it is a table without an author."""
+    """Tell if an attachment is a table that a person pasted: it has no author and no other fields."""
     filled_keys = {key for key, value in attachment.items() if value}
     has_table = any(_is_table(block) for block in _list_mappings(attachment.get("blocks")))
     return has_table and filled_keys <= _PASTED_TABLE_KEYS
@@ -207,6 +212,7 @@ def _read_rich_text(part: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 
 def _join_leaves(section: Mapping[str, Any]) -> str:
+    """Return the text of a section: its leaves are texts, links, mentions and emoji."""
     return "".join(_format_leaf(leaf) for leaf in _list_mappings(section.get("elements")))
 
 

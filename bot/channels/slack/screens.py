@@ -1,6 +1,9 @@
-"""Modals: the full content of a card, edit, decline, approve similar, and confirmations. Pure.
+"""Modals, Slack's windows: the full content of a card, edit, decline, approve similar, confirmations. Pure.
 
-A modal carries its subject, a `ModalSubject`, in ``private_metadata``; its submit brings that back.
+A modal is a JSON object with blocks and a callback id, which says what its submit does; without a submit
+button it can only be closed. It carries its subject, a `ModalSubject`, in ``private_metadata``, which the
+submit brings back. ``presses.py`` opens modals and takes their submits. A review shows everything of one or
+several cards; what a modal can't hold is in a file.
 """
 
 import json
@@ -31,11 +34,11 @@ REVIEW_REAL = "nod:review_real"
 EDIT = "nod:edit"
 SIMILAR = "nod:similar"
 CHOOSE = "nod:choose"
-SURE = "nod:sure"  # the action of the second step of choosing, which confirms
+SURE = "nod:sure"  # the second step of CHOOSE, which confirms
 # the action id of the menu that opens one row of a batch by itself
 ROW = "nod:row"
 # block ids of inputs, each followed by the values of its options
-ROWS = "rows"  # the name of an input; the position of its first row follows
+ROWS = "rows"  # the beginning of a block id: the position of its first row follows
 OTHERS = "others"
 DECLINE_OTHERS = "decline"
 AFTERWARDS = "afterwards"
@@ -49,23 +52,20 @@ REACH = "reach"
 _BLOCK_UNITS = 2900
 _MAX_INPUT_CHARS = 2000
 _OTHER_BLOCKS = 15  # the blocks of a modal that are left for buttons, inputs and notes
-_MAX_VIEW_BYTES = 200_000  # the view as JSON; Slack takes 250,000
-_MAX_RUNG_UNITS = 2000  # a permission that cannot be described in full is not offered
+_MAX_VIEW_BYTES = 200_000  # the modal as JSON; Slack takes 250,000
+_MAX_RUNG_UNITS = 2000  # the words of a grant's scope: one that can't be shown in full is not offered
 _ROWS_PER_CHECKBOXES = 10  # Slack's limit of checkboxes in one element
 _ROWS_UNITS = 12_000  # room for the rows of one element
 
 
 @dataclass(frozen=True, slots=True)
 class ModalSubject:
-    """The subject of a modal: its proposal, and the place it was opened from.
-
-    ``address`` is the key of that place, ``ref`` the card. Both are empty in App Home.
-    """
+    """The subject of a modal: its proposal in the shown round, and the place it was opened from."""
 
     proposal_id: Annotated[str, Field(alias="proposal")]  # the key in modals that are open during an upgrade
     round: int
-    address: str = ""
-    ref: str = ""
+    address: str = ""  # the key of the place's address; empty in App Home
+    ref: str = ""  # the reference of the pressed card; empty in App Home
     picked: str = ""  # the rows of a batch to approve, as `Picked` packs them
     declines: bool = False  # True: the rows that are not picked are declined
 
@@ -116,7 +116,10 @@ def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: 
 
 
 def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
-    """Show each open change of an answer in full. Submitting approves them all; an empty ``submit`` can't."""
+    """Show several changes in full, one after the other. Submitting approves all that are open.
+
+    ``submit``: the label of that button; empty for no button.
+    """
     return _make_review(
         "Everything they do",
         _write_context_button(cards[0]),
@@ -238,7 +241,7 @@ def _render_text(content: str) -> tuple[list[Block], str]:
 
 
 def list_sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
-    """Return the rungs of a ladder whose words fit a modal in full."""
+    """Return the scopes that a grant may have (its ladder), without those whose words don't fit a modal."""
     return [(rung, words) for rung, words in ladder if text.width(text.one_line(words)) <= _MAX_RUNG_UNITS]
 
 
@@ -250,10 +253,10 @@ def make_grant_form(
     *,
     read_all: bool,
 ) -> Review:
-    """Make the form of a grant: its scope, audience and duration.
+    """Make the form of a grant: its scope (which calls), its audience (whose calls, and where), its duration.
 
-    ``ladder`` has at least one rung, narrowest first, as `list_sayable` returned it. There is at least one of
-    the ``audiences``. ``read_all``: the full change is shown above the form.
+    ``ladder`` are the scopes, narrowest first, as `list_sayable` returned them. There is at least one scope
+    and one audience. ``read_all``: the full change is shown above the form.
     """
     shown, file = _render_text(whole_text(card)) if read_all else ([], "")
     labels = [f"{number}. {text.one_line(words)}" for number, (_, words) in enumerate(ladder, 1)]
@@ -306,7 +309,7 @@ def make_edit_form(
 
 
 def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
-    """Ask for the words of a press, such as a reason; the card shows a reason."""
+    """Ask for the words of a press, such as a reason. Raises ValueError for a verb that needs no words."""
     button = card.button(verb)
     asked = button.asks
     if asked is None:

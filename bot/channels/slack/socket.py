@@ -1,8 +1,9 @@
 """The two ways in which Slack's requests arrive: Socket Mode, and signed HTTP.
 
-Socket Mode is one websocket; its address is asked for at each connection. The SDK keeps an open connection
-open. It would also retry the first one permanently, whatever Slack answers, so the first is opened here: a
-refused token must be told apart from a Slack that cannot be reached.
+Socket Mode is one websocket, whose address Slack gives for each connection. The SDK replaces a connection
+that is lost. It would also retry the first connection without end, whatever Slack answers, so `Socket` opens
+that one itself: a refused token must be told apart from a Slack that cannot be reached. For HTTP there are
+the checks of a request, `is_signed` and `is_readable`.
 """
 
 import asyncio
@@ -49,9 +50,9 @@ _logger.addFilter(_OneLine())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: Slack counts other connections of this app, which get some of the messages and presses.
-    Only the count at the first connection can set it, as a later one may include the connection before it.
-    Any later count of one connection clears it.
+    ``contested``: Slack counts other connections of this app, which get some of the messages and presses. It
+    becomes true only by the count at the first connection: a later count may include the connection before
+    it. It becomes false by any later count of one connection.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
@@ -92,7 +93,10 @@ class Socket:
         self._expects_to_be_alone = False
 
     def last_sign_of_life(self) -> float | None:
-        """Return when Slack last answered a ping, by time.time(). The SDK sends one every few seconds."""
+        """Return the time of Slack's last answer to a ping, or of the connection, by time.time().
+
+        None before the connection. The SDK sends a ping every few seconds.
+        """
         self._opened = self._handler.client.last_ping_pong_time or self._opened
         return self._opened
 

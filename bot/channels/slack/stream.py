@@ -1,11 +1,13 @@
 """One turn in Slack as it happens: a native stream with tool activity, or edits of one message.
 
-It starts with ``chat.startStream``. Where Slack refuses that, or the stream dies (after about five minutes),
-the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next,
-and what five can't is in a file.
+A native stream is a message that Slack itself shows as growing. It is started by ``chat.startStream``, gets
+its pieces by ``chat.appendStream`` and is closed by ``chat.stopStream``. Where Slack refuses that, or the
+stream dies (after about five minutes), the same message continues by ``chat.update``, less often. If one
+message is full, the text continues in the next; beyond `MOST_POSTS` messages the full text is posted as a
+file.
 
-The answer goes through three places: ``_pending`` is not sent yet, ``_shown`` is in the current message, and
-``_text`` is all of the turn.
+Text goes from ``_pending`` (not sent yet) to ``_shown`` (in the current message); ``_text`` is all text of
+the turn. A task is Slack's form for an activity, such as a tool call: it has an id, a title and a status.
 """
 
 import asyncio
@@ -51,6 +53,7 @@ _MAX_TOOL_LINES = 8  # the lines of tools above the text of an edited message
 _STOPPED_CODE = "stopped_by_user"
 _STILL_OPEN_CODE = "streaming_state_conflict"
 _CLOSED_CODES = frozenset({_STOPPED_CODE, "message_not_in_streaming_state", "message_not_found"})
+"""Refusals of an append after which the stream need not be closed."""
 _CALL_SECONDS = 5.0  # the time for a call that a person waits for
 _CLOSE_PAUSES_SECONDS = (1.0, 2.0, 5.0)  # the pauses before each new attempt to close a stream
 _LATE_CLOSE_SECONDS = 120.0  # the longest wait that Slack may ask for before a stream is closed
@@ -65,38 +68,37 @@ Chunk = dict[str, Any]
 
 @dataclass(eq=False)
 class SlackStream:
-    """The stream of a single turn in a place.
-
-    ``recipient`` (team, user) sees the live text in a channel. ``post`` posts one message of a long text,
-    apart from the stream.
-    """
+    """The stream of a single turn in a place."""
 
     workspaces: Workspaces
     sessions: Sessions
     threads: FollowedThreads
     clock: Clock
     place: SlackPlace
-    recipient: tuple[str, str] | None
+    recipient: tuple[str, str] | None  # team and user id of the person for whom Slack streams in a channel
     sleep: Callable[[float], Awaitable[None]]
-    post: Callable[[str | FullText], Awaitable[None]]
+    post: Callable[[str | FullText], Awaitable[None]]  # posts a message, or a file, apart from the stream
 
     def __post_init__(self) -> None:
         # Slack streams in threads only, and in a channel it needs a recipient
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
-        self._live = False  # True while a native stream is open
+        """True if the turn is shown by edits, not by native streams."""
+        self._is_stream_open = False  # True while the current message is an open native stream
         self._late_close: asyncio.Task[None] | None = None  # closes a stream that Slack kept open
         self._stopped = False  # True once a person pressed Slack's stop button
         self._ts: str | None = None  # the timestamp, which is the id, of the current message
-        self._text = ""  # the text of the turn so far
+        self._text = ""  # the text of the turn so far, as the model wrote it
         self._posts = 1  # the number of messages that show the text, with the current message
         self._is_full = False  # True once all `MOST_POSTS` messages are used
         self._shown = ""  # the text of the current message
         self._pending = ""  # the text that is not sent yet
         self._has_sent_text = False
-        self._waits: dict[str, str] = {}  # the ids of the tasks for waiting, by their words
-        self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by call or wait
-        self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet
-        self._sent_at: datetime | None = None
+        self._waits: dict[
+            str, str
+        ] = {}  # the ids of the tasks that say what the turn waits for, by their words
+        self._tasks: dict[str, Chunk] = {}  # the tasks of the current message, by id
+        self._new_tasks: dict[str, Chunk] = {}  # the tasks that are not sent yet, or have changed since
+        self._sent_at: datetime | None = None  # the time of the last piece
         self._end_blocks: list[blocks.Block] = []  # the buttons under the last message
         self.sessions.begin(self.place)
 
@@ -132,6 +134,7 @@ class SlackStream:
                     pass  # a proposal's card follows the turn
 
     def _complete_waits(self) -> None:
+        """Mark the tasks for waiting as complete: another event means that the turn continues."""
         for task_id in self._waits.values():
             task = self._tasks.get(task_id)
             if task and task["status"] == "in_progress":
@@ -155,7 +158,10 @@ class SlackStream:
         await self._flush()
 
     async def _restart(self) -> None:
-        """Begin the answer again. Text in a native stream stays, so the stream is closed and edits follow."""
+        """Begin the answer again in the current message.
+
+        The text of a native stream can't be withdrawn, so the stream is closed and edits follow.
+        """
         self._text = self._pending = ""
         if not self._shown:
             return
@@ -165,14 +171,17 @@ class SlackStream:
         self._is_full = False
 
     async def _end(self, event: TurnEnded) -> None:
-        if not self._has_sent_text and not self._pending.strip():
+        if not self._has_sent_text and not self._pending.strip():  # the text did not come in deltas
             self._pending = event.text
         status = Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE
         note = f"_{STOPPED}_" if event.ending is Ending.STOPPED else ""
         await self._finish(status, event.text or self._text, note)
 
     async def _finish(self, status: Status, full: str, note: str, choices: Sequence[str] = ()) -> None:
-        """Send the rest, and close the stream. ``full`` is the text of the turn; ``note`` comes after it."""
+        """Send the pending text and ``note``, then close the stream and set the ``status`` of the session.
+
+        ``full``: the text of the turn, for a file. ``choices``: the labels of buttons below the last message.
+        """
         if note:
             self._pending += f"\n\n{note}"
         self._stopped = False  # the end is shown also where a person pressed Slack's stop button
@@ -180,7 +189,7 @@ class SlackStream:
         try:
             await self._flush(last=True)
             self._end_blocks = blocks.choice_buttons(choices)
-            if self._end_blocks and not self._live:
+            if self._end_blocks and not self._is_stream_open:
                 await self._edit()
             await self.sessions.settle(self.place)
             is_status_set = await self._stop_stream(status)
@@ -193,7 +202,10 @@ class SlackStream:
             await post_each(posts, 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
-        """Send the pending text if it is time. An unfinished mention or link at its end waits."""
+        """Send the pending text and the new tasks, unless the last piece was sent a moment ago.
+
+        An unfinished mention or link at the end of the text waits. ``last``: everything is sent now.
+        """
         now = self.clock()
         pace = EDIT_PACE if self._editing else STREAM_PACE
         is_too_early = self._sent_at is not None and now - self._sent_at < pace
@@ -247,11 +259,14 @@ class SlackStream:
             await self._edit()
 
     async def _append(self, chunks: list[Chunk]) -> bool:
-        """Add to the stream, or start it. Return False if Slack refuses; then the stream is closed."""
+        """Add to the stream, or start it. Return False if Slack refuses: then edits follow (`_fall_back`).
+
+        The stream is closed then, unless Slack has closed it.
+        """
         client = await self.workspaces.client(self.place.team)
         try:
             async with within(_CALL_SECONDS):
-                if self._live:
+                if self._is_stream_open:
                     await client.chat_appendStream(
                         channel=self.place.channel, ts=self._ts or "", chunks=chunks
                     )
@@ -259,11 +274,11 @@ class SlackStream:
                     await self._start(client, chunks)
         except (SlackApiError, aiohttp.ClientError, OSError) as error:
             self._fall_back(error)
-            if self._live and _find_code(error) not in _CLOSED_CODES:
+            if self._is_stream_open and _find_code(error) not in _CLOSED_CODES:
                 await self._close(None)
-            elif not self._live and maybe_done(error):
+            elif not self._is_stream_open and maybe_done(error):
                 self._ts = await self._close_lost()
-            self._live = False
+            self._is_stream_open = False
             return False
         return True
 
@@ -286,14 +301,14 @@ class SlackStream:
             chunks=chunks,
         )
         self._ts = str(started["ts"])
-        self._live = True
+        self._is_stream_open = True
 
     async def _stop_stream(self, status: Status | None) -> bool:
         """Close an open stream. Return True if the closing set ``status``, too.
 
         If Slack did not confirm it, the message is edited, so that no text is missing.
         """
-        if not self._live:
+        if not self._is_stream_open:
             return False
         if not await self._close(status):
             self._editing = True
@@ -304,16 +319,17 @@ class SlackStream:
             self.sessions.note_status(self.place, status)
         return status is not None
 
-    async def _close(self, status: Status | None, word: str = "") -> bool:
-        """Close the stream, with a last ``word``. Return False if Slack did not confirm it.
+    async def _close(self, status: Status | None, last_text: str = "") -> bool:
+        """Close the stream, with a last piece of text. Return False if Slack did not confirm it.
 
-        Slack refuses edits of a message while its stream is open.
+        Slack refuses edits of a message while its stream is open. So the closing is tried several times, and
+        then once more in the background (`_close_late`). ``status``: the status of the session to set.
         """
-        self._live = False
+        self._is_stream_open = False
         client = await self.workspaces.client(self.place.team)
-        chunks = [{"type": "markdown_text", "text": word}] if word else None
+        chunks = [{"type": "markdown_text", "text": last_text}] if last_text else None
         end_blocks: list[blocks.Block] = []
-        if status and not word:
+        if status and not last_text:
             end_blocks = [*self._end_blocks, *await self.threads.offer(self.place)]
         for pause in (*_CLOSE_PAUSES_SECONDS, None):  # None: the last attempt
             try:
@@ -339,7 +355,7 @@ class SlackStream:
         return False
 
     async def _close_late(self) -> None:
-        """Close the stream once Slack accepts that again; its text is complete."""
+        """Close the stream once Slack takes such calls again. Its text is complete."""
         try:
             async with within(_LATE_CLOSE_SECONDS):
                 client = await self.workspaces.client(self.place.team)
@@ -352,10 +368,11 @@ class SlackStream:
         """Close the stream of a turn that this process can't finish."""
         if self._late_close is not None:
             self._late_close.cancel()
-        if self._live:
+        if self._is_stream_open:
             await self._close(Status.ACTIVE, _ABANDONED_TEXT)
 
     def _fall_back(self, error: Exception) -> None:
+        """Continue by edits, after an error of a call about the stream."""
         code = _find_code(error)
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self.place.address))
         self._editing = True
@@ -382,6 +399,7 @@ class SlackStream:
             await self._show(client, plain)
 
     async def _show(self, client: AsyncWebClient, message: Mapping[str, Any]) -> None:
+        """Post or edit the current message; if its stream is still open, close the stream first."""
         if self._ts is None:
             posted = await client.chat_postMessage(
                 channel=self.place.channel,

@@ -1,8 +1,9 @@
 """Text for Slack: hostile until it went through here.
 
-`clean` makes any string printable and honest, `escape` readies it for mrkdwn, `neutralise` readies CommonMark
-from a model or a tool, `cut` shortens with a visible mark, `split` cuts long CommonMark into posts.
-Lengths are in UTF-16 units of the escaped text: Slack documents no unit, and this is the widest.
+Slack has two markups: its own mrkdwn, in which ``<@U1>`` is a mention, and CommonMark. `clean` makes any text
+printable and honest, `escape` readies it for mrkdwn, `neutralise` readies CommonMark from a model or a tool,
+`cut` shortens with a visible mark, `split` cuts long CommonMark into posts. Lengths are in UTF-16 units of
+the escaped text (`width`): Slack documents no unit, and this one never counts too few.
 """
 
 import re
@@ -14,16 +15,18 @@ from bot.channels.markdown import clean, clean_prose, prefix
 from bot.channels.slack.places import NAME, mention_of
 from bot.domain.direction import runs_right_to_left, set_apart
 
-_SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # before <!here>, <@U1>, <url|words>
+_SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")  # the < of <!here>, <@U1>, <url|words>
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")  # any ASCII punctuation, as CommonMark has it
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+_CODE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL
+)  # a block, also one that is still open, or a span
 
 POST = 11_000
 """The units of one post of CommonMark: below Slack's 12,000, with room for a closing fence."""
 
 
 def escape(text: str) -> str:
-    """Escape a text for mrkdwn; Slack documents the three characters."""
+    """Escape a text for mrkdwn, in which ``&``, ``<`` and ``>`` are markup."""
     return _escape(set_apart(clean(text)))
 
 
@@ -132,9 +135,12 @@ def literal(text: str) -> str:
 
 
 def with_mentions(markdown: str, team: str) -> str:
-    """Replace accounts and addresses of this workspace by marks that Slack shows as names; not in code."""
+    """Replace accounts and addresses of this workspace by marks that Slack shows as names; not in code.
 
-    def mark(match: re.Match[str]) -> str:
+    In ``T1``, ``slack:T1/U7`` becomes ``<@U7>``, and ``slack:T1/C2/1700.1`` becomes ``<#C2>``.
+    """
+
+    def write_mark(match: re.Match[str]) -> str:
         ident = match[1] or ""
         if not ident:
             return match[0]  # code
@@ -142,7 +148,7 @@ def with_mentions(markdown: str, team: str) -> str:
 
     code = r"`[^`\n]*`"
     address = rf"(?<![\w:/]){NAME}:{re.escape(team)}/([UWCGS][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
-    return re.sub(f"{code}|{address}", mark, markdown)
+    return re.sub(f"{code}|{address}", write_mark, markdown)
 
 
 def list_forms(markdown: str) -> list[dict[str, Any]]:

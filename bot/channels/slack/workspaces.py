@@ -1,4 +1,11 @@
-"""The workspaces with Nod: the token and client of each workspace, and its people and user groups."""
+"""The workspaces with Nod: the token and client of each, and what Slack knows of its people and user groups.
+
+An installation of Nod is for one workspace, or for an organisation with all its workspaces; "team" is the id
+of either (``T1``, ``E1``). The installation of the bot token in the settings is called its own; others are
+rows that the install flow stored (``install.py``). `Workspaces` finds the installation of a request or an
+address, and asks Slack about people; answers are cached. `Client` is the SDK's client with Nod's waits and
+translations.
+"""
 
 import asyncio
 import logging
@@ -39,8 +46,8 @@ from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
 
-_CACHE_FOR = timedelta(hours=1)
-_RETRY_AFTER = timedelta(minutes=1)
+_CACHE_LIFETIME = timedelta(hours=1)  # of Slack's answers
+_RETRY_AFTER = timedelta(minutes=1)  # the time after which Slack is asked again if it gave no answer
 _MAX_GROUP_MEMBERS = 1000  # the members of a user group that decides
 _MAX_WORKSPACES = 100  # the workspaces of an organisation that are asked for a user group
 _PROFILE_SECONDS = 1.0  # Slack waits 3 s for an acknowledgement
@@ -64,6 +71,7 @@ sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
 
 _time_budget: ContextVar[float] = ContextVar("within", default=PATIENCE)
+"""The seconds for which a call may wait if Slack limits the rate; set by `within`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,10 @@ class Workspace:
 
 @asynccontextmanager
 async def within(seconds: float) -> AsyncIterator[None]:
-    """Limit calls to Slack to this time, including the waits that Slack imposes. Raises TimeoutError."""
+    """Limit the calls to Slack in this context to a time, including the waits that Slack imposes.
+
+    Raises TimeoutError when the time is over. A call that would have to wait longer fails right away.
+    """
     token = _time_budget.set(seconds)
     try:
         async with asyncio.timeout(seconds):
@@ -98,16 +109,13 @@ async def within(seconds: float) -> AsyncIterator[None]:
 
 
 class Client(AsyncWebClient):
-    """Slack's client, which waits as long as Slack asks for, at most `PATIENCE`, shared by all processes.
-
-    ``refused`` is called with an error code of Slack's and returns True if the token no longer works.
-    ``team`` is the installation that the token belongs to. ``moves`` translate the ids of channels.
-    """
+    """Slack's client, which waits as long as Slack asks for, at most `PATIENCE` or the time of `within`."""
 
     refused: Callable[[str], Awaitable[bool]] | None = None
-    waits = Waits("slack")
-    team = ""
-    moves: ChannelMoves | None = None
+    """Is called with a code of `OFF`, and returns True if the token no longer works."""
+    waits = Waits("slack")  # the waits that Slack imposes, shared by all processes
+    team = ""  # the installation that the token belongs to
+    moves: ChannelMoves | None = None  # translates the ids of channels
 
     async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         if self.moves is None:
@@ -124,12 +132,12 @@ class Client(AsyncWebClient):
         arguments = kwargs.get("json") or kwargs.get("params") or {}
         # Slack limits calls by workspace, method and channel
         place = f"{self.team} {api_method} {arguments.get('channel', '')}"
-        waited = 0
+        wait_count = 0
         while True:
-            left = self.waits.count_seconds_left(place)
-            if left > _time_budget.get():
+            seconds_left = self.waits.count_seconds_left(place)
+            if seconds_left > _time_budget.get():
                 raise _make_limit_error()
-            await asyncio.sleep(left)
+            await asyncio.sleep(seconds_left)
             try:
                 return await super().api_call(api_method, **kwargs)
             except AttributeError as error:  # raised by the SDK for a 200 that is not JSON
@@ -138,11 +146,11 @@ class Client(AsyncWebClient):
                 seconds = _find_seconds_to_wait(error)
                 if seconds is not None:
                     self.waits.note_wait(place, seconds)
-                    if waited < _MAX_RATE_LIMIT_WAITS:
-                        waited += 1
+                    if wait_count < _MAX_RATE_LIMIT_WAITS:
+                        wait_count += 1
                         continue
-                code, refused = code_of(error), self.refused
-                if refused is not None and code in OFF and await refused(code):
+                code = code_of(error)
+                if self.refused is not None and code in OFF and await self.refused(code):
                     raise NotDeliverable(f"Slack no longer accepts the token ({code})") from error
                 raise
 
@@ -187,7 +195,7 @@ def _may_repeat(request: HttpRequest) -> bool:
 def make_client(
     settings: Settings, token: str | None, session: aiohttp.ClientSession | None = None
 ) -> Client:
-    """Build a client that retries the calls that are safe to repeat."""
+    """Build a client that repeats calls after a fault of Slack, if they are safe to repeat."""
     root = settings.slack_api_url
     return Client(
         token=token,
@@ -211,21 +219,22 @@ class Workspaces(AsyncAuthorize):
         self._clock = clock
         self.waits = Waits("slack")
         self.moves = ChannelMoves(database, clock)
-        self._own: Workspace | None = None
-        self._refused_teams: set[str] = set()
+        self._own: Workspace | None = None  # the installation of the bot token in the settings
+        self._refused_teams: set[str] = set()  # the own installation, once Slack no longer accepts its token
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
-        # caches of Slack's answers: by team and user, by team and group, or by team; some with their expiry
-        self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
-        self._silent_since: dict[tuple[str, str], datetime] = {}  # users whose profile Slack did not give
-        self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
-        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}
-        self._organisations: dict[str, tuple[str, datetime]] = {}
+        # caches of Slack's answers, some with the time until which they hold
+        self._profiles: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}  # by team and user
+        self._unanswered_at: dict[tuple[str, str], datetime] = {}
+        """The time at which Slack last did not give a profile, by team and user."""
+        self._profile_requests: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}  # by team and user
+        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # by team and user group
+        self._organisations: dict[str, tuple[str, datetime]] = {}  # by team
         self._group_workspaces: dict[tuple[str, str], str | None] = {}
         """The workspace in which an organisation's user group was last, by organisation and group."""
 
     async def open(self) -> None:
-        """Ask Slack which workspace the bot token is for.
+        """Ask Slack which workspace or organisation the bot token is for.
 
         Raises NotDeliverable if Slack refuses the token, ChannelError if it gives no answer.
         """
@@ -265,7 +274,7 @@ class Workspaces(AsyncAuthorize):
         self._clients.clear()
 
     async def find(self, team: str | None) -> Workspace | None:
-        """Return the workspace, or None if Nod is not or no longer installed there."""
+        """Return the installation of a team, or None if Nod is not or no longer installed there."""
         if team is None or team in self._refused_teams:
             return None
         if self._own is not None and self._own.team == team:
@@ -281,8 +290,9 @@ class Workspaces(AsyncAuthorize):
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Return the installation that a signed request is for, or None without one.
 
-        The bot that posted the pressed message or view decides. The workspaces that the request names count
-        only after that: the person's own workspace may have an installation of its own.
+        The bot that posted the pressed message or view decides, if the request names it. Else it is the first
+        installation among the teams that the request names: they come second, as one of them may be the
+        person's own workspace, with an installation of its own.
         """
         candidates = []
         for name in list_installation_ids(body):
@@ -329,10 +339,11 @@ class Workspaces(AsyncAuthorize):
         return await self.check(team, f"Slack answered {code}")
 
     async def check(self, team: str, why: str) -> bool:
-        """Ask Slack whether the stored token still works; stop using the workspace if it doesn't.
+        """Ask Slack whether the token of a team still works, and stop using the installation if it doesn't.
 
-        Returns True if the token no longer works. It is asked because a refusal may be a mistake of Slack's,
-        and an event about an end may come after a new installation. Without an answer nothing changes.
+        Returns True if the token no longer works. Slack is asked because a refusal may be a mistake, and an
+        event about an end may come after a new installation. Without an answer nothing changes. ``why``: the
+        refusal or the event, for the log.
         """
         workspace = await self.find(team)
         if workspace is None:
@@ -359,6 +370,7 @@ class Workspaces(AsyncAuthorize):
         """Return a person as an account of their own team, with their membership in ``team``.
 
         ``teams`` are the teams that Slack named in the person's event; ``name`` is used if Slack gives none.
+        Without a recent profile the membership is UNKNOWN, in place of MEMBER.
         """
         (profile, is_fresh), workspace = await asyncio.gather(self._load_profile(team, user), self.find(team))
         organisation = workspace.enterprise if workspace else ""
@@ -369,7 +381,7 @@ class Workspaces(AsyncAuthorize):
         return actor_of(account_team, user, _display_name(profile) or name, standing, colleague=colleague)
 
     async def _is_colleague(self, team: str, profile: Mapping[str, Any], teams: Iterable[object]) -> bool:
-        """Tell if a person belongs to the organisation of a workspace. It only affects their shown name."""
+        """Tell if an outsider belongs to the organisation of a team. It only affects their shown name."""
         enterprise = (profile.get("enterprise_user") or {}).get("enterprise_id")
         organisations = [name for name in (enterprise, *teams) if str(name or "").startswith("E")]
         if profile.get("is_stranger") or not organisations:
@@ -384,7 +396,7 @@ class Workspaces(AsyncAuthorize):
         organisation, until = self._organisations.get(team, ("", self._clock()))
         if until > self._clock():
             return organisation
-        lifetime = _CACHE_FOR
+        lifetime = _CACHE_LIFETIME
         try:
             async with within(_PROFILE_SECONDS):
                 response = await (await self.client(team)).auth_test()
@@ -396,7 +408,7 @@ class Workspaces(AsyncAuthorize):
         return organisation
 
     async def find_recipient(self, team: str, account_team: str, user: str) -> tuple[str, str]:
-        """Return the workspace and user id for a stream's recipient.
+        """Return the workspace and the user id by which Slack knows the recipient of a stream.
 
         Slack takes no organisation there, so a person of an organisation is named by their workspace in it.
         """
@@ -418,8 +430,8 @@ class Workspaces(AsyncAuthorize):
         """
         key = team, actor.key.partition("/")[2]
         profile = self._profiles[key][0] if key in self._profiles else {}
-        silent = self._silent_since.get(key)
-        if silent is None or abs(self._clock() - silent) >= _RETRY_AFTER:
+        unanswered_at = self._unanswered_at.get(key)
+        if unanswered_at is None or abs(self._clock() - unanswered_at) >= _RETRY_AFTER:
             profile, _ = await self._load_profile(*key)
         try:
             return find_zone(str(profile.get("tz") or ""))
@@ -429,7 +441,7 @@ class Workspaces(AsyncAuthorize):
     async def _load_profile(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
         """Return Slack's record of a user, and True if it is at most an hour old.
 
-        Empty if Slack never gave one.
+        The record is empty if Slack never gave one.
         """
         cached = self._profiles.get((team, user))
         if cached and cached[1] > self._clock():
@@ -446,6 +458,7 @@ class Workspaces(AsyncAuthorize):
         return (cached[0] if cached else {}), False
 
     async def _fetch_profile(self, team: str, user: str) -> dict[str, Any]:
+        """Ask Slack for its record of a user, and cache it. Empty without an answer, which is noted."""
         try:
             async with asyncio.timeout(_PROFILE_SECONDS):
                 client = await self.client(team)
@@ -458,14 +471,14 @@ class Workspaces(AsyncAuthorize):
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
             sdk_logger.warning("Slack does not say who a user is: %s", why)
-            if len(self._silent_since) > _MAX_CACHED_USERS:
-                self._silent_since.clear()
-            self._silent_since[team, user] = self._clock()
+            if len(self._unanswered_at) > _MAX_CACHED_USERS:
+                self._unanswered_at.clear()
+            self._unanswered_at[team, user] = self._clock()
             return {}
         profile: dict[str, Any] = response.get("user") or {}
         if len(self._profiles) > _MAX_CACHED_USERS:
             self._profiles.clear()
-        self._profiles[team, user] = (profile, self._clock() + _CACHE_FOR)
+        self._profiles[team, user] = (profile, self._clock() + _CACHE_LIFETIME)
         return profile
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
@@ -491,7 +504,7 @@ class Workspaces(AsyncAuthorize):
     async def group(self, team: str, group_id: str) -> UserGroup:
         """Return a user group with its members; no members if it is disabled or gone.
 
-        Raises ChannelError.
+        Raises ChannelError, also for a group of more than `_MAX_GROUP_MEMBERS`.
         """
         with translate_errors():
             client = await self.client(team)
@@ -548,7 +561,7 @@ class Workspaces(AsyncAuthorize):
                     name = str(group.get("handle") or group.get("name") or group_id)
                     break
             handle = f"@{one_line(name)[:_MAX_NAME_CHARS]}"
-            self._handles[team, group_id] = handle, self._clock() + _CACHE_FOR
+            self._handles[team, group_id] = handle, self._clock() + _CACHE_LIFETIME
         return handle
 
     async def __call__(
@@ -573,13 +586,13 @@ def standing_of(
 ) -> tuple[Membership, str]:
     """Return a person's membership in ``team``, and the team of their account.
 
-    ``profile`` is Slack's record of them, empty if it gave none. ``named_teams`` are the workspaces and
-    organisations that Slack named in their event. ``organisation`` is the one in which all workspaces have
-    Nod, or empty: its people are no outsiders, nor is a member of ``team`` whose home is another workspace.
-    The first of these that applies decides:
+    ``profile`` is Slack's record of the person, empty if it gave none. ``named_teams`` are the workspaces and
+    organisations that Slack named in their event. ``organisation`` is the one whose installation Nod works
+    for, or empty. People of the organisation are no outsiders, nor are members of ``team`` whose home is
+    another workspace. The first of these that applies decides:
 
     - no profile, and Nod works for an organisation: UNKNOWN, as a named team may be one of its workspaces
-    - a stranger, or another team is named and they are not of this one: OUTSIDER
+    - a stranger by Slack's record, or another team is named and the person is not of this one: OUTSIDER
     - no profile: UNKNOWN
     - restricted: GUEST
     - anyone else: MEMBER

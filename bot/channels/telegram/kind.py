@@ -1,4 +1,8 @@
-"""Telegram, as an entry point of the group ``nod.channels``."""
+"""Telegram, as an entry point of the group ``nod.channels``.
+
+`KIND` is loaded at every start, to see if the settings ask for Telegram. So the channel itself and its
+libraries are imported only where they are needed, inside the functions.
+"""
 
 from collections.abc import Sequence
 
@@ -28,13 +32,13 @@ async def _examine(settings: Settings, places: Sequence[Address]) -> list[Findin
 
 KIND = ChannelKind(
     NAME,
-    "Telegram",
-    "telegram:991",
-    "TELEGRAM_BOT_TOKEN turns it on",
-    ("TELEGRAM_BOT_TOKEN",),
-    _is_wanted,
-    _make,
-    _examine,
-    ("telegram",),
+    label="Telegram",
+    example="telegram:991",
+    hint="TELEGRAM_BOT_TOKEN turns it on",
+    keys=("TELEGRAM_BOT_TOKEN",),
+    configured=_is_wanted,
+    make=_make,
+    examine=_examine,
+    libraries=("telegram",),
     rank=2,
 )
