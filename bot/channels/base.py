@@ -1,11 +1,14 @@
 """The interface that a new channel implements, on one page.
 
-A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` of
-``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. Everything else is
-shown through `Channel`, and what may be looked up is in `Lookup`. How a turn's events reach a stream is in
-``bot/channels/delivery/turns.py``; what a card says is in ``bot/domain/cards.py``.
+A channel connects a chat platform. It turns what the platform sends into a `Message`, `Press`, `Command` or
+`Request` of ``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. All
+other output comes from the delivery (``bot/channels/delivery/``), which calls the methods of `Channel` and
+`Poster` and knows no platform. A card is the message about a proposal, with its buttons
+(``bot/domain/cards.py``); each place where it was posted has a copy, known by the platform's reference
+(``ref``). A stream shows one turn of the agent as it happens. For all that a channel wants to know of the
+core there is `Lookup`.
 
-This page lies below the delivery, which calls channels without knowing any; the channels lie above it.
+Below the interface are functions that call a method of the channel that an address belongs to.
 """
 
 import asyncio
@@ -27,8 +30,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 
 SILENT_SECONDS = 60.0
-"""A connection without a sign of life for so long counts as dead: platforms answer polls and pings every few
-seconds."""
+"""The silence after which a connection counts as dead: platforms answer polls and pings every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,9 @@ class Lookup(Protocol):
 
     ``address`` is the place of the card that this person sees: some rules let "anyone in this chat" decide.
     ``notice`` is a remark on this Nod that every introduction includes; mostly empty.
+
+    A grant is the permission that "approve similar" gives: similar calls then run without asking. It has a
+    scope (which calls) and an audience (whose calls, and where).
     """
 
     notice: str
@@ -62,8 +67,8 @@ class Lookup(Protocol):
         """Return the card as it is now; None if this person may not see it at this address.
 
         ``ref`` is the posted card that was pressed, as in `Press`. A message that can't be a card of this
-        proposal gives None. A card that no row knew yet is kept up to date from now on.
-        ``together``: for a row of a batch, return the card of the batch.
+        proposal gives None. A card that is not stored as a copy yet is stored, and kept up to date from now
+        on. ``together``: for a row of a batch, a table of several calls, return the card of the batch.
         """
 
     async def arguments(
@@ -78,29 +83,29 @@ class Lookup(Protocol):
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the scopes that "approve similar" may grant here, with their texts, narrowest first.
+        """Return the scopes that a grant may have here, with their texts, narrowest first.
 
-        Empty when no grant may be given.
+        Empty when this person may give no grant.
         """
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Return the audiences that a grant may cover, with their texts, narrowest first.
+        """Return the audiences that a grant may have here, with their texts, narrowest first.
 
-        Empty when no grant may be given.
+        Empty when this person may give no grant.
         """
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return the turn that led to a proposal, as text; None for people who may not decide it."""
 
     async def note_opened(self, proposal_id: str, actor: Actor) -> None:
-        """Store that this person opened the full content of a card."""
+        """Tell features that this person opened the full content of an open card. Never raises."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:
-        """Tell if a conversation is open at the address, so that messages at it are for Nod."""
+        """Tell if a conversation is open at the address, so that messages there are for Nod."""
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
@@ -117,15 +122,16 @@ class Stream(Protocol):
     async def send(self, event: TurnEvent) -> None:
         """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses.
 
-        If the stream makes the same posts of a text as `Poster.post`, the error says how many arrived.
+        If the stream divides a text into the same posts as `Poster.post`, the error says how many of them
+        arrived (``ChannelError.arrived``), and delivery posts the others.
         """
 
 
 class Channel(Protocol):
     """A chat platform, such as Slack. Every method may raise ChannelError; none decides a proposal.
 
-    One that is no `Poster` shows people the rows as they are (the web): nothing is posted there, so there are
-    no copies to redraw.
+    Most channels are a `Poster`. The web is not: people there read the rows of the database as they are, so
+    nothing is posted, and there are no copies to redraw.
     """
 
     name: str
@@ -133,7 +139,10 @@ class Channel(Protocol):
     async def start(
         self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
-        """Connect. Without ``receives`` the channel only posts, and other processes (``others``) listen."""
+        """Connect. Without ``receives`` the channel only posts, and another of the ``others`` listens.
+
+        ``others``: the other processes of this Nod; None if there are none.
+        """
 
     async def stop(self) -> None: ...
 
@@ -146,9 +155,9 @@ class Channel(Protocol):
         """
 
     async def changed(self) -> None:
-        """Note that a proposal changed, so that lists of proposals are redrawn.
+        """Note that a proposal changed, so that the platform's lists of proposals are redrawn.
 
-        Returns fast and never raises: requests are sent later, for many changes together.
+        Returns fast and never raises: the redrawing happens later, for many changes together.
         """
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
@@ -163,7 +172,7 @@ class Channel(Protocol):
 class Hearing:
     """The health of a channel's incoming side."""
 
-    ago: float | None = None  # seconds since the platform last sent something; None if it never did
+    ago: float | None = None  # seconds since the platform last sent anything; None if it never did
     fault: str = ""  # the reason why nothing arrives, in a few words; empty while all is well
 
 
@@ -182,11 +191,14 @@ class Poster(Channel, ABC):
         """Check that Nod can post at the address, and leave nothing visible. Raises ChannelError."""
 
     def find_place_around(self, address: Address) -> Address | None:  # noqa: ARG002
-        """Return a place with the same readers for one that takes no posts, such as a topic's group."""
+        """Return the place around one that takes no posts, with the same readers: the group of a topic.
+
+        None if there is no such place.
+        """
         return None
 
     async def look_up(self, group: str) -> UserGroup:
-        """Ask the platform who is in a group, such as ``slack:T1/S2``; raises ChannelError.
+        """Ask the platform who is in a group of people, such as ``slack:T1/S2``. Raises ChannelError.
 
         A group that no longer exists has no members.
         """
@@ -197,18 +209,15 @@ class Poster(Channel, ABC):
         return False
 
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
-        """Return the time zone that a person has chosen there.
-
-        None if the platform does not tell it.
-        """
+        """Return the time zone of a person's account; None if the platform does not tell it."""
         return None
 
     @abstractmethod
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post CommonMark text, split into posts as the platform needs, without the first ``after`` posts.
 
-        A ChannelError says how many arrived. The address may be a person's own: the channel and key of an
-        `Actor`.
+        A ChannelError says how many posts of the text have arrived in all. The address may be a person's own:
+        the channel and key of an `Actor`.
         """
 
     async def post_offers(self, address: Address, markdown: str, offers: Sequence[CommandOffer]) -> None:
@@ -242,8 +251,8 @@ class Poster(Channel, ABC):
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
         """Return the bytes of a file that someone attached at the address; ``ref`` is its `Upload.ref`.
 
-        Raises ChannelError. The file is fetched from the platform's own servers only, at most ``most`` bytes
-        of it and one more.
+        The file is fetched from the platform's own servers only, cut one byte beyond ``most``: so a caller
+        knows that it is larger. Raises ChannelError.
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
@@ -253,9 +262,9 @@ class Poster(Channel, ABC):
 
 
 def check_silence(last_heard: float | None, now: float, *, may_be_silent: bool) -> Hearing:
-    """Return the health of a channel by the time of its last sign of life; both times are in seconds.
+    """Return the health of a channel by the time of the platform's last sign of life, in seconds.
 
-    ``may_be_silent``: its platform calls only when there is something to tell.
+    ``may_be_silent``: the platform calls only when there is something to tell.
     """
     ago = None if last_heard is None else max(0.0, now - last_heard)
     if may_be_silent:
@@ -268,7 +277,7 @@ def check_silence(last_heard: float | None, now: float, *, may_be_silent: bool) 
 
 
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
-    """Return the channel that posts at the address; None without one, as where people read the rows."""
+    """Return the channel that posts at the address; None where nothing is posted, as in the web."""
     channel = channels.get(address.channel)
     if isinstance(channel, Poster):
         return channel
@@ -276,10 +285,11 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
 
 
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
-    """Return the members of a group, as its platform names them. Raises ChannelError.
+    """Return a group of people with its members, as its platform names them. Raises ChannelError.
 
-    ``linked``: accounts whose membership in the group's chat is checked, too. Guests and people who have left
-    are not members.
+    ``linked``: accounts that are linked with accounts elsewhere, from which their owners may press, too. So
+    the platform is asked about each of them that is in the group: guests and people who have left do not
+    count.
     """
     address = Address.parse(group)
     poster = poster_at(channels, address)
@@ -304,9 +314,10 @@ Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
 
 
 async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:
-    """Return a person's membership in the conversation at an address, or None for a stranger.
+    """Return a person's membership in the conversation at an address, as `Channel.standing` does.
 
-    The person at this machine's shell is a member. Raises ChannelError where the channel is not connected.
+    The person at this machine's shell is a member. Raises ChannelError also where the channel of the person's
+    account is not connected.
     """
     if actor.channel == SHELL:
         return Membership.MEMBER

@@ -1,9 +1,13 @@
 """Cards as text messages: their layout, and the cutting of long ones. Pure.
 
-For platforms whose cards are text with a few styles, such as Telegram and Discord. A platform's `TextBuilder`
-writes the styles and counts the size. A card whose change does not fit is cut with a mark, and View all shows
-the rest before it can be approved. A long reason is only shortened.
-The parts of a card are written by methods that return a text and whether something of it was cut.
+`CardTextRenderer` lays out cards for platforms whose messages are text with a few styles, such as Telegram
+and Discord. A platform's `TextBuilder` writes the styled text, of a type of its own, and counts its size:
+first the units, a platform's measure of length, then other counts that it limits, such as entities.
+
+A card is a title, an intro (warning and reason), a body (the change), and a foot (who asked, who may decide,
+the outcome). All parts but the body are shortened to limits of their own, and the body gets the remaining
+room. If any of the title or the body is cut, the card says so, and *View all* shows everything before the
+card can be approved. A platform may fold a long text: people see its beginning and can open the rest.
 """
 
 import sys
@@ -11,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bot.domain.annotations import Annotation
 from bot.domain.cards import BatchRow, Card
@@ -26,13 +30,14 @@ from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import format_local
 
 _CUT_TEXT = "… cut here: View all shows the rest, then it can be approved."
-_VALUE_UNITS = 700  # one value of the change; a longer value is cut
-_VALUE_LINES = 20
-_LINE_UNITS = 200  # a name, a link
+# the most units, and lines, of a part of a card; a longer part is cut
+_VALUE_UNITS = 700  # one value of the change
+_VALUE_LINES = 20  # one value of the change
+_LINE_UNITS = 200  # a line of the intro or the foot
 _REASON_UNITS = 300
 _NOTE_UNITS = 120  # one vote or note, a teammate's words
-_MAX_NOTES = 4  # the newest notes that are shown, and as many votes
 _TITLE_UNITS = 400
+_MAX_NOTES = 4  # the newest notes that are shown, and as many votes
 _RESERVED_UNITS = 100  # room for the mark of a cut and the empty lines
 _INLINE_CHARS = 60  # a longer value has lines of its own
 _MAX_TEAMMATES = 10  # the newest teammates that are shown
@@ -44,7 +49,10 @@ T = TypeVar("T")
 
 
 def row_sign(row: BatchRow) -> str:
-    """Return the symbol of a batch's row: destructive, running, or its end; empty for a waiting one."""
+    """Return the symbol of a batch's row: running, or its outcome; for a waiting row empty, or a warning.
+
+    The warning is for a change that can't be undone.
+    """
     if row.card.pending:
         return "⚠️ " if row.harms else ""
     if row.runs:
@@ -59,15 +67,15 @@ def is_short(field: PreviewField) -> bool:
 
 
 class TextBuilder(Protocol[T]):
-    """A writer of styled text in which nothing is markup but the requested styles.
+    """A writer of styled text in which nothing is markup but the requested styles."""
 
-    ``folds``: it has a style ``fold`` for long text, of which people see the beginning and can open the rest.
-    """
-
-    folds: bool = False
+    folds: bool = False  # True if the platform can fold long text: then `write` knows the style ``fold``
 
     def write(self, text: str, *styles: str) -> T:
-        """Return the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` as a block."""
+        """Return the text in these styles.
+
+        ``bold``, ``italic``, ``code`` in a line, ``pre`` for a block of code, and ``fold`` if it `folds`.
+        """
 
     def moment(self, at: datetime, *, relative: bool = False) -> T:
         """Return a time as each reader's own app shows it."""
@@ -78,7 +86,7 @@ class TextBuilder(Protocol[T]):
     def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
 
     def size(self, made: T) -> tuple[int, ...]:
-        """Return the size: units first, then the platform's other counts."""
+        """Return the size of a written text: its units, then the platform's other counts, if any."""
 
     def cut(self, text: str, units: int) -> str:
         """Return the longest beginning of a text that takes at most ``units`` when written."""
@@ -86,26 +94,33 @@ class TextBuilder(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextParts(Generic[T]):
-    """A card as text. ``cut``: a part of the change is missing; ``left_out``: a part above or below it is."""
+    """A card as text."""
 
     made: T
-    cut: bool
-    left_out: bool
+    cut: bool  # something of the title or the change is missing
+    left_out: bool  # something of the other parts is missing, such as the end of a long reason
+
+
+class _Part(NamedTuple, Generic[T]):
+    """A part of a card as styled text, and True if something of it was cut."""
+
+    made: T
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CardTextRenderer(Generic[T]):
-    """Lays out cards and teams as text; ``room`` is the size of one message, as `TextBuilder.size` counts."""
+    """Lays out cards and teams as text."""
 
     builder: TextBuilder[T]
-    room: tuple[int, ...]
+    room: tuple[int, ...]  # the size of one message, as `TextBuilder.size` counts
 
     def card(self, card: Card) -> CardTextParts[T]:
         """Lay out a card, pending or resolved, so that it fits one message."""
         title, title_cut = self._write_title(_TONE_SIGNS[card.tone], card.headline, _TITLE_UNITS)
         intro, intro_cut = self._join_lines(self._write_intro(card))
         foot, foot_cut = self._join_lines(self._write_foot(card))
-        body, body_cut = self._write_body(card, self._room_beside(title, intro, foot))
+        body, body_cut = self._write_body(card, self._find_body_room(title, intro, foot))
         head = self.builder.joined([title, intro]) if self._units(intro) else title
         parts = [head]
         is_cut = title_cut or body_cut
@@ -117,8 +132,8 @@ class CardTextRenderer(Generic[T]):
         made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
         return CardTextParts(made, is_cut, intro_cut or foot_cut)
 
-    def _room_beside(self, *parts: T) -> tuple[int, ...]:
-        """Return the size that these parts of a card leave for its body."""
+    def _find_body_room(self, *parts: T) -> tuple[int, ...]:
+        """Return the size that the other parts of a card leave for its body."""
         units, *other_counts = self.room
         for part in parts:
             part_units, *part_counts = self.builder.size(part)
@@ -129,7 +144,7 @@ class CardTextRenderer(Generic[T]):
 
     def team(self, board: TeamStatus, command: str) -> T:
         """Return a team, a line or two for each teammate; ``command`` lists the omitted teammates."""
-        lines = [self._write_title("👥", board.title)[0]]
+        lines = [self._write_title("👥", board.title).made]
         lines += map(self._write_teammate, board.teammates[-_MAX_TEAMMATES:])
         left_out = len(board.teammates) - _MAX_TEAMMATES
         if left_out > 0:
@@ -141,28 +156,28 @@ class CardTextRenderer(Generic[T]):
         state = f": {teammate.state}"
         if teammate.plan_state:
             state = f"{state}; {teammate.plan_state}"
-        head = self.builder.joined([name, self._short(state, units=_NOTE_UNITS)[0]], "")
+        head = self.builder.joined([name, self._short(state, units=_NOTE_UNITS).made], "")
         activity = redact_text(teammate.about)
         if activity:
-            return self.builder.joined([head, self._short(f"    {activity}", units=_NOTE_UNITS)[0]])
+            return self.builder.joined([head, self._short(f"    {activity}", units=_NOTE_UNITS).made])
         return head
 
-    def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+    def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> _Part[T]:
         short, cut = self._short(title, "bold", units=units)
-        return self.builder.joined([self.builder.write(f"{sign} "), short], ""), cut
+        return _Part(self.builder.joined([self.builder.write(f"{sign} "), short], ""), cut)
 
-    def _write_intro(self, card: Card) -> Iterator[tuple[T, bool]]:
+    def _write_intro(self, card: Card) -> Iterator[_Part[T]]:
         """Yield the lines between the title and the change: the warning and the reason."""
         if not card.pending:
             return
-        if card.kind.is_answer and card.risk_reason:
+        if card.kind.is_answer and card.risk_reason:  # the card of a question has no warning, but a remark
             yield self._short(card.risk_reason, "italic", units=_LINE_UNITS)
         elif card.warning:
             yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)
         if card.why:
             yield self._write_labelled("Why", card.why, _REASON_UNITS)
 
-    def _write_foot(self, card: Card) -> Iterator[tuple[T, bool]]:
+    def _write_foot(self, card: Card) -> Iterator[_Part[T]]:
         """Yield the lines below the change: who asked, who may decide, the outcome, notes and the result."""
         if card.pending:
             expires = self.builder.moment(card.expires, relative=True)
@@ -182,27 +197,25 @@ class CardTextRenderer(Generic[T]):
             yield self._write_annotation(annotation)
         for note in (*card.notes[-_MAX_NOTES:], *card.tally[-_MAX_NOTES:]):
             short, cut = self._short(note, units=_NOTE_UNITS)
-            yield self.builder.joined([self.builder.write("• "), short], ""), cut
+            yield _Part(self.builder.joined([self.builder.write("• "), short], ""), cut)
         if card.result:
             # in a separate block, so that no line of the result looks like a line of the card
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
-    def _write_annotation(self, annotation: Annotation) -> tuple[T, bool]:
+    def _write_annotation(self, annotation: Annotation) -> _Part[T]:
         """Return a line of a feature. Its text is code, in which no platform makes a link of an address."""
         text, cut = self._short(annotation.text, "code", units=_LINE_UNITS)
         if annotation.name:
             text = self._after(annotation.name, text)
-        return text, cut
+        return _Part(text, cut)
 
-    def _write_date(
-        self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS
-    ) -> tuple[T, bool]:
+    def _write_date(self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS) -> _Part[T]:
         written, cut = self._short(text, units=units)
         if at is not None:
             written = self.builder.joined([written, self.builder.write(between), at], "")
-        return written, cut
+        return _Part(written, cut)
 
-    def _write_deciders(self, card: Card) -> tuple[T, bool]:
+    def _write_deciders(self, card: Card) -> _Part[T]:
         """Write the people who may decide. People of this platform are mentioned."""
         parts = []
         for part in card.circle.parts:
@@ -213,26 +226,27 @@ class CardTextRenderer(Generic[T]):
         words = self.builder.joined(parts, "")
         if self._units(words) > _LINE_UNITS:
             return self._write_labelled("Can decide", card.deciders)
-        return self._after("Can decide", words), False
+        return _Part(self._after("Can decide", words), is_cut=False)
 
-    def _write_body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
-        """Return the change part by part as far as it fits into ``room``, and True if any of it was cut."""
+    def _write_body(self, card: Card, room: tuple[int, ...]) -> _Part[T]:
+        """Return the change, field by field and row by row, as far as it fits into ``room``."""
         body = self.builder.write("")
         some_cut = False
         for write_part in self._list_writers(card):
             extended = self._add_part(body, write_part, room)
             if extended is None:
-                return body, True
+                return _Part(body, is_cut=True)
             body, is_part_cut = extended
             some_cut = some_cut or is_part_cut
-        return body, some_cut
+        return _Part(body, some_cut)
 
     def _add_part(
-        self, body: T, write_part: Callable[[int], tuple[T, bool]], room: tuple[int, ...]
-    ) -> tuple[T, bool] | None:
-        """Return the body with one more part, and True if the part was cut; None if it does not fit.
+        self, body: T, write_part: Callable[[int], _Part[T]], room: tuple[int, ...]
+    ) -> _Part[T] | None:
+        """Return the body with one more part; ``is_cut`` says if that part was cut. None if it does not fit.
 
-        If the platform can fold long text, the part may first take all of the room.
+        If the platform can fold long text, the part may take all of the room; if it does not fit then, it is
+        written as on other platforms.
         """
         limits = (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,)
         for max_units in limits:
@@ -240,12 +254,12 @@ class CardTextRenderer(Generic[T]):
             longer = self.builder.joined([body, part]) if self._units(body) else part
             sizes = zip(self.builder.size(longer), room, strict=True)
             if all(size <= limit for size, limit in sizes):
-                return longer, is_cut
+                return _Part(longer, is_cut)
         return None
 
-    def _list_writers(self, card: Card) -> list[Callable[[int], tuple[T, bool]]]:
-        """Return a function for each part of the change, which writes it within so many units."""
-        writers: list[Callable[[int], tuple[T, bool]]] = []
+    def _list_writers(self, card: Card) -> list[Callable[[int], _Part[T]]]:
+        """Return a function for each part of the change, which writes the part in at most so many units."""
+        writers: list[Callable[[int], _Part[T]]] = []
         if card.outline:
             writers += [partial(self._write_step, plan_line) for plan_line in card.outline]
         else:
@@ -255,7 +269,7 @@ class CardTextRenderer(Generic[T]):
             writers += [partial(self._write_row, number, row) for number, row in rows]
         return writers
 
-    def _write_step(self, plan_line: PlanLine, _: int) -> tuple[T, bool]:
+    def _write_step(self, plan_line: PlanLine, _: int) -> _Part[T]:
         """Write a line of a plan: a numbered step with its tools, or text around the steps."""
         words, cut = self._short(plan_line.text, units=_VALUE_UNITS)
         if plan_line.label:
@@ -269,29 +283,29 @@ class CardTextRenderer(Generic[T]):
             mark, mark_cut = self._short(f" ({plan_line.mark})", "italic", units=_VALUE_UNITS)
             parts.append(mark)
             cut = cut or mark_cut
-        return self.builder.joined(parts, ""), cut
+        return _Part(self.builder.joined(parts, ""), cut)
 
-    def _write_row(self, number: int, row: BatchRow, max_units: int) -> tuple[T, bool]:
+    def _write_row(self, number: int, row: BatchRow, max_units: int) -> _Part[T]:
         """Write a row of a batch: its subject, and its differences from other rows or its outcome."""
         subject, some_cut = self._short(row.about, units=_VALUE_UNITS)
         head = self.builder.joined([self.builder.write(f"{number}. {row_sign(row)}"), subject], "")
         if not row.card.pending:
-            return self._write_end(head, row.fault), some_cut
+            return _Part(self._write_end(head, row.fault), some_cut)
         parts = [head]
         for field in row.fields:
             part, cut = self._write_field(field, max_units)
             parts.append(part)
             some_cut = some_cut or cut
-        parts += [self._short(note, "italic", units=_NOTE_UNITS)[0] for note in row.notes]
+        parts += [self._short(note, "italic", units=_NOTE_UNITS).made for note in row.notes]
         between = " · " if all(is_short(field) for field in row.fields) else "\n"
-        return self.builder.joined(parts, between), some_cut
+        return _Part(self.builder.joined(parts, between), some_cut)
 
     def _write_end(self, head: T, fault: str) -> T:
         if not fault:
             return head
-        return self.builder.joined([head, self._short(f": {fault}", units=_NOTE_UNITS)[0]], "")
+        return self.builder.joined([head, self._short(f": {fault}", units=_NOTE_UNITS).made], "")
 
-    def _write_field(self, field: PreviewField, max_units: int) -> tuple[T, bool]:
+    def _write_field(self, field: PreviewField, max_units: int) -> _Part[T]:
         """Write a field of the change, each of its values within ``max_units``."""
         name, name_cut = self._short(field.field, "bold", units=_LINE_UNITS)
         old, new = field.old_value, field.new_value
@@ -300,7 +314,7 @@ class CardTextRenderer(Generic[T]):
             old, new = None, difference
         if is_short(PreviewField("", old, new)):
             values = self._write_inline(old, new)
-            return self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut
+            return _Part(self.builder.joined([name, self.builder.write(": "), *values], ""), name_cut)
         if old is None or old == new:
             labelled = [("", new)]
         elif new is None:
@@ -313,7 +327,7 @@ class CardTextRenderer(Generic[T]):
             block, cut = self._write_block(value, max_units)
             lines += [self.builder.joined([name, self.builder.write(f"{label}:")], ""), block]
             some_cut = some_cut or cut
-        return self.builder.joined(lines), some_cut
+        return _Part(self.builder.joined(lines), some_cut)
 
     def _write_inline(self, old: str | None, new: str | None) -> list[T]:
         """Return the new value, after the old one if there was another."""
@@ -325,10 +339,10 @@ class CardTextRenderer(Generic[T]):
             after = self._write_value(new, "code")
         return [self._write_value(old, "code"), self.builder.write(" → "), after]
 
-    def _write_block(self, value: str | None, max_units: int) -> tuple[T, bool]:
+    def _write_block(self, value: str | None, max_units: int) -> _Part[T]:
         """Write a value in lines of its own, within ``max_units``; in few lines if it can't be folded."""
         if not value:
-            return self._write_value(value, "pre"), False
+            return _Part(self._write_value(value, "pre"), is_cut=False)
         lines = value.split("\n")
         has_many_lines = len(lines) > _VALUE_LINES
         is_long = has_many_lines or len(value) > _VALUE_UNITS
@@ -338,7 +352,7 @@ class CardTextRenderer(Generic[T]):
             return self._short(value, "pre", units=_VALUE_UNITS)
         mark = "\n…"
         first_lines = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - len(mark))
-        return self.builder.write(f"{first_lines}{mark}", "pre"), True
+        return _Part(self.builder.write(f"{first_lines}{mark}", "pre"), is_cut=True)
 
     def _write_value(self, value: str | None, style: str) -> T:
         if value is None:
@@ -347,27 +361,29 @@ class CardTextRenderer(Generic[T]):
             return self.builder.write("(empty)")
         return self.builder.write(value if value.strip() else repr(value), style)
 
-    def _write_labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+    def _write_labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> _Part[T]:
         short, cut = self._short(text, units=units)
-        return self._after(label, short), cut
+        return _Part(self._after(label, short), cut)
 
     def _after(self, label: str, words: T) -> T:
         parts = [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words]
         return self.builder.joined(parts, "")
 
-    def _short(self, text: str, *styles: str, units: int) -> tuple[T, bool]:
-        """Write a text of at most ``units``, with an ellipsis if it is cut, and tell if it was."""
+    def _short(self, text: str, *styles: str, units: int) -> _Part[T]:
+        """Write the beginning of a text that takes at most ``units``, with an ellipsis if it is cut."""
         made = self.builder.write(text, *styles)
         if self._units(made) <= units:
-            return made, False
-        return self.builder.write(f"{self.builder.cut(text, units - 1)}…", *styles), True
+            return _Part(made, is_cut=False)
+        shortened = f"{self.builder.cut(text, units - 1)}…"
+        return _Part(self.builder.write(shortened, *styles), is_cut=True)
 
     def _units(self, made: T) -> int:
         return self.builder.size(made)[0]
 
-    def _join_lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
-        written = list(lines)
-        return self.builder.joined(line for line, _ in written), any(cut for _, cut in written)
+    def _join_lines(self, lines: Iterator[_Part[T]]) -> _Part[T]:
+        parts = list(lines)
+        made = self.builder.joined(part.made for part in parts)
+        return _Part(made, any(part.is_cut for part in parts))
 
 
 class PlainTextBuilder(TextBuilder[str]):

@@ -1,4 +1,9 @@
-"""Connections to platforms: back-off, downloads, background tasks, and shared rate limits."""
+"""Tools for connections to platforms, which every channel uses.
+
+`PlatformLink` connects with back-off, `download` fetches a file that people attached, `Background` runs tasks
+after an answer, and `Waits` remembers until when a platform takes no more calls, in all processes of this
+Nod.
+"""
 
 import asyncio
 import time
@@ -17,19 +22,20 @@ T = TypeVar("T")
 log = logger(__name__)
 
 PATIENCE = 15.0
-"""Seconds for which a call waits if the platform says so. A call that would wait longer fails and is tried
-another time: a waiting call takes a slot from other chats."""
+"""The seconds for which a call waits if the platform says so. A call that would have to wait longer fails and
+is tried another time: a waiting call takes a slot from other chats."""
 _MAX_REQUESTS = 4  # the requests of one download: redirects, and the file
 _MAX_RETRY_SECONDS = 60.0  # between two attempts to connect
 _MAX_WAIT_SECONDS = 3600.0  # the longest wait that a platform can impose
-_MAX_PLACES = 1000
+_MAX_PLACES = 1000  # with more, the waits that are over are forgotten
 _GONE_STATUSES = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
     """Download a file from a platform, cut one byte beyond ``most``. Raises ChannelError.
 
-    Only these ``origins``, such as ``https://files.slack.com``, are requested, even after a redirect.
+    Only these ``origins``, such as ``https://files.slack.com``, are requested, even after a redirect. Each
+    gets the ``token``, if there is one.
     """
     headers = {"Accept-Encoding": "identity"}
     if token:
@@ -64,11 +70,7 @@ def _describe_status(status: int) -> str:
 
 
 class PlatformLink:
-    """Connecting with back-off: it tries to reach a platform until it answers, more slowly each time.
-
-    ``attempt`` returns None if it succeeded, else the fault, and raises SettingsError for a fault that trying
-    again will not change. ``sleep`` takes seconds.
-    """
+    """The attempts to connect to a platform, repeated with longer and longer pauses until one succeeds."""
 
     def __init__(
         self,
@@ -76,18 +78,22 @@ class PlatformLink:
         attempt: Callable[[], Awaitable[str | None]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """``attempt`` connects once, and returns None, or the fault. ``sleep`` takes seconds.
+
+        It raises SettingsError for a fault that trying again will not change.
+        """
         self._connected_text = f"{platform} connected"
         self._unreached_text = f"{platform} can't be reached, retrying"
         self._attempt = attempt
         self._sleep = sleep
         self._task: asyncio.Task[None] | None = None
-        self.up = False
+        self.up = False  # True once connected
         self.refused = False  # True after a fault that trying again will not change
 
     async def open(self, patience: float | None = None) -> None:
-        """Begin to connect, and wait for the first attempt, at most ``patience`` seconds.
+        """Begin to connect, and wait for the first attempt, at most ``patience`` seconds (None: no limit).
 
-        Raises SettingsError if the first attempt raised it in that time.
+        Raises the error that the first attempt raised in that time, such as SettingsError.
         """
         first_attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep_trying(first_attempt))
@@ -97,7 +103,7 @@ class PlatformLink:
             first_attempt.result()
 
     async def _keep_trying(self, first_attempt: "asyncio.Future[None]") -> None:
-        """Try until the platform answers. `open` gets the first outcome; later ones are logged."""
+        """Try until an attempt succeeds. `open` gets the first outcome; later ones are logged."""
         logged_fault, pause = "", 1.0
         while True:
             try:
@@ -128,6 +134,7 @@ class PlatformLink:
             pause = min(pause * 2, _MAX_RETRY_SECONDS)
 
     async def close(self) -> None:
+        """Give up connecting. A connection that is open stays: its owner closes it."""
         self.up = False
         if self._task is not None:
             self._task.cancel()
@@ -135,10 +142,11 @@ class PlatformLink:
 
 
 class Background:
-    """Background tasks for work after an answer. Failures are logged as ``what``; ``usual`` ones briefly."""
+    """Background tasks for work after an answer, with a log line for each that failed."""
 
-    def __init__(self, what: str, *usual: type[Exception]) -> None:
-        self._what = what
+    def __init__(self, log_event: str, *usual: type[Exception]) -> None:
+        """``log_event``: the log line of a failure. ``usual``: errors that are logged without a traceback."""
+        self._log_event = log_event
         self._usual: tuple[type[Exception], ...] = (ChannelError, *usual)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -152,9 +160,9 @@ class Background:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, self._usual):
-            log.warning(self._what, why=str(error))
+            log.warning(self._log_event, why=str(error))
         elif error is not None:
-            log.error(self._what, exc_info=error)
+            log.error(self._log_event, exc_info=error)
 
     async def close(self, patience: float = 0) -> None:
         """Wait ``patience`` seconds for the tasks, then cancel them."""
@@ -166,29 +174,29 @@ class Background:
 
 
 class Waits:
-    """The waits that a platform imposes, by place; shared with other processes.
+    """The waits that a platform imposes by place, shared with the other processes of this Nod.
 
-    A place is what its limits count by, such as a chat, or a method in a workspace. ``now`` returns seconds,
-    of which only differences count. If a wait is lost on its way to another process, the platform tells that
-    process itself.
+    A place is what the platform's rate limits count by, such as a chat, or a method in a workspace. ``now``
+    returns seconds, of which only differences count. If a wait is lost on its way to another process, the
+    platform tells that process itself.
     """
 
     def __init__(self, platform: str, now: Callable[[], float] = time.monotonic) -> None:
-        self._kind = f"{platform} wait"
+        self._topic = f"{platform} wait"  # the topic of the broadcasts between processes
         self._now = now
-        self._until: dict[str, float] = {}
+        self._until: dict[str, float] = {}  # the time by ``now`` until which a place takes no calls
         self._others: Peers | None = None
 
     def share(self, others: Peers) -> None:
         """Share the waits with other processes."""
         self._others = others
-        others.on(self._kind, lambda wait: self._store_wait(*wait))
+        others.on(self._topic, lambda wait: self._store_wait(*wait))
 
     def note_wait(self, place: str, seconds: float) -> None:
         """Note a wait that the platform imposed on this process."""
         self._store_wait(place, seconds)
         if self._others is not None:
-            self._others.broadcast(self._kind, [place, seconds])
+            self._others.broadcast(self._topic, [place, seconds])
 
     def count_seconds_left(self, place: str) -> float:
         """Return the seconds until the place takes calls again, or 0."""

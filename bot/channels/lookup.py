@@ -1,4 +1,9 @@
-"""Lookups of cards for channels; each answer is checked against the person and the place that ask."""
+"""The implementation of `Lookup`: a channel's queries about proposals, each for one person at one place.
+
+Most queries are answered from the database in one read, with the rights of that person (``rights``). Rights
+may depend on groups of people that a platform knows; ``presses.gate.groups.read`` asks for these before. A
+card is drawn by ``delivery/cards.py``.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,6 +75,7 @@ class CoreLookup:
         card, is_known = result
         if is_known or address is None or ref is None:
             return card
+        # the pressed message is no stored copy: store it, if it can be one, and draw what it should show
         if await self.cards.recognise(proposal_id, actor, address, ref) is None:
             return None
         return (await self.cards.load_card(proposal_id, address, together=together)).card
@@ -125,7 +131,9 @@ class CoreLookup:
             note_opened(session, proposal, actor, "all", self.cards.clock())
 
     async def overview(self, actor: Actor) -> Overview:
-        sections: list[list[list[Proposal]]] = []  # of each section the cards, of each card the proposals
+        sections: list[
+            list[list[Proposal]]
+        ] = []  # the three sections; of each the cards, of each its proposals
         offers: list[CommandOffer] = []
 
         def find_proposals(session: Session) -> list[Proposal]:
@@ -142,7 +150,9 @@ class CoreLookup:
             return found
 
         cards = await self.cards.load_cards(find_proposals)
-        if await self.presses.gate.groups.ask_missing():
+        if (
+            await self.presses.gate.groups.ask_missing()
+        ):  # then the person may have more rights than it seemed
             cards = await self.cards.load_cards(find_proposals)
 
         def make_card(rows: Sequence[Proposal]) -> Card:
@@ -155,6 +165,7 @@ class CoreLookup:
         return Overview(waiting, asked, recent, tuple(offers))
 
     def _may_see(self, session: Session, proposal: Proposal, actor: Actor, address: Address | None) -> bool:
+        """Tell if a person may see a proposal: by their rights, or since its card is at the address."""
         if rights.visible(session, self.policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)

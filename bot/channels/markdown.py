@@ -1,6 +1,9 @@
 """CommonMark in posts of a limited length, and text without invisible characters. Pure.
 
-Each platform counts length in its own units: ``width`` returns the length of a text in them.
+`clean` and `clean_prose` make hostile text printable, `neutralise_mentions` takes the effect of mentions and
+of links that lie, `split` and `divide` cut a long text into posts. A code block that is cut (a fence, which
+begins and ends with a line of backticks) is closed and opened again, and the head of a table is repeated.
+Each platform counts length in its own units: a ``width`` function returns the length of a text in them.
 """
 
 import re
@@ -10,24 +13,29 @@ from dataclasses import dataclass
 from bot.domain.text import make_visible, whole_until
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")  # ```python
 _MAX_FENCE_CHARS = 100  # the characters kept of a fence's line and marks
 _GUARD = "\u200b"  # a character without width, which separates its neighbours
-_WRITING_MARKS = frozenset(  # hyphens, joiners, directions, and what sets a direction apart
+_WRITING_MARKS = frozenset(  # invisible characters that scripts need: hyphens, joiners, marks of direction
     {0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060, 0x2068, 0x2069}
 )
-_LINK = re.compile(
+_LINK = re.compile(  # [words](address "title", without the closing bracket
     r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # the words, which may hold brackets and line breaks
     r"\(\s*<?([^\s<>]{1,2000})"  # the address
     r"""(?:>?\s+(?:"[^"]{0,300}"|'[^']{0,300}')(?=\s*\)))?"""  # a title; what follows stays as it is
 )
-_DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # the address of [words][name]
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_DEFINITION = re.compile(
+    r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE
+)  # "[name]:", the address of [words][name]
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # a backslash before any ASCII punctuation
 _TOP_LEVEL_DOMAINS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
+# an address in words, such as https://a.test/x, www.a.test or bank.com
 _ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_TOP_LEVEL_DOMAINS})(?![\w.-]))")
 
-_RULE = re.compile(r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$")
-_DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # the rule as `lay_out_tables` draws it
+_RULE = re.compile(  # the rule of a table as CommonMark has it: | --- | :-: |
+    r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$"
+)
+_DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it: ---+-----
 _TABLE_HEAD_LINES = 2  # the names of the columns, and the rule below them
 _MAX_HEAD_SHARE = 4  # a table's head is repeated in the next post if it is at most 1/4 of this one
 
@@ -57,9 +65,10 @@ def _keep_writing_mark(code: int) -> str:
 
 
 def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
-    """Make mentions plain text, and spell out links whose words name another host.
+    """Make mentions plain text, and links whose words name another host than their address.
 
-    ``special`` matches the ``<`` of each mention. An address that is defined apart from its link stays text.
+    Such a link, ``[a.com](b.com)``, becomes ``a.com (b.com)``. The definition of an address apart from its
+    link, ``[name]: b.com``, becomes plain text, too. ``special`` matches the ``<`` of each mention.
     """
     text = _LINK.sub(_expose_address, clean_prose(markdown))
     text = _DEFINITION.sub(rf"\1{_GUARD}:", text)
@@ -74,7 +83,7 @@ def _expose_address(link: re.Match[str]) -> str:
 
 
 def misleads(label: str, address: str) -> bool:
-    """Tell if the words of a link name another host than its address."""
+    """Tell if the words of a link contain an address of another host than the link's."""
     visible_label = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
     host = _host_of(address)
     return any(_host_of(named[0]) != host for named in _ADDRESS.finditer(visible_label))
@@ -83,7 +92,7 @@ def misleads(label: str, address: str) -> bool:
 def _host_of(address: str) -> str:
     without_scheme = address.partition("://")[2] or address
     authority = re.split(r"[/?#\\]", without_scheme)[0]
-    host = authority.rpartition("@")[2]  # after a user's name
+    host = authority.rpartition("@")[2]  # behind the name of a user: ana@bank.com
     host = re.split(r"[()]", host)[0]  # brackets around an address in prose
     return host.lower().removeprefix("www.").rstrip(".,;:!")
 
@@ -142,7 +151,10 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
 
 
 def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
-    """Cut off a head of at most ``limit`` units; ``before`` is the text that the same post already has."""
+    """Cut CommonMark into a head of at most ``limit`` units, and the rest for the next post.
+
+    ``before`` is the text that the head's post already has, so that an open code block or table is known.
+    """
     # room to close a fence here and to open it again in the next post: its two lines and their breaks
     room = max(limit - 2 * _MAX_FENCE_CHARS - 10, limit // 2)
     window = prefix(markdown, room, width)
@@ -153,23 +165,23 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
             at = start + len(boundary)
             break
     head, tail = markdown[:at], markdown[at:]
-    shown = before + head
-    table_head = _find_table_head(shown) if tail.strip() else ""
+    post = before + head
+    table_head = _find_table_head(post) if tail.strip() else ""
     if len(table_head) * _MAX_HEAD_SHARE > len(head):
         table_head = ""
-    fence = open_fence(shown)
+    fence = open_fence(post)
     if fence is None:
         return head.rstrip(), f"{table_head}{tail.lstrip(chr(10))}"
     return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{table_head}{tail}"
 
 
-def _find_table_head(shown: str) -> str:
-    """Return the head of the table in which a text ends, so that it can be repeated; else nothing."""
-    if not shown.endswith("\n") or shown.endswith("\n\n"):
+def _find_table_head(post: str) -> str:
+    """Return the head of the table in which a post ends, so that it can be repeated; empty without one."""
+    if not post.endswith("\n") or post.endswith("\n\n"):
         return ""
-    is_fenced = open_fence(shown) is not None  # a table that `lay_out_tables` drew
-    table: list[str] = []  # the lines up to the last blank one, or to the fence
-    for line in reversed(shown[:-1].split("\n")):
+    is_fenced = open_fence(post) is not None  # a table that `lay_out_tables` drew
+    table: list[str] = []  # the lines of the post after the last blank line, or after the fence
+    for line in reversed(post[:-1].split("\n")):
         if not line.strip() or (is_fenced and _FENCE.match(line)):
             break
         table.insert(0, line)

@@ -1,7 +1,8 @@
 """Streaming of a turn as text that grows, for platforms on which a message can be edited.
 
-Texts before the end are previews and may be skipped; the final text is always posted. A long text goes out in
-several posts: if one of them is refused, those before it are not posted again.
+`StreamedMessage` is the base of a channel's stream. A text before the end is a preview, which may be skipped
+or refused; the final text is always posted. A long text goes out in several posts, or its first post and all
+of it as a file (`in_few`). If a post is refused, those before it are not posted again (`post_each`).
 """
 
 from abc import ABC, abstractmethod
@@ -27,12 +28,12 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-T = TypeVar("T")
-MOST_POSTS = 5
+T = TypeVar("T")  # the platform's type of a post
+MOST_POSTS = 5  # the posts of one text; a longer text becomes a file
 
 
 class StreamedMessage(ABC):
-    """A `Stream` by edits of one message. It only raises ChannelError if the final text can't be posted."""
+    """A `Stream` by edits of one message. `send` raises ChannelError only for the final text."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -80,14 +81,15 @@ class StreamedMessage(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """A text that is posted as a file, below a message with ``words``; ``note`` is Nod's own."""
+    """A text that is posted as a file, together with a short message."""
 
     text: str
-    note: str = ""
+    note: str = ""  # a note of Nod's own for the message
     name: str = "answer.md"
 
     @property
     def words(self) -> str:
+        """The text of the message."""
         return "\n\n".join(filter(None, ("This is a long answer. All of it is in the file.", self.note)))
 
 
@@ -99,7 +101,10 @@ def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullTe
 
 
 async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:
-    """Post one after the other, without the first ``after``. A ChannelError has the number that arrived."""
+    """Post one after the other, without the first ``after``, which arrived before.
+
+    Raises the ChannelError of a refusal, with the number of posts that have arrived in all.
+    """
     for number, item in enumerate(posts[after:], after):
         try:
             await post(item)

@@ -1,6 +1,8 @@
 """Tables of CommonMark (GFM) for platforms that show none: as columns in a code block, or row by row. Pure.
 
-Each cell keeps all of its text, with the address of each link.
+`lay_out_tables` parses the text with markdown-it, whose rule for tables also notes where each table is
+(`_note_place`), and replaces the tables in the text. Each cell keeps all of its text, with the address of
+each link. The parser is slow on hostile texts, so its work is bounded (`bound_links`, `is_too_wide`).
 """
 
 import re
@@ -19,21 +21,25 @@ from bot.domain.direction import isolate
 MAX_WIDTH_CELLS = 80  # the width of a table in columns; a wider table is written row by row
 MAX_BRACKETS = 500  # in a text; for each, the parser looks far ahead for the end of a link or picture
 MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row to as many
-_BAR = re.compile(r"(?<!\\)\|")  # between two cells
+_BAR = re.compile(r"(?<!\\)\|")  # a bar between two cells, which no backslash escapes
 
 
 @dataclass
 class _Table:
-    start: int
-    end: int
-    alignments: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
+    """A table in a text."""
+
+    start: int  # the index of its first character in the text
+    end: int  # the index behind its last character
+    alignments: list[str] = field(
+        default_factory=list
+    )  # the style of each column: empty, or text-align:right
+    rows: list[list[str]] = field(default_factory=list)  # the cells; the first row is the head
 
 
 def bound_links(parser: MarkdownIt) -> MarkdownIt:
-    """Make a parser keep paragraphs and cells as they were written after `MAX_BRACKETS` of a text.
+    """Make a parser leave the paragraphs and cells after `MAX_BRACKETS` brackets of a text unparsed.
 
-    It takes some 300 steps for each bracket that nothing closes.
+    The parser takes some 300 steps for each bracket that nothing closes.
     """
     parser.core.ruler.before("inline", "bound_links", _leave_brackets)
     return parser
@@ -76,9 +82,9 @@ def lay_out_tables(markdown: str) -> str:
 
 
 def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
-    """Read a table by the parser's own rule, and note where in the text it is.
+    """Read a table by the parser's own rule, and store its place in the text with its first token.
 
-    If a row has more cells than there are columns, it counts as no table: the parser would drop those cells.
+    A table with a row of more cells than columns counts as no table: the parser would drop the cells.
     """
     first = len(state.tokens)
     if not table(state, start, end, silent):
@@ -159,6 +165,7 @@ def _draw(table: _Table) -> list[str]:
 
 
 def _write_columns(row: Sequence[str], widths: Sequence[int], alignments: Sequence[str]) -> str:
+    """Return a row as one line, each cell filled up to the width of its column."""
     cells = []
     for cell, width, alignment in zip(row, widths, alignments, strict=False):
         padding = " " * (width - cell_len(cell))

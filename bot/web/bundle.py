@@ -1,19 +1,23 @@
-"""The console's scripts as one file: a new tab loads it in place of some forty.
+"""The console's scripts as one file, which a new tab loads in place of some forty.
 
-It knows the forms of import and export in the console's modules, and refuses any other form.
+`bundle` joins JavaScript modules by text: a module becomes a function whose result has its exports, and an
+import becomes a ``const`` with names from that result. It knows the forms of import and export that the
+console's modules have, and refuses any other form.
 """
 
 import re
 from pathlib import Path
 
-_IMPORT = re.compile(
+_IMPORT = re.compile(  # import { a, b as c } from "./x.js"; or: import * as x from … or: import x from …
     r'^import (?:\{ (?P<names>[^}]+) \}|\* as (?P<whole>\w+)|(?P<default>\w+)) from "(?P<path>\./[^"]+)";$',
     re.MULTILINE,
 )
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
-_EXPORTS = re.compile(r"^export \{ (.+) \};$", re.MULTILINE)
-_NAMED = re.compile(r"(\S+) as (\S+)")
-_OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_EXPORT = re.compile(  # the word of: export function f() …, export const c = …, export class C …
+    r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE
+)
+_EXPORT_LIST = re.compile(r"^export \{ (.+) \};$", re.MULTILINE)  # export { a, b as c };
+_NAME_AS = re.compile(r"(\S+) as (\S+)")  # b as c
+_UNKNOWN_STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)  # what the others have left
 
 
 def bundle(entry: Path) -> str:
@@ -28,6 +32,7 @@ def bundle(entry: Path) -> str:
 
 
 def _join(path: Path, joined: dict[Path, str], importers: tuple[Path, ...]) -> None:
+    """Add a module to ``joined``, after all that it imports. ``importers``: the modules that led to it."""
     if path in importers:
         raise ValueError(f"{path.name}: it imports itself by a detour")
     if path in joined:
@@ -39,21 +44,22 @@ def _join(path: Path, joined: dict[Path, str], importers: tuple[Path, ...]) -> N
 
 
 def _wrap(path: Path, text: str) -> str:
+    """Return a module as ``const module_x = (() => { … return { a, c: b }; })();``."""
     exported = _EXPORT.findall(text)
-    for names in _EXPORTS.findall(text):
-        exported += [_NAMED.sub(r"\2: \1", name) for name in names.split(", ")]
-    text = _IMPORT.sub(lambda statement: _take(path, statement), text)
-    text = _EXPORT.sub("", _EXPORTS.sub("", text))
-    other = _OTHER.search(text)
-    if other:
-        raise ValueError(f"{path.name}: a statement that is not known here: {other[0]}")
+    for names in _EXPORT_LIST.findall(text):
+        exported += [_NAME_AS.sub(r"\2: \1", name) for name in names.split(", ")]
+    text = _IMPORT.sub(lambda statement: _write_const(path, statement), text)
+    text = _EXPORT.sub("", _EXPORT_LIST.sub("", text))
+    unknown = _UNKNOWN_STATEMENT.search(text)
+    if unknown:
+        raise ValueError(f"{path.name}: a statement that is not known here: {unknown[0]}")
     begin = f"const {_variable(path)} = (() => {{ // {path.name}"
     end = f"return {{ {', '.join(exported)} }};\n}})();"
     return f"{begin}\n{text}\n{end}"
 
 
-def _take(path: Path, statement: re.Match[str]) -> str:
-    """Return the statement that takes the imported names from the other module's exports."""
+def _write_const(path: Path, statement: re.Match[str]) -> str:
+    """Return the statement in place of an import: ``const { a, b: c } = module_x;``."""
     other = _variable(path.parent / statement["path"])
     if statement["names"]:
         return f"const {{ {statement['names'].replace(' as ', ': ')} }} = {other};"

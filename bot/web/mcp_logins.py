@@ -1,4 +1,9 @@
-"""For admins: the MCP servers there are, and signing in at them. For browsers: coming back from there."""
+"""Routes of MCP servers: admins list them and sign Nod in at them, and browsers come back from a sign-in.
+
+An MCP server offers tools to Nod. Some want Nod to sign in by OAuth: `begin` starts that and returns a page
+of the server, where a person agrees; the page sends their browser back to `came_back`, and `ended` waits for
+the outcome.
+"""
 
 import asyncio
 from typing import Annotated
@@ -12,8 +17,8 @@ from bot.web.schemas import SaidBody
 from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
 from bot.web.site import Admin, SiteDep, api_routes
 
-BACK = "/oauth/callback"
-_WAIT_SECONDS = 20.0
+BACK = "/oauth/callback"  # the address to which a server sends the browser
+_WAIT_SECONDS = 20.0  # the time that `ended` waits
 
 router = api_routes("mcp", prefix="/api/mcp")
 back = APIRouter(include_in_schema=False)
@@ -23,8 +28,8 @@ Name = Annotated[str, Path(max_length=40)]
 
 @router.get("", summary="For admins: the MCP servers there are")
 async def listed(_: Admin, site: SiteDep) -> McpServers:
-    """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
-    await site.channel.registry.available()  # they start when tools are asked for
+    """``trouble``: why a server is unavailable, or null. ``sign_in`` is null where people don't sign in."""
+    await site.channel.registry.available()  # the servers start when tools are asked for
     return McpServers.of(servers=await site.logins.status())
 
 
@@ -44,17 +49,17 @@ async def begin(name: Name, actor: Admin, site: SiteDep) -> LoginBegun:
 
 @router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")
 async def end(name: Name, _: Admin, site: SiteDep) -> SaidBody:
-    """404 where no one can sign in."""
+    """The answer is 404 where no one can sign in."""
     try:
-        gone = await site.logins.sign_out(name)
+        was_signed_in = await site.logins.sign_out(name)
     except SignInError as error:
         raise Missing(error.message) from None
-    return SaidBody(text=f"Signed out of {name}." if gone else f"No one was signed in at {name}.")
+    return SaidBody(text=f"Signed out of {name}." if was_signed_in else f"No one was signed in at {name}.")
 
 
 @router.get("/logins/{login_id}", summary="Wait for a sign-in to end")
 async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: SiteDep) -> LoginEnded:
-    """``text`` is null while the person is away: ask again. 409 says why it failed."""
+    """``text`` is null while the person has not come back: ask again. 409 says why the sign-in failed."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             return LoginEnded(text=await site.logins.ended(login_id))
@@ -66,7 +71,10 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: S
 
 @back.get(BACK)
 async def came_back(request: Request, site: SiteDep) -> HTMLResponse:
-    """Needs no token: a browser sent here by another site brings none. What it brings is good once."""
+    """Take a browser that comes back from a sign-in, and show its outcome.
+
+    It needs no token: a browser that another site sends brings none. The parameters that it brings work once.
+    """
     try:
         words, status = await site.logins.came_back(request.query_params), 200
     except SignInError as error:

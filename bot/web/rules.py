@@ -1,4 +1,9 @@
-"""Routes of rules, grants and slash commands. They run the same commands that people type in a chat."""
+"""Routes of rules, grants and slash commands. They run the same commands that people type in a chat.
+
+A rule is set by an admin and says, for example, which calls need approval. A grant lets similar calls run
+without asking. A route turns its request into the text of a command, such as ``/approvals drop 7``
+(``rule_bodies.py`` does that for rules), and hands it to the core, so that both ways are checked alike.
+"""
 
 from typing import Annotated
 
@@ -23,7 +28,10 @@ _FAULT_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 @router.get("/rules", summary="The current policy and the rules that concern you")
 async def in_force(actor: Caller, site: SiteDep) -> Rules:
-    """For admins (``everything``) all; for others their roles and grants, and the rules of where they are."""
+    """Return everything to an admin (``everything``).
+
+    Others get their own roles and grants, and the rules of the places where they are.
+    """
     current = await site.channel.admin.current(actor)
     policy = current.policy
     misfits = await site.channel.registry.misfits(policy.book)
@@ -53,13 +61,13 @@ async def in_force(actor: Caller, site: SiteDep) -> Rules:
 
 @router.post("/rules", summary="Set a rule", status_code=201)
 async def set_rule(body: AnyRule, actor: Caller, site: SiteDep) -> RuleSet:
-    """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
+    """A rule of the same subject, place and tools is replaced. ``text`` says what follows from the rule."""
     reply = await _run_command(site, actor, body.words)
     return RuleSet(id=reply.rule, text=reply.text)
 
 
 class Attempt(Body):
-    """``rule`` as after ``/approvals``, such as ``policy never for comment_issue in slack:T1/C2``."""
+    """``rule``: the text after ``/approvals``, such as ``policy never for comment_issue in slack:T1/C2``."""
 
     rule: Annotated[str, Field(min_length=1, max_length=1000)]
     days: Annotated[int, Field(ge=1, le=366)] = 30
@@ -70,7 +78,7 @@ class Attempt(Body):
 
 @router.post("/rules/try", summary="For admins: what a rule would have changed")
 async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
-    """Nothing is set. Over writes only, newest first, by the risk that was stored."""
+    """The rule is not set. It is tried on earlier writes only, newest first, by the risk that was stored."""
     words = f"{body.rule} last {body.days}d"
     if body.before:
         words += f" before {body.before}"
@@ -86,7 +94,7 @@ async def attempt(body: Attempt, actor: Admin, site: SiteDep) -> TriedBody:
 async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: SiteDep
 ) -> SaidBody:
-    """404 where no such rule is current."""
+    """The answer is 404 if no rule of this number is current."""
     return await _run_change(site, actor, f"drop {rule_id}")
 
 
@@ -98,7 +106,7 @@ async def pause(body: Pausing, actor: Caller, site: SiteDep) -> SaidBody:
 
 @router.get("/grants", summary="What is allowed without asking")
 async def live(actor: Caller, site: SiteDep) -> Grants:
-    """Lists the grants that you gave; for admins all."""
+    """Return the grants that you gave, or all grants to an admin."""
     return Grants.of(grants=await site.channel.admin.grants(actor))
 
 
@@ -106,7 +114,7 @@ async def live(actor: Caller, site: SiteDep) -> Grants:
 async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: SiteDep
 ) -> SaidBody:
-    """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
+    """``label`` is as listed, such as ``G-7``. Calls that ran by the grant stay; from now on they ask again."""
     return await _run_change(site, actor, f"revoke {label}")
 
 
@@ -124,7 +132,7 @@ async def _run_for_text(site: Site, actor: Actor, *words: str) -> SaidBody:
 
 
 class Spoken(Body):
-    """``name`` is ``nod`` or ``approvals``; ``text`` what follows it, such as ``policy test …``."""
+    """``name`` is ``nod`` or ``approvals``, ``text`` is what follows that name, such as ``policy test …``."""
 
     name: Annotated[str, Field(max_length=40)]
     text: Annotated[str, Field(max_length=4000)] = ""

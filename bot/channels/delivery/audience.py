@@ -1,8 +1,13 @@
 """The audience of a proposal: the places of its card, the people to mention or remind, and the admins.
 
-All code that posts, mentions, notifies or reminds asks here. Hooks may leave people out of a reminder, a
-mention or a private card: those who want quiet (`Hooks.quiet_audience`), and those whom a watcher
-(`Hooks.watch_delivery`) holds back for later. A shared chat always gets its card.
+All code that posts, mentions, notifies or reminds asks here. The deciders of a proposal are the people who
+may decide it. A card is posted where it was asked for and at further places (`find_card_places`); it mentions
+the deciders that rules name, and a reminder goes to the same people (`find_audience`).
+
+Features may reduce that by hooks: a person may want quiet (`Hooks.quiet_audience`), and a watcher
+(`Hooks.watch_delivery`) may hold people back, to tell them later, or may itself notify people, such as by
+push. `settle_recipients` asks both before a card is posted. Only mentions and private chats are reduced: a
+shared chat always gets its card.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,13 +35,13 @@ from bot.telemetry.outages import is_outage
 log = logger(__name__)
 
 _MAX_PRIVATE_CARDS = 10  # the cards of a proposal in private chats of people who may decide it
-_MAX_MENTIONED = 20  # people of a group who are mentioned by name, since others of it muted the card
+_MAX_MENTIONED = 20  # the people who are mentioned by name in place of a group with people who are left out
 _TOLD_ALL = Annotation("", "Told also to those who muted it: too few others may decide.")
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The places that get a message about a proposal, and the people who are named there, each once."""
+    """The places that get a message about a proposal, and the people who are mentioned there, each once."""
 
     places: tuple[Address, ...]
     people: tuple[Actor, ...]
@@ -44,16 +49,16 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """The accounts that a card notifies when it is delivered, and the accounts that it leaves out for now."""
+    """The accounts that a card notifies when it is delivered, and the accounts that it leaves out."""
 
     notified: frozenset[str] = frozenset()
-    private: frozenset[str] = frozenset()  # the omitted accounts whose own chat would have got the card
+    private: frozenset[str] = frozenset()  # the accounts left out whose private chat would have got the card
     instead: Mapping[str, Sequence[Actor]] = field(default_factory=dict)
-    """By each account or group that the card would mention: the people to mention instead."""
+    """The people to mention instead, by each account or group of the card that has someone left out."""
 
 
 def is_watched(session: Session) -> bool:
-    """Tell if a feature may change whom cards notify now. Reads no row."""
+    """Tell if a feature may change now whom cards notify. Reads no row."""
     hooks = hooks_of(session)
     if any(may_be_quiet() for may_be_quiet in hooks.may_be_quiet):
         return True
@@ -63,10 +68,10 @@ def is_watched(session: Session) -> bool:
 def settle_recipients(
     session: Session, policies: Policies, proposal: Proposal, places: Sequence[Address], now: datetime
 ) -> Recipients:
-    """Settle whom the card of a proposal notifies at ``places``, before it is posted there.
+    """Settle whom the card of a proposal notifies at ``places``, and let the watchers notify their people.
 
-    If too few others may decide, also those who want quiet are notified, and the card says so. A watcher that
-    holds people back tells them later.
+    Called before the card is posted. If too few others may decide, also those who want quiet are notified,
+    and the card says so.
     """
     watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
     policy = policies.load(session)
@@ -74,12 +79,13 @@ def settle_recipients(
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = str(conversation.origin) if conversation else ""
 
-    # all whom the card would notify: in their own chat, by a mention, or by a watcher
+    # all whom the card would notify: in their private chat, by a mention, or by a watcher
     private = deciders.intersection(map(str, places)) - {origin}
     candidates = private | _list_mentioned(session, policy, proposal)
     for watcher in watchers:
         candidates |= deciders.intersection(watcher.list_reached(session, proposal, deciders))
 
+    # without those who want quiet, and those whom a watcher holds back
     quiet = list_quiet(session, proposal, sorted(candidates))
     if quiet and _count_deciders(session, policy, proposal, candidates - quiet) < proposal.quorum:
         lifecycle.annotate(session, proposal.id, proposal.round, _TOLD_ALL, now)
@@ -99,10 +105,10 @@ def settle_recipients(
 def tell_added(
     session: Session, policies: Policies, before: Proposal, after: Proposal, now: datetime
 ) -> None:
-    """Have features notify the people who may decide a proposal only since it was escalated.
+    """Let the watchers notify the people who may decide a proposal since it was escalated, and not before.
 
-    If one fails, nothing that the features did is kept, and the escalation stands. The people in a chat are
-    not known, so the chat stands for them.
+    ``before`` and ``after`` are the proposal's two states. The people in a chat are not known, so the chat
+    stands for them. If a watcher fails, nothing that the watchers did is kept, and the escalation stays.
     """
     watchers = [watcher for watcher in hooks_of(session).watch_delivery if watcher.is_watching()]
     if not watchers:
@@ -154,7 +160,7 @@ def contain_failure(event: str, proposal: Proposal) -> Iterator[None]:
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
     """Return the audience of an open proposal's reminders: the places of its card, and its named deciders.
 
-    Hooks may leave out people. If they would leave out everyone who may decide, everyone is reminded.
+    Hooks may leave people out. If no one who may decide would be left, everyone is reminded.
     """
     copies = posted_cards.list_copies(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
@@ -180,10 +186,12 @@ def find_card_places(
     proposal: Proposal,
     routes: Sequence[Address],
 ) -> list[Address]:
-    """Return the first places of a card, each once: where it was asked for, then the routes.
+    """Return the places where a card is posted first, each once: where it was asked for, then the routes.
 
-    If it was asked for in a private chat and there is no route, the deciders' private chats come first: the
-    requester's card says that they have it. The owner of the connection that it uses gets a card, too.
+    A route is a place that gets every card (``routes``), or every card that a rule is about. The owner of the
+    connection that the call uses gets a card, too. If the card was asked for in a private chat and there is
+    no route, the deciders' private chats come first: the card in the requester's chat then says that they
+    have it.
     """
     owner = ownership.find_owner(session, proposal)
     # only the owner of a connection decides what is read with it, and only the requester their own call
@@ -212,7 +220,7 @@ def find_card_places(
 
 
 def is_urgent(session: Session, proposal: Proposal) -> bool:
-    """Tell if people have to be told now: a change on the card can't be undone, or was escalated."""
+    """Tell if people have to be told now: a change on the card can't be undone, or it was escalated."""
     members = proposals.list_on_card(session, proposal)
     return any(member.risk.level is Level.DESTRUCTIVE or member.is_escalated for member in members)
 
@@ -228,7 +236,7 @@ def find_asker(proposal: Proposal) -> Address:
 
 
 def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) -> frozenset[str]:
-    """Return the accounts and places that hooks leave out. If a hook raises, no one is left out."""
+    """Return those of the ``notified`` accounts and places that want quiet. If a hook raises, none do."""
     quiet: set[str] = set()
     for quiet_audience in hooks_of(session).quiet_audience:
         try:
@@ -242,8 +250,8 @@ def list_quiet(session: Session, proposal: Proposal, notified: Collection[str]) 
 def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, place: Address) -> bool:
     """Tell if people who may decide can be at a place.
 
-    No platform tells who reads along in a group, so they can be in any. In the requester's private chat, and
-    where the requester asked, only the requester counts.
+    No platform tells who reads along in a group, so in any group there may be some. In the requester's
+    private chat, and where the requester asked, only the requester counts.
     """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
@@ -263,17 +271,20 @@ def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[A
 
 
 def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
-    """Return the private chats of people who may decide; empty if the requester may approve it themselves."""
+    """Return the private chats of some people who may decide an open proposal, at most `_MAX_PRIVATE_CARDS`.
+
+    Empty if the requester may approve it themselves.
+    """
     requester = people.person_of(session, proposal.requester)
     is_open = proposal.state is State.PROPOSED
     if not is_open or policy.find_decision_objection(proposal, requester, requester) is None:
         return []
-    accounts = _list_others(policy, proposal) - requester.accounts
+    accounts = _list_named_accounts(policy, proposal) - requester.accounts
     return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
 
 
-def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
-    """Return the known accounts that may decide by name or by role, and the accounts of their stand-ins."""
+def _list_named_accounts(policy: Policy, proposal: Proposal) -> frozenset[str]:
+    """Return the known accounts that may decide by name, group or role, and those of their stand-ins."""
     deciders = set(policy.expand_groups(proposal.deciders.people))
     for role in proposal.deciders.roles:
         deciders.update(policy.holders(Role(role), proposal.deciders.place))
@@ -285,11 +296,11 @@ def _list_others(policy: Policy, proposal: Proposal) -> frozenset[str]:
 def _list_decider_accounts(session: Session, policy: Policy, proposal: Proposal) -> frozenset[str]:
     """Return the known accounts that may decide a proposal.
 
-    These are the accounts of named people and roles, of the requester, and of the connection's owner.
+    These are the accounts of named people and roles, the connection's owner, and the requester if they may.
     """
     deciders = proposal.deciders
     requester = people.person_of(session, proposal.requester)
-    accounts = _list_others(policy, proposal)
+    accounts = _list_named_accounts(policy, proposal)
     if deciders.four_eyes:
         accounts -= requester.accounts
     elif deciders.requester:
@@ -342,7 +353,10 @@ def _count_deciders(session: Session, policy: Policy, proposal: Proposal, accoun
 def _reaches_decider(
     session: Session, policy: Policy, proposal: Proposal, everyone: Audience, rest: Audience
 ) -> bool:
-    """Tell if the rest of an audience has a place with deciders and, if any were named, a decider."""
+    """Tell if the ``rest`` of an audience still reaches someone who may decide.
+
+    It needs a place where such people can be and, if ``everyone`` names people, one of them who may decide.
+    """
     if everyone.people and not _has_decider(session, policy, proposal, rest.people):
         return False
     # the people who are named see the card in a shared chat where it was asked for

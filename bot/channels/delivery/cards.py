@@ -1,5 +1,11 @@
 """Delivery of cards: they are posted wherever people may decide, and redrawn until they are current.
 
+A card is the message about a proposal. A copy is one posted card, stored with its place, the platform's
+reference, and the version of the proposal that it shows (``bot/store/posted_cards.py``); it is behind if the
+proposal has a later version. `Cards.post_all` posts the cards of an answer's proposals, `Cards.redraw` brings
+the copies up to date. Three or more calls of one tool in an answer are a batch and have one card together, a
+table; several single proposals of an answer are a group, whose first card also has buttons for all.
+
 Everything here happens after the commit that it shows. A copy is marked as current after it was drawn: a
 crash in between draws it twice rather than never.
 """
@@ -40,8 +46,8 @@ from bot.tools.registry import AvailableTools, Registry
 log = logger(__name__)
 
 _LOOK_SECONDS = 0.05  # between two reads of copies that will change again soon
-_MAX_LOOKS = 20
-_MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
+_MAX_LOOKS = 20  # the reads in a row in which such copies may still wait
+_MAX_PASSES = 5  # the further reads, in which all outdated copies are redrawn; the next job continues
 _CHECK_SECONDS = 5.0  # the time for a platform to say whether Nod can post at a place
 
 
@@ -65,8 +71,8 @@ class BehindCopies(NamedTuple):
     """The outdated copies of the cards of an answer."""
 
     due: Sequence[Copy]  # the copies to redraw now
-    card: ProposalCard | None  # the card that the first of them should show
-    must_wait: bool  # True if other copies will change again soon
+    card: ProposalCard | None  # the card that the first copy in ``due`` should show; None without one
+    must_wait: bool  # True if there are other outdated copies, which will change again soon
 
 
 class PostedCards(NamedTuple):
@@ -80,7 +86,7 @@ class PostedCards(NamedTuple):
 class Cards:
     """Draws cards, posts them and keeps their copies up to date.
 
-    ``routes`` are the places where every card is posted, too.
+    ``routes`` are places where every card is posted in addition to the chat where it was asked for.
     """
 
     channels: Mapping[str, Channel]
@@ -105,10 +111,12 @@ class Cards:
     ) -> PostedCards:
         """Post the cards of an answer's proposals; a batch has one card.
 
-        The first card carries the buttons for all cards. It gets them once the others are posted below it.
+        The first card carries the group's buttons. It gets them by a redraw, once the others are posted below
+        it. ``is_last_try``: no refusal is treated as one that another try may overcome.
         """
         hindrance: ChannelError | None = None
         jobs: list[Job] = []
+        # a batch has the id of its first proposal, which has the card
         with_own_card = [proposal for proposal in opened if proposal.batch in (None, proposal.id)]
         for proposal in with_own_card:
             try:
@@ -172,7 +180,7 @@ class Cards:
     async def _settle_recipients(
         self, proposal: Proposal, addresses: Sequence[Address]
     ) -> audience.Recipients:
-        """Settle whom the card notifies. If a feature fails, no one is left out."""
+        """Settle whom the card notifies, by `audience.settle_recipients`. If a feature fails, all are."""
         settled = None
         with audience.contain_failure("a feature failed, so no one is left out", proposal):
             settled = await self.database.write(
@@ -187,7 +195,10 @@ class Cards:
         failures: Collection[Address],
         posted: Collection[Address],
     ) -> Address | None:
-        """Return another place for a card: the requester's own chat, else a place around the failed place."""
+        """Return one more place for a card that a place refused: the requester's private chat, if it is new.
+
+        Else, while no place has the card, the place around one that failed, such as the group of a topic.
+        """
         asker = audience.find_asker(proposal)
         if asker not in addresses:
             return asker
@@ -202,6 +213,7 @@ class Cards:
     def _read_destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal, available: AvailableTools
     ) -> Destinations:
+        """Read where the card is and should be, with the card for the first place that has none yet."""
         entry = self.policies.find_for(session, proposal.id, proposal.requester)
         if entry is None:
             raise KeyError(proposal.id)
@@ -216,6 +228,7 @@ class Cards:
         return Destinations(posted, addresses, None, is_watched)
 
     def _end_undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
+        """End the proposals of a card that every place refused, and tell the admins. Returns jobs to do."""
         members = proposals.list_on_card(session, proposal)
         jobs: list[Job] = []
         for member in members:
@@ -235,7 +248,7 @@ class Cards:
         posted: Collection[Address],
         refusals: Mapping[Address, ChannelError],
     ) -> None:
-        """Tell people once of each place that refused a card, unless someone who may decide has it."""
+        """Tell people of each place that refused a card, once, unless a place with deciders has the card."""
         policy = self.policies.load(session)
         if any(audience.may_be_decided_at(session, policy, proposal, address) for address in posted):
             return
@@ -247,7 +260,7 @@ class Cards:
     async def find_hindrance(self, address: Address) -> str:
         """Return why the platform will never take a card at a place.
 
-        Empty if it will, or did not answer in time.
+        Empty if it takes cards there, or did not say in time.
         """
         poster = poster_at(self.channels, address)
         if poster is None:
@@ -281,7 +294,7 @@ class Cards:
         """Post the card as it is now, and store the copy. Returns a job if the copy is behind already.
 
         ``drawn``: the card as it was just read for this place; None reads it here. ``recipients``: the people
-        whom it mentions.
+        whom the card notifies. Raises ChannelError.
         """
         proposal, card = drawn or await self._load_card_at(proposal_id, address)
         try:
@@ -299,10 +312,10 @@ class Cards:
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Store the pressed message ``ref`` as a card of this proposal; return the jobs that this needs.
+        """Store the pressed message ``ref`` as a copy of this proposal's card; return the jobs for it.
 
-        A card has no row if the platform never answered when it was posted, or if a crash came before the
-        row. From now on it is redrawn, as is a card that had been marked as gone. Returns None if the message
+        A posted card is not stored if the platform never answered when it was posted, or if a crash came
+        first. From now on it is redrawn, as is a copy that was marked as gone. Returns None if the message
         can't be a card of this proposal.
         """
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
@@ -310,6 +323,7 @@ class Cards:
     def _recognise(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
+        """Do the work of `recognise` in a transaction."""
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
@@ -356,11 +370,12 @@ class Cards:
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
-        """Redraw the outdated cards of an answer; wait a little for proposals that run, or are about to run.
+        """Redraw the outdated copies of an answer's cards, in several passes, until all are current.
 
-        Most tools end in that time, and each redraw counts against what a platform lets Nod send.
+        Copies of proposals that run or are about to run wait a little: most tools end in that time, and each
+        redraw counts towards the platform's rate limit.
         """
-        drawn: set[tuple[int, int]] = set()
+        drawn: set[tuple[int, int]] = set()  # the copies just redrawn, each with the version that it shows
         for look in range(_MAX_LOOKS + _MAX_PASSES):
             may_wait = look < _MAX_LOOKS
             available = await self.registry.available()
@@ -385,7 +400,10 @@ class Cards:
         drawn: Collection[tuple[int, int]],
         may_wait: bool,  # noqa: FBT001 - `Database.read` hands it on
     ) -> BehindCopies:
-        """Return the outdated copies of an answer's cards, without the versions just ``drawn``."""
+        """Return the outdated copies of an answer's cards, without the versions just ``drawn``.
+
+        ``may_wait``: copies that will change again soon are not due yet.
+        """
         outdated = posted_cards.list_outdated_copies(session, message_id)
         due: list[Copy] = []
         must_wait = False
@@ -426,6 +444,7 @@ class Cards:
         return is_behind
 
     def _replace_lost(self, session: Session, copy: Copy, *, posts_again: bool) -> None:
+        """Mark a copy as gone; ``posts_again``: let `Notices` post the card in the same place again."""
         posted_cards.mark_gone(session, copy)
         if posts_again:
             notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
@@ -439,9 +458,10 @@ class Cards:
     async def load_card(
         self, proposal_id: str, at: Address | None = None, *, together: bool = False
     ) -> ProposalCard:
-        """Return the card as it is now; the first of several cards in an answer carries the group's buttons.
+        """Return the card as it is now, for a reader ``at`` an address, or for no place in particular.
 
-        With ``together`` a proposal of a batch gives the batch's first proposal and the card of the batch.
+        ``together``: for a proposal of a batch, return the batch's first proposal and the card of the batch.
+        Raises KeyError for an unknown id.
         """
         available = await self.registry.available()
 
@@ -491,9 +511,9 @@ def draw_card(
     *,
     together: bool,
 ) -> ProposalCard:
-    """Return a proposal's card for a reader ``at`` an address, None if that is not known.
+    """Return a proposal's card for a reader ``at`` an address; None for no place in particular.
 
-    ``together``: as `Cards.load_card` has it.
+    ``together``: as in `Cards.load_card`.
     """
     if together and proposal.batch:
         members = proposals.list_of_batch(session, proposal.batch)
@@ -518,7 +538,8 @@ def _place_card_at(
 ) -> Card:
     """Return a pending card with the deciders and the buttons that readers at an address may have."""
     origin = str(conversation.origin)
-    # the origin of an agent's card is no chat that people could open; the card names the agent
+    # is the reader in another chat than where it was asked for? The place of an agent's request is no chat
+    # that people could open, and its card names the agent
     is_elsewhere = at != conversation.origin and not same_chat(origin, str(at)) and not proposal.agent
     named_places = {origin} if is_elsewhere else set()
     names = people.find_known_names(session, {*proposal.deciders.people, *named_places})

@@ -1,6 +1,9 @@
 """Delivery of notices: Nod's own messages to admins and approvers, and about waiting cards.
 
-Answers to questions about a proposal are posted here, too, below the card on which they were asked.
+`Notices` is an outbox: a notice is a row, stored in the transaction of the event that it is about, and posted
+later by `Notices.send`, which is called again and again. A notice has a text, a link or offers of commands;
+or it is about a proposal, and reminds of its card or, without a text, posts the card again. Answers to
+questions that people asked about a proposal are posted here, too, below the card on which they were asked.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,26 +31,27 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_BATCH = 50  # the notices in one read
-_MAX_ANSWER_CHARS = 3000  # a platform's message holds that many, with who asked what
+_MAX_NOTICES = 50  # the notices in one read
+_MAX_ANSWER_CHARS = 3000  # every platform's message holds that many, and the question
 
 PostCard = Callable[[str, Address], Awaitable[None]]
 """Posts a proposal's card in a further place; raises ChannelError."""
 
 
 class _OpenCard(NamedTuple):
-    """An open proposal's newest card at an address, empty without one, and the people whom it names."""
+    """The card of an open proposal at an address."""
 
-    ref: str
-    named: list[Actor]
+    ref: str  # the reference of the newest copy there; empty without a copy
+    named: list[Actor]  # the people whom a reminder mentions
 
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """Outbox of notices: rows first, then posts, so that nothing is lost while a platform fails.
+    """The outbox of notices.
 
-    A notice that its place refuses for good is posted where the notice says instead. Without such a place,
-    the requester of its proposal and the admins are told. ``routes`` are the approvers' chats.
+    A notice that its place refuses for good is posted where its field ``instead`` says. Without that field, a
+    text goes to the place around, if there is one; else the admins are told, and for a proposal also its
+    requester. ``routes`` are the approvers' chats.
     """
 
     channels: Mapping[str, Channel]
@@ -61,9 +65,10 @@ class Notices:
         await self.database.write(notices.store_notice, address, text, self.clock(), None, instead)
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
-        """Queue an answer that a place ``refused`` for good for the private chat of the person who asked.
+        """Queue an answer that a place refused for good for the private chat of the person who asked.
 
-        The explanation is a message of its own: it arrives even if the answer is refused for its contents.
+        If the refused place is that chat, it goes to the place around it, if there is one. The explanation is
+        a message of its own: it arrives even if the answer is refused for its contents.
         """
         own = Address(person.channel, person.key)
         around = self.find_place_around(refused)
@@ -100,7 +105,7 @@ class Notices:
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
         """Queue a reminder for each place of a proposal's card, within the caller's transaction.
 
-        Places that hooks leave out get none.
+        Places that features leave out get none, see `audience.find_audience`.
         """
         for address in audience.find_audience(session, self.policies, proposal).places:
             notices.store_notice(session, address, as_written(text), self.clock(), proposal.card_id)
@@ -108,7 +113,8 @@ class Notices:
     def tell_unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """Queue a notice that a card can't be posted, within the caller's transaction.
 
-        It goes to the admins, and to where the card was asked for, or else to the requester's private chat.
+        It goes to the admins, and to where the card was asked for; if the card can't be posted there, to the
+        requester's private chat.
         """
         place = place_called(str(address), people.find_known_names(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
@@ -124,8 +130,8 @@ class Notices:
             notices.store_notice(session, recipient, text, self.clock(), None, instead)
 
     async def send(self, now: datetime, post_card: PostCard) -> None:
-        """Post the notices that are due."""
-        for notice in await self.database.read(notices.list_due, now, _BATCH):
+        """Post the notices that are due. A notice that can't be posted yet is due again after a pause."""
+        for notice in await self.database.read(notices.list_due, now, _MAX_NOTICES):
             poster = poster_at(self.channels, notice.address)
             is_last_try = now - notice.created_at >= GIVE_UP
             if notice.address.channel not in self.channels and not is_last_try:
@@ -145,7 +151,7 @@ class Notices:
                 await self.database.write(notices.over, notice)
 
     async def _post(self, poster: Poster, notice: NoticeRow, post_card: PostCard) -> None:
-        """Post a notice; a notice about a proposal reminds of its card, or posts the card."""
+        """Post a notice; a notice about an open proposal reminds of its card, or posts the card."""
         address = notice.address
         if notice.commands:
             await poster.post_offers(address, notice.text, notice.commands)
@@ -175,9 +181,9 @@ class Notices:
             await poster.post(notice.address, f"{link.markdown}\n{notice.text}")
 
     async def tell_answers(self, answers: Sequence[AskedQuestion]) -> bool:
-        """Post answers where people asked; their conversations have them already.
+        """Post answers where people asked. Returns False if an answer may still arrive at another try.
 
-        Returns False if an answer may arrive at another try.
+        Where nothing is posted, people read the answers in the conversation.
         """
         is_done = True
         for question in answers:
@@ -188,7 +194,10 @@ class Notices:
         return is_done
 
     async def _tell_answer(self, question: AskedQuestion) -> bool:
-        """Post an answer. Returns False if another try may deliver it."""
+        """Post an answer. Returns False if another try may deliver it.
+
+        An answer that is refused for good goes to the private chat of the person who asked.
+        """
         address = question.address
         poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:

@@ -1,7 +1,9 @@
 """Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
-A line is one stored message of a conversation. It is marked as delivered after it was posted, so a crash in
-between posts it twice rather than never.
+A turn is one piece of the agent's work, whose events a channel's stream shows as they happen (`Turns.show`).
+A line is one stored message of a conversation, with the proposals that it opened. Lines that no stream has
+shown, and the cards of all, are posted from the rows (`Turns.deliver`). A line is marked as delivered after
+it was posted, so a crash in between posts it twice rather than never.
 
 Two locks and a lease keep the order of a conversation, always taken in this order:
 
@@ -56,7 +58,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PROGRESS_EVENTS = Waited | ToolStarted | ToolProgress
-_REPEAT_SECONDS = 3.5  # longer than the pace of any stream
+_REPEAT_SECONDS = 3.5  # the time until a progress event is sent again; longer than the pace of any stream
 
 
 @dataclass(slots=True)
@@ -85,10 +87,10 @@ class _Delivery(NamedTuple):
 
 @dataclass(eq=False)
 class Turns:
-    """Shows turns as they happen, and later posts the messages that could not be shown then.
+    """Shows turns as they happen, and posts lines and cards from the rows.
 
-    ``routes`` are the places where every card is posted, too. ``watchers`` are the features that change which
-    people a card notifies.
+    ``routes`` are places where every card is posted in addition to the chat where it was asked for.
+    ``watchers`` are the features that change which people a card notifies.
     """
 
     channels: Mapping[str, Channel]
@@ -107,9 +109,10 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Tell if messages or cards of the conversation must be posted: people there don't see the rows.
+        """Tell if lines or cards of the conversation must be posted, since people there don't see the rows.
 
-        While a feature watches whom cards notify, this is true for every conversation.
+        Also true for requests of programs (``AGENTS``), for cards with routes, and for every conversation
+        while a feature watches whom cards notify.
         """
         origin = conversation.origin
         if origin.channel == AGENTS or any(watcher.is_watching() for watcher in self.watchers):
@@ -145,7 +148,7 @@ class Turns:
     async def _show_and_post(
         self, channel: Channel, turn: Turn, events: AsyncIterator[TurnEvent]
     ) -> tuple[Job, ...]:
-        """Post the older lines, so that they are above the turn. Then show the turn, and post its cards."""
+        """Post older lines, to be above the turn; show the turn; then post its cards and missing text."""
         conversation = turn.transcript.conversation
         async with self._hold_delivery(conversation.id):
             before = _Delivery((), [], is_refused=False)
@@ -163,9 +166,9 @@ class Turns:
         """
         if self._pauses.holds(conversation_id):
             return ()
-        # by another task of this process
-        is_shown_or_delivered = self.leases.has(_name_lease(conversation_id))
-        if is_shown_or_delivered:
+        # if this process has the lease, another task of it shows a turn or delivers lines there
+        is_busy = self.leases.has(_name_lease(conversation_id))
+        if is_busy:
             delivery = await self._post_undelivered(conversation_id, questions_only=True)
             return delivery.jobs
         async with self._hold_delivery(conversation_id):
@@ -181,7 +184,10 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def _hold_delivery(self, conversation_id: str) -> AsyncIterator[None]:
-        """Hold the right to show a turn or deliver lines in a conversation, against all other processes."""
+        """Hold the delivery lock and the lease of a conversation, to show a turn or deliver lines there.
+
+        Raises LeasedElsewhere if another process holds the lease.
+        """
         async with self._lock(conversation_id), self.leases.held(_name_lease(conversation_id)):
             yield
 
@@ -196,10 +202,11 @@ class Turns:
         shown: "_Shown | None" = None,
         older: Collection[int] = (),
     ) -> _Delivery:
-        """Post the undelivered rows; with ``questions_only`` no line without a question.
+        """Post the undelivered lines, files and answers of a conversation.
 
-        ``shown`` is the part of a turn that a stream just displayed. ``older`` are the ids of lines from
-        before that turn; all other lines are the turn's.
+        With ``questions_only`` only lines with a question of the agent. ``shown`` is the part of a turn that
+        a stream just displayed; ``older`` are the ids of lines from before that turn, all others are the
+        turn's.
         """
         async with self._lock(f"{conversation_id}/posting"):
             rows: Undelivered | None
@@ -231,6 +238,7 @@ class Turns:
                 self._progress[line.id].posts_arrived = shown.posts_arrived
 
     async def _post_rows(self, rows: Undelivered, *, questions_only: bool) -> _Delivery:
+        """Post lines in their order, then files and answers. Another process delivers for other channels."""
         jobs: list[Job] = []
         undelivered: list[int] = []
         is_refused = False
@@ -282,8 +290,8 @@ class Turns:
     ) -> None:
         """Post a line's text, unless all of it arrived already.
 
-        A text that is refused for good, or at the last try, goes to the private chat of the person whom the
-        line answers. Raises ChannelError if another try may succeed.
+        A text that is refused for good, or at the last try, goes to the private chat of the person to whom
+        the line is the answer. Raises ChannelError if another try may succeed.
         """
         poster = poster_at(self.channels, conversation.origin)
         if poster is None or _is_teammates(conversation):
@@ -309,7 +317,11 @@ class Turns:
 
 
 def _is_teammates(conversation: Conversation) -> bool:
-    """Tell if this is a teammate's conversation: people see it at its lead's place (``shown_at``)."""
+    """Tell if this is the conversation of a teammate, an agent that the lead agent started.
+
+    People see its proposals in the lead agent's conversation (``shown_at``), and its progress in a status
+    message of the team, so its lines are not posted.
+    """
     return conversation.shown_at is not None
 
 
@@ -340,17 +352,16 @@ class _Shown:
     def has_all_of(self, line: Line) -> bool:
         """Tell if a line was displayed, given that the turn was displayed in full.
 
-        The turn's answers were. A notice that came during the turn was not, unless it says why the turn
-        failed.
+        Of the lines that were stored during the turn the answers were, and the line that says why it failed.
         """
         return line.role is LineRole.ASSISTANT or line.text == self.text
 
 
 class _Pump:
-    """Sends a turn's events to its stream one by one while the turn runs; waiting texts are joined.
+    """Sends a turn's events to its stream one by one, while the turn runs in another task.
 
-    A stream may have dropped a progress event that came too fast, so the last progress event is sent once
-    more after a while. A refusal of the platform does not stop the turn.
+    Texts that wait are joined. A stream may have dropped a progress event that came too fast, so the last
+    progress event is sent once more after a while. A refusal of the platform ends the sending, not the turn.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -360,7 +371,7 @@ class _Pump:
         self._has_ended = False
 
     async def run(self, events: AsyncIterator[TurnEvent]) -> _Shown:
-        """Take all events of the turn, and return what the stream has displayed of it."""
+        """Take all events of the turn, and return the part that the stream has displayed."""
         sender = asyncio.create_task(self._send_pending())
         try:
             async for event in events:
@@ -375,6 +386,7 @@ class _Pump:
                 sender.cancel()
 
     async def _send_pending(self) -> _Shown:
+        """Send events as they come, until the turn has ended or the platform refuses one."""
         to_repeat: TurnEvent | None = None  # a progress event that was sent only once
         while True:
             batch = await self._take_pending(None if to_repeat is None else _REPEAT_SECONDS)

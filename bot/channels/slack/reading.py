@@ -94,7 +94,7 @@ def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
 
 
 def _read_own_files(holder: Mapping[str, Any], user: object = None) -> Iterator[Upload]:
-    """Yield the files of a message or of an attachment. ``user``: whose recordings are spoken, if anyone's."""
+    """Yield the files of a message or of an attachment. ``user``: whose recordings are spoken."""
     for file in _list_mappings(holder.get("files")):
         if not file.get("id") or file.get("mode") == "tombstone":
             continue

@@ -1,7 +1,10 @@
-"""The input of a run, as front ends send it. Pure.
+"""The input of a run, as AG-UI's front ends send it. Pure.
 
-A front end sends all messages of a thread again with each run. The messages are read one by one, so that an
-unreadable message does not spoil the others. Of people's messages, only the newest ones count.
+A front end shows a thread, which is a conversation of Nod's. For each run, a piece of the agent's work, it
+sends `AguiInput` with all messages of the thread again: those that Nod has, and at the end those that the
+person wrote since. `read_messages` reads them one by one, so that an unreadable message does not spoil the
+others, and `SentMessages.find_new` finds those that Nod does not have. ``request.py`` calls the first,
+``routes.py`` the second.
 """
 
 import base64
@@ -29,15 +32,15 @@ from bot.web.body import check_storable, count_values
 
 MAX_ID_CHARS = 200
 _MAX_VALUES = 200_000  # JSON values of the messages that are read; older messages are left out
-_MAX_WRITTEN = 100  # the newest messages of a person that one run takes in or answers
-_MAX_VALUES_OF_REST = 50_000  # JSON values of a run besides its messages
+_MAX_WRITTEN = 100  # the newest messages of people that one run takes in or refuses
+_MAX_VALUES_OF_REST = 50_000  # JSON values of a run without its messages
 _UNREADABLE_TEXT = "I can't read this message. {} Write it again."
 _NO_OBJECT_TEXT = "It is not an object with an id, a role and a content."
 _ID_TEXT = f"Its id must be a text of 1 to {MAX_ID_CHARS} characters."
 _DATA_ONLY_TEXT = "I take files as data in base64, and fetch none. Send their bytes."
 _MESSAGE: TypeAdapter[AguiMessage] = TypeAdapter(AguiMessage)
-_AGENT_ROLES = frozenset({"assistant", "tool"})
-_SILENT_ROLES = frozenset({"system", "developer", "reasoning", "activity"})
+_AGENT_ROLES = frozenset({"assistant", "tool"})  # of messages by the agent
+_IGNORED_ROLES = frozenset({"system", "developer", "reasoning", "activity"})  # of messages by no one
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,17 @@ class WrittenMessage:
 class SentMessages:
     """The messages of a thread that a front end has, oldest first."""
 
-    readable: Sequence[AguiMessage] = ()
-    written: Sequence[WrittenMessage] = ()  # people's messages after the agent's last one
-    is_heavy: bool = False  # the front end should drop some: a request with much more is refused
+    readable: Sequence[AguiMessage] = ()  # all messages that could be read
+    written: Sequence[
+        WrittenMessage
+    ] = ()  # people's messages after the agent's last one, also unreadable ones
+    is_heavy: bool = False  # they are so many that the front end should drop some, see ``request.py``
 
     def find_new(self, known_texts: Mapping[str, str]) -> list[WrittenMessage]:
-        """Return people's messages after the newest one that Nod has.
+        """Return people's messages after the newest one that Nod has, oldest first.
 
         ``known_texts``: the texts of the stored messages by id. A message with a known id may be new all the
-        same: it was edited, or its front end repeats ids. It gets an id of its own.
+        same, if it was edited, or if its front end uses ids twice. Then it gets another id.
         """
         newest_first: list[WrittenMessage] = []
         for written in reversed(self.written):
@@ -77,7 +82,10 @@ class SentMessages:
 
 
 def read_messages(messages: Sequence[Any], *, is_heavy: bool = False) -> SentMessages:
-    """Read the messages one by one, the newest first, until their values are too many."""
+    """Read the messages one by one, the newest first, until the JSON values of all are too many.
+
+    ``messages`` are JSON, oldest first. ``is_heavy``: as in `SentMessages`.
+    """
     readable: list[AguiMessage] = []  # both lists: the newest first
     written: list[WrittenMessage] = []
     values_left = _MAX_VALUES
@@ -91,9 +99,10 @@ def read_messages(messages: Sequence[Any], *, is_heavy: bool = False) -> SentMes
         if message is not None:
             readable.append(message)
 
+        # a message without a readable role counts as a person's, so that it is answered
         role = sent.get("role") if isinstance(sent, dict) else None
         has_agent_spoken = has_agent_spoken or _is_one_of(role, _AGENT_ROLES)
-        is_from_person = not has_agent_spoken and not _is_one_of(role, _SILENT_ROLES)
+        is_from_person = not has_agent_spoken and not _is_one_of(role, _IGNORED_ROLES)
         if is_from_person and len(written) < _MAX_WRITTEN:
             written.append(_as_written(message, sent, problem))
     return SentMessages(readable[::-1], _count_repeats(written, readable)[::-1], is_heavy)
@@ -115,8 +124,8 @@ def _count_repeats(
 class AguiInput(BaseModel):
     """A run: ``messages`` ends with what the person wrote, or ``resume`` answers interrupts, or both.
 
-    The messages are read apart, by `read_messages`. What else AG-UI has (``tools``, ``context``, ``state``,
-    ``forwardedProps``) may be sent and is not read.
+    An interrupt is AG-UI's form of an open proposal. The messages are read apart, by `read_messages`. Other
+    fields of AG-UI (``tools``, ``context``, ``state``, ``forwardedProps``) may be sent and are not read.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
@@ -140,7 +149,7 @@ def read_text(message: UserMessage) -> str:
 
 
 def is_same_text(sent: str, stored: str) -> bool:
-    """Return whether a sent text, in its stored form, is the stored text."""
+    """Tell if a sent text, in the form in which Nod stores texts, is the stored text."""
     return storable(sent).strip() == stored.strip()
 
 
@@ -151,7 +160,7 @@ def _parts(message: UserMessage) -> Sequence[ContentPart]:
 
 
 def _rename_if_new(written: WrittenMessage, known_text: str) -> WrittenMessage:
-    """Return the message; under a new id if Nod has another message under its id."""
+    """Return the message, under another id if Nod's message with its id is another one: ``7`` -> ``7:2``."""
     if written.repeats:
         return replace(written, id=f"{written.id}:{written.repeats + 1}")
     if not is_same_text(written.text, known_text):
@@ -164,7 +173,10 @@ def _is_one_of(role: Any, roles: frozenset[str]) -> bool:
 
 
 def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | None, str]:
-    """Return the message, or None and why it can't be read; ``fault``: a fault of its JSON."""
+    """Return the message and an empty text, or None and why it can't be read, in words for the person.
+
+    ``fault``: a fault of its JSON, such as too many values.
+    """
     if fault is not None:
         return None, _say_unreadable(str(fault))
     if not isinstance(sent, dict):
@@ -184,9 +196,9 @@ def _read_message(sent: Any, fault: Exception | None) -> tuple[AguiMessage | Non
 
 
 def _as_current_part(part: Any) -> Any:
-    """Return a part in today's form.
+    """Return a part of a message's content in the form of today's protocol.
 
-    Before version 1 of the protocol files were ``binary`` parts, which front ends still send.
+    Before version 1, files were ``binary`` parts, which some front ends still send.
     """
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
@@ -207,7 +219,7 @@ def _say_unreadable(why: str) -> str:
 
 
 def _readable_id(sent: Any) -> str:
-    """Return the id of a message; an empty text if it has none that Nod can store."""
+    """Return the id of a message as sent; empty without an id that Nod can store."""
     ident = sent.get("id") if isinstance(sent, dict) else None
     if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or unstorable(ident):
         return ""
@@ -215,12 +227,13 @@ def _readable_id(sent: Any) -> str:
 
 
 def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> WrittenMessage:
+    """Return a person's message, as read, or with the ``problem`` if it is not readable."""
     if not isinstance(message, UserMessage):
         return WrittenMessage(_readable_id(sent), problem=problem)
-    others = [part for part in _parts(message) if not isinstance(part, TextPart)]
+    file_parts = [part for part in _parts(message) if not isinstance(part, TextPart)]
     files = []
     problem = ""
-    for number, part in enumerate(others, 1):
+    for number, part in enumerate(file_parts, 1):
         file = _read_file(number, part)
         if file is None:
             problem = _DATA_ONLY_TEXT
@@ -230,7 +243,7 @@ def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> Written
 
 
 def _read_file(number: int, part: Any) -> Upload | None:
-    """Return the file of a part; None if its bytes are not in it. Without a name it is the part's number."""
+    """Return the file of a part, named by its number if it has no name; None if its bytes are not in it."""
     metadata = part.metadata if isinstance(part.metadata, dict) else {}
     name = str(metadata.get("filename") or metadata.get("name") or f"{part.type}-{number}")
     if part.source.type != "data":

@@ -1,7 +1,12 @@
 """Writing a run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
 
+A run is a piece of the agent's work in a thread, which is a conversation. `RunStream` turns what happens in
+it into events: texts, thoughts, tool calls and their results, and at the end an interrupt for each open
+proposal, a call that waits for people. It also keeps the list of messages that the front end has, and brings
+that into line with the stored conversation (`catch_up`). ``routes.py`` feeds it.
+
 A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
-carries the id and the round, so that an answer counts for the content that was shown.
+carries the id and the round, which an edit raises, so that an answer counts for the content that was shown.
 """
 
 import secrets
@@ -64,7 +69,7 @@ from bot.web.schemas.proposals import ProposalView
 _REASON_OF_KIND = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
 _CALL_REASON = "tool_call"
 _REFUSED_SUFFIX = ":refused"
-"""The end of the id of an answer to a message that was not taken in."""
+"""Follows the id of a person's message that was not taken in, in the id of the message that says so."""
 _MAX_REASON_CHARS = 1000
 _MAX_ROUND_DIGITS = 8
 
@@ -79,25 +84,27 @@ class RefusedMessage(NamedTuple):
 class RunStream:
     """The writer of one run's events.
 
-    It knows which messages the front end has, and brings them into line with the stored conversation.
+    An answer is one message of the model, known by its key; a turn may have several.
     """
 
-    def __init__(self, given: AguiInput, sent: SentMessages) -> None:
-        self._run = given
-        self._is_heavy = sent.is_heavy
-        self._answer: str | None = None  # the key of the current answer; None before the first
-        self._thoughts = self._restarts = 0  # of the current answer
-        self._open_text: AssistantMessage | None = None
-        self._open_thought: ReasoningMessage | None = None
+    def __init__(self, run: AguiInput, sent: SentMessages) -> None:
+        self._run = run
+        self._is_heavy = sent.is_heavy  # until the front end has been sent a shorter list
+        self._answer_key: str | None = (
+            None  # of the current answer; None without one, or if it is stored already
+        )
+        self._thought_count = self._restart_count = 0  # of the current answer
+        self._open_text: AssistantMessage | None = None  # the text that is being written
+        self._open_thought: ReasoningMessage | None = None  # the thought that is being written
         # the front end's messages by id; of several messages with one id, the last
         self._messages: list[Message] = list({message.id: message for message in sent.readable}.values())
-        self._stored: set[str] = set()  # ids of the stored messages, as last read
-        self._awaited: set[str] = set()  # ids of proposals whose result was not sent yet
-        self._state: dict[str, Any] = {}
+        self._stored_ids: set[str] = set()  # of the stored messages, as last read
+        self._awaited: set[str] = set()  # the ids of proposals whose result was not sent yet
+        self._state: dict[str, Any] = {}  # the state that the front end has
         self._refusals: dict[str, str] = {}  # why a press was refused, by the proposal's id
 
     def begin(self, state: dict[str, Any]) -> list[BaseEvent]:
-        """Return the first events."""
+        """Return the first events: the begin of the run, and the full state."""
         self._state = state
         begun = RunStartedEvent(
             thread_id=self._run.thread_id,
@@ -108,16 +115,16 @@ class RunStream:
         return [begun, StateSnapshotEvent(snapshot=state)]
 
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
-        """Return the events that bring the front end's messages into line with the stored ones.
+        """Return the events that bring the front end's messages into line with the ``stored`` ones.
 
-        Empty if they are in line. Clients leave a message that they have where it is, and add others below:
-        if the order would be wrong, they first get an empty list. Messages that only the front end has, such
-        as thoughts, stay behind the message that they followed.
+        There are none if the messages are in line. A snapshot of all messages does not move a message that a
+        front end has, and adds others below. So if the order would be wrong, an empty snapshot comes first.
+        Messages that only the front end has, such as thoughts, stay behind the message that they followed.
         """
         if not self._is_heavy:
             stored = self._with_files(stored)
         by_id = {message.id: message for message in stored}
-        self._stored = set(by_id)
+        self._stored_ids = set(by_id)
         self._awaited -= {message.tool_call_id for message in stored if isinstance(message, ToolMessage)}
 
         shared = [message for message in self._messages if message.id in by_id]
@@ -134,9 +141,9 @@ class RunStream:
         return [*events, MessagesSnapshotEvent(messages=list(self._messages))]
 
     def _has_differences(self, by_id: Mapping[str, Message]) -> bool:
-        """Tell if an answer has another text than the stored one, or a result is not stored.
+        """Tell if the front end has an answer with another text than the stored one, or a result of its own.
 
-        Some clients keep a person's answer to an interrupt as the call's result.
+        Some front ends keep a person's answer to an interrupt as the call's result.
         """
         for message in self._messages:
             stored = by_id.get(message.id)
@@ -151,10 +158,11 @@ class RunStream:
     def _merge(self, stored: Sequence[Message], by_id: Mapping[str, Message]) -> list[Message]:
         """Return the stored messages, each followed by those that only the front end has.
 
-        Of the front end's own messages, thoughts and the like stay, and refused messages with their answers.
+        Of these, thoughts and the like stay, and refused messages together with the message that refuses
+        them.
         """
-        answers = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
-        refused_ids = {answer_id.partition(_REFUSED_SUFFIX)[0] for answer_id in answers}
+        refusal_ids = [message.id for message in self._messages if _REFUSED_SUFFIX in message.id]
+        refused_ids = {refusal_id.partition(_REFUSED_SUFFIX)[0] for refusal_id in refusal_ids}
         following: dict[str | None, list[Message]] = defaultdict(list)  # by the stored message before them
         last_id = None
         for message in self._messages:
@@ -170,7 +178,7 @@ class RunStream:
         return merged
 
     def _with_files(self, stored: Sequence[Message]) -> list[Message]:
-        """Return the stored messages; people's as the front end has them, with their files."""
+        """Return the stored messages, but people's as the front end has them: with their files."""
         from_people = {message.id: message for message in self._messages if isinstance(message, UserMessage)}
         messages: list[Message] = []
         for message in stored:
@@ -182,14 +190,17 @@ class RunStream:
         return messages
 
     def write_reply(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """Return the event with the reply to an entry of ``resume``, in words for people."""
+        """Return the event with the core's reply to an answer to an interrupt, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._refusals[proposal_id] = reply.text
         value = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=value)
 
     def write_refused_presses(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Return refused presses as messages, but for waiting proposals, whose interrupts say it."""
+        """Return the refusals of answers to interrupts as messages.
+
+        The refusals for proposals that still wait are left out: their interrupts have the words.
+        """
         waiting_ids = {proposal.id for proposal in waiting}
         events: list[BaseEvent] = []
         for proposal_id, words in self._refusals.items():
@@ -233,27 +244,29 @@ class RunStream:
         match event:
             case AnswerBegun(key):
                 return self._begin_answer(key)
-            case TextDelta(text) if self._answer:
-                return self._add_text(self._answer, text)
-            case ThoughtDelta(text) if self._answer:
-                return self._add_thought(self._answer, text)
+            case TextDelta(text) if self._answer_key:
+                return self._add_text(self._answer_key, text)
+            case ThoughtDelta(text) if self._answer_key:
+                return self._add_thought(self._answer_key, text)
             case TextRestarted():
                 return self._withdraw_answer()
             case TurnEnded() | TurnFailed():
                 return self._close_all()
         match console_event:
-            case CallStarted() if self._answer:
+            case CallStarted() if self._answer_key:
                 return self._add_call(
-                    call_id(self._answer, console_event.call_id),
+                    call_id(self._answer_key, console_event.call_id),
                     console_event.tool_name,
                     console_event.arguments,
                 )
-            case CallEnded() if self._answer:
-                return [self._add_result(call_id(self._answer, console_event.call_id), console_event.result)]
+            case CallEnded() if self._answer_key:
+                return [
+                    self._add_result(call_id(self._answer_key, console_event.call_id), console_event.result)
+                ]
         return []
 
     def open_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
-        """Return the events of the call that became a proposal; none if the front end has it."""
+        """Return the events of the call that became a proposal; none if the front end has the call."""
         if self._has_call(proposal.id):
             return []
         self._awaited.add(proposal.id)
@@ -306,7 +319,7 @@ class RunStream:
         ]
 
     def break_off(self, text: str) -> list[BaseEvent]:
-        """Return the events for a run that continues without this stream."""
+        """Return the last events of a stream that ends before its run does."""
         return [*self._close_all(), self.make_failure(text, "stream_ended")]
 
     @staticmethod
@@ -314,13 +327,13 @@ class RunStream:
         return RunErrorEvent(message=text, code=code)
 
     def _begin_answer(self, key: str) -> list[BaseEvent]:
-        """Begin an answer. A stored one is not written again; one that begins again is withdrawn first."""
-        if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored):
-            self._answer = None
-        elif key == self._answer:
+        """Begin an answer. A stored answer is not written again; the current one, begun again, is withdrawn."""
+        if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored_ids):
+            self._answer_key = None
+        elif key == self._answer_key:
             return self._withdraw_answer()
         else:
-            self._answer, self._thoughts, self._restarts = key, 0, 0
+            self._answer_key, self._thought_count, self._restart_count = key, 0, 0
         return self._close_all()
 
     def _add_text(self, key: str, text: str) -> list[BaseEvent]:
@@ -329,7 +342,7 @@ class RunStream:
             text = text.lstrip("\n")  # line breaks separate the answers of a turn
             if not text:
                 return events
-            message_id = f"{key}:again:{self._restarts}" if self._restarts else key
+            message_id = f"{key}:again:{self._restart_count}" if self._restart_count else key
             self._open_text = AssistantMessage(id=message_id, content="")
             self._messages.append(self._open_text)
             events.append(TextMessageStartEvent(message_id=message_id, role="assistant"))
@@ -339,8 +352,8 @@ class RunStream:
     def _add_thought(self, key: str, text: str) -> list[BaseEvent]:
         events: list[BaseEvent] = []
         if self._open_thought is None:
-            self._thoughts += 1
-            message_id = f"{key}:thought:{self._thoughts}"
+            self._thought_count += 1
+            message_id = f"{key}:thought:{self._thought_count}"
             self._open_thought = ReasoningMessage(id=message_id, content="")
             self._messages.append(self._open_thought)
             events = [
@@ -380,16 +393,16 @@ class RunStream:
     def _withdraw_answer(self) -> list[BaseEvent]:
         """Withdraw the text of an answer that was cut off and begins again."""
         events = self._close_all()
-        restarted = f"{self._answer}:again:"
-        kept = [
+        restarted = f"{self._answer_key}:again:"
+        others = [
             message
             for message in self._messages
-            if message.id != self._answer and not message.id.startswith(restarted)
+            if message.id != self._answer_key and not message.id.startswith(restarted)
         ]
-        if len(kept) < len(self._messages):
-            self._restarts += 1  # no id is used twice
-            self._messages = kept
-            events.append(MessagesSnapshotEvent(messages=list(kept)))
+        if len(others) < len(self._messages):
+            self._restart_count += 1  # no id is used twice
+            self._messages = others
+            events.append(MessagesSnapshotEvent(messages=list(others)))
         return events
 
     def _add_call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:

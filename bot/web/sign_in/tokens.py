@@ -1,4 +1,10 @@
-"""Authentication of requests by bearer token or, where none is configured, as this machine's person."""
+"""Authentication of requests: `Authenticator` finds the account of the caller, or refuses.
+
+A caller is known by a bearer token; else by the header of a reverse proxy that signs people in; else by the
+cookie of a browser's session. Without any of these, and only if no tokens and no sign-in are configured, a
+caller on this machine is let in as ``http:local``. Where a browser sends the credentials by itself (cookie,
+proxy), requests from other websites are refused.
+"""
 
 import hmac
 import re
@@ -14,13 +20,13 @@ from bot.web.sign_in.agents import NOT_FOR_AGENTS, may_agent_ask
 from bot.web.sign_in.oidc import account_of
 from bot.web.sign_in.proxies import find_named_person, is_proxied
 
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-_NAMED_BY_PROXY = "sso."
-_BY_ORGANISATION = (_NAMED_BY_PROXY, "sso-id.")
+_HOST_PATTERN = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")  # localhost:8080, [::1]
+_PROXY_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_NAME_PREFIX = "sso."  # begins the key of an account by an email or name, from a proxy or the organisation
+_ORGANISATION_PREFIXES = (_NAME_PREFIX, "sso-id.")  # begin the keys of the accounts of the organisation
 COOKIE = "nod_session"
-_READS = frozenset({"GET", "HEAD", "OPTIONS"})
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Unauthenticated(Fault):
@@ -39,47 +45,56 @@ class Forbidden(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """The check of who calls. Without ``tokens``, loopback alone is let in, as ``http:local``.
+    """The check of who calls, called with each request."""
 
-    ``organised``: people sign in with their organisation's accounts, so no one is let in without.
-    ``has_naming_proxy``: a proxy says who has signed in, so it alone knows who may.
-    """
-
-    tokens: Mapping[str, str]  # names by token
+    tokens: Mapping[str, str]  # the names of the tokens in the settings, by token
     issued: Callable[[str], Awaitable[TokenHolder | None]]  # returns the holder of a token from ``nod token``
     signed_in: Callable[[str], Awaitable[Actor | None]]  # returns the account of a browser's session
-    named: Callable[[str], Awaitable[bool]]  # returns whether a token of that name works
-    may: Callable[[Actor], bool]  # returns whether the organisation lets an account in
-    organised: bool = False
-    has_naming_proxy: bool = False
+    named: Callable[[str], Awaitable[bool]]  # returns True if a token of that name works
+    may: Callable[[Actor], bool]  # returns True if the organisation lets an account in
+    organised: bool = False  # people sign in with their organisation's accounts
+    has_naming_proxy: bool = False  # a proxy says who has signed in, so it alone knows who may
 
     async def __call__(self, request: HTTPConnection) -> Actor:
-        """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
+        """Return the caller's account. Raises Unauthenticated or Forbidden.
+
+        A token that was revoked a moment ago is unknown.
+        """
         self.check_origin(request)
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" and (named := find_named_person(request)) is not None:
-            self._check_own(request)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return await self._find_token_holder(request, token)
+        named = find_named_person(request)
+        if named is not None:
+            self._check_own_page(request)
             person = account_of(named)
             if person is None:
                 raise Unauthenticated
             return person
-        secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""
-        if secret and (actor := await self.signed_in(secret)) is not None:
-            self._check_own(request)
+        secret = request.cookies.get(COOKIE, "")
+        actor = await self.signed_in(secret) if secret else None
+        if actor is not None:
+            self._check_own_page(request)
             return actor
-        if scheme.lower() != "bearer":
-            if self.tokens or self.organised:
-                raise Unauthenticated
-            return self._local(request)
-        offered = given.strip().encode("latin-1")  # the bytes as they came
+        if self.tokens or self.organised:
+            raise Unauthenticated
+        self._check_local(request)
+        return LOCAL
+
+    async def _find_token_holder(self, request: HTTPConnection, token: str) -> Actor:
+        """Return the account of a token's holder. Raises Unauthenticated or Forbidden."""
+        offered = token.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
-        names = [name for token, name in self.tokens.items() if hmac.compare_digest(token.encode(), offered)]
+        names = [name for known, name in self.tokens.items() if hmac.compare_digest(known.encode(), offered)]
         if names:
             return Actor("http", names[0], names[0])
         return await self._admit(request, await self.issued(offered.decode("latin-1")))
 
     async def _admit(self, request: HTTPConnection, holder: TokenHolder | None) -> Actor:
-        """Return the holder of a token. An agent comes in where agents may, and while its person does."""
+        """Return the account of the holder of a token from ``nod token``.
+
+        An agent is let in at the addresses for agents, and while the person it works for may come in.
+        """
         if holder is None:
             raise Unauthenticated
         agent = holder.agent
@@ -94,46 +109,53 @@ class Authenticator:
         return holder.actor
 
     async def knows(self, actor: Actor) -> bool:
-        """Return whether an account may still come in."""
+        """Tell if an account may still come in."""
         if actor == LOCAL:
             return not (self.tokens or self.organised)
-        if self.has_naming_proxy and actor.key.startswith(_NAMED_BY_PROXY):
+        if self.has_naming_proxy and actor.key.startswith(_NAME_PREFIX):
             return True
-        if actor.key.startswith(_BY_ORGANISATION):
+        if actor.key.startswith(_ORGANISATION_PREFIXES):
             return self.organised and self.may(actor)
         return actor.key in self.tokens.values() or await self.named(actor.key)
 
     @staticmethod
-    def _local(request: HTTPConnection) -> Actor:
-        # the Host header too: a page elsewhere may point its own name at this machine (DNS rebinding)
+    def _check_local(request: HTTPConnection) -> None:
+        """Refuse a request that is not from this machine. Raises Forbidden."""
+        # the Host header counts, too: a page elsewhere may point its own name at this machine (DNS rebinding)
         client = request.client.host if request.client else ""
-        host = _HOST.fullmatch(request.headers.get("host", ""))
-        if client not in _LOOPBACK or host is None or host[1].strip("[]").lower() not in _LOOPBACK:
+        host = _HOST_PATTERN.fullmatch(request.headers.get("host", ""))
+        if (
+            client not in _LOOPBACK_HOSTS
+            or host is None
+            or host[1].strip("[]").lower() not in _LOOPBACK_HOSTS
+        ):
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
-        if is_proxied(request) or any(name in request.headers for name in _FORWARDED):
+        if is_proxied(request) or any(name in request.headers for name in _PROXY_HEADERS):
             raise Forbidden(
                 "This came through a proxy, so it could be anyone. Set NOD_HTTP_TOKENS to tell people apart."
             )
-        return LOCAL
 
     @staticmethod
-    def _check_own(request: HTTPConnection) -> None:
-        """Refuse a browser's request from another site's page: any page can make it send cookies."""
+    def _check_own_page(request: HTTPConnection) -> None:
+        """Refuse a request that changes something, unless the browser says that it is from a page of Nod's.
+
+        Any page can make a browser send cookies. An Origin that is there was checked by `check_origin`.
+        """
         method = request.scope.get("method", "GET")
-        own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
-        if method not in _READS and not own:
+        is_own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
+        if method not in _READING_METHODS and not is_own:
             raise Forbidden("Requests from other websites are refused.")
 
     @staticmethod
     def check_origin(request: HTTPConnection) -> None:
-        """Refuse a request of another site: it sends its own Origin, or is known to come from elsewhere."""
+        """Refuse a request from a page of another site, by its Origin or, without one, by Sec-Fetch-Site."""
         origin = request.headers.get("origin")
         if origin is None:
-            foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+            is_foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
         else:
             scheme, _, host = origin.partition("://")
             # a proxy may have taken the TLS off, but nothing puts it on
             schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
-            foreign = scheme not in schemes or host != request.headers.get("host")
-        if foreign:
+            is_foreign = scheme not in schemes or host != request.headers.get("host")
+        if is_foreign:
             raise Forbidden("Requests from other websites are refused.")
