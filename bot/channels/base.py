@@ -141,7 +141,7 @@ class Channel(Protocol):
     ) -> None:
         """Connect. Without ``receives`` the channel only posts, and another of the ``others`` listens.
 
-        ``others``: the other processes of this Nod; None if there are none.
+        ``others``: the other processes of this Nod; None for a single process.
         """
 
     async def stop(self) -> None: ...

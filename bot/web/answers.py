@@ -1,7 +1,9 @@
-"""Answers without a schema: errors, a text of a tool as a file, a page of a few words.
+"""Responses without a schema: errors, files as downloads, and a page of a few words.
 
-Every error is ``{ok: false, error}`` with the status that fits; the unforeseen is in ``limits.py``. Files
-of tools are never shown as a page.
+A route raises `Fault`, or one of its kinds, to answer with an error: ``{"ok": false, "error": "…"}`` and the
+status that fits. `HANDLERS` makes the same of FastAPI's own errors; a browser that asks for an unknown page
+gets a page. Unforeseen errors are answered by ``limits.py``. A file of a tool is a download, and never shown
+as a page.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Fault(NodError):
-    """The answer is this status and a `Problem`; ``more`` are its fields besides ``error``."""
+    """An error to answer with: its status, and the body `Problem` with the fields ``error`` and ``more``."""
 
     def __init__(
         self, status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any
@@ -55,13 +57,14 @@ def require_or_404(value: T | None, error: str) -> T:
 
 
 class Later(Fault):
-    """Too much came from this caller; it may come again in a minute."""
+    """Too much came from this caller; the same request may come again in a minute."""
 
     def __init__(self, error: str) -> None:
         super().__init__(429, error, {"Retry-After": "60"})
 
 
 def problem(status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+    """Return the response to an error, as in `Fault`."""
     return JSONResponse({"ok": False, "error": error, **jsonable_encoder(more)}, status, headers)
 
 
@@ -91,7 +94,7 @@ async def _answer_http_error(request: Request, error: HTTPException) -> Response
         return plain_page(NO_PAGE, 404, request.app.state.site.base)
     words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
     headers = dict(error.headers or {})
-    if "Allow" in headers:  # Starlette's, from one route; other routes at the address take other methods
+    if "Allow" in headers:  # it names the methods of one route; other routes at the address take others
         headers["Allow"] = ", ".join(method for method in _METHODS if _is_routed(request, method))
     return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
 
@@ -117,7 +120,10 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 
 
 async def download(file: File | None) -> Response:
-    """Return the file as an attachment, without secrets; 404 for None."""
+    """Return the file as a download; a text without secrets, and with invisible characters spelled out.
+
+    Raises Missing for None.
+    """
     file = require_or_404(file, "There is no such file. It may have expired (NOD_RETENTION).")
     attached = {
         "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',

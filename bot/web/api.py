@@ -1,6 +1,9 @@
 """The web application: it puts together the parts of the API, the console and the OpenAPI page.
 
-Each part has its routes in a module of its own, such as ``chat.py``. The answers' bodies are in ``schemas/``.
+`create` builds the application. Each part of the API has its routes in a module of its own, such as
+``chat.py``; features bring further routes. The bodies of responses are in ``schemas/``. The console is a page
+with scripts and styles in ``static/``. Here are also the routes of the pages themselves, of health checks,
+and `/api/me`.
 """
 
 import asyncio
@@ -73,8 +76,8 @@ _NO_ANSWERS_TEXT = "The language model gives no answers."
 _UNAVAILABLE_TEXT = "It is unavailable. The console and the log say why."
 _REVALIDATED_HEADERS = {"Cache-Control": "no-cache"}  # so that an upgrade is seen
 _IMMUTABLE_HEADERS = {"Cache-Control": "public, max-age=31536000, immutable"}
-_VERSION_PATTERN = re.compile(r"[0-9a-f]{16}")
-_ASSET_PATTERN = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')
+_VERSION_PATTERN = re.compile(r"[0-9a-f]{16}")  # as `_hash_files` returns it
+_ASSET_PATTERN = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')  # src="static/console.js"
 router = api_routes("status")
 pages = api_routes("status", checks_query=False)
 """The pages for browsers and probes. Mail programs, proxies and monitors may add parameters to them."""
@@ -92,8 +95,9 @@ def create(
 ) -> FastAPI:
     """Build the ASGI application over a channel that is started elsewhere.
 
-    ``connections``: the most that the server holds at a time. ``more_parts`` and ``more_tags``: the routes of
-    features and their descriptions; ``more_routes`` are not in the API's document.
+    ``proxies``: the networks of trusted reverse proxies; ``user_header``: the header in which they name the
+    person. ``connections``: the most that the server holds at a time. ``more_parts`` and ``more_tags``: the
+    routes of features and their descriptions; ``more_routes`` are not in the API's document.
     """
     tags = {**_TAG_DESCRIPTIONS, **more_tags}
     app = FastAPI(
@@ -133,7 +137,7 @@ async def _load_agui(_: Request) -> ASGIApp:
 
 @pages.get("/openapi.json", include_in_schema=False)
 async def description(request: Request, site: SiteDep) -> JSONResponse:
-    """The OpenAPI description, made once and in a thread, since it takes half a second."""
+    """Return the OpenAPI description, made once and in a thread, since that takes half a second."""
     app: FastAPI = request.app
     async with site.describing:
         if app.openapi_schema is None:
@@ -177,11 +181,11 @@ async def me(actor: Caller, request: Request, site: SiteDep) -> Me:
 
 
 class _ConsoleFiles(StaticFiles):
-    """The console's files, each under its name and also under ``VERSION/NAME`` (`_hash_files`).
+    """The console's files, each under its name and also under ``VERSION/NAME``, see `_hash_files`.
 
-    Browsers keep files under the version without asking again, so a new tab requests the page alone. They
-    revalidate a file under its name alone, or under another version, each time.
-    The page's script is sent together with all that it imports.
+    Browsers keep a file under the current version without asking again, so a new tab requests the page alone.
+    A file under its name alone, or under another version, is revalidated each time. The page's script is sent
+    together with all that it imports.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -208,11 +212,13 @@ def _hash_files() -> str:
 
 @cache
 def _load_script() -> str:
+    """Return the page's script with all that it imports."""
     return bundle(_SCRIPT_PATH)
 
 
 @cache
 def _load_page() -> str:
+    """Return the page of the console, with the version in the addresses of its files."""
     text = (_STATIC_FOLDER / "index.html").read_text(encoding="utf-8")
     return _ASSET_PATTERN.sub(rf"\1static/{_hash_files()}/\2", text)
 
@@ -251,6 +257,7 @@ async def readyz(site: SiteDep) -> HealthBody:
 
 
 def _describe_health(site: Site) -> HealthBody:
+    """Return the health of the models, the chat platforms and the MCP servers, without a request to any."""
     faulty = site.models.faults
     models = [
         ModelView(name=name, fault=_NO_ANSWERS_TEXT if name in faulty else "") for name in site.models.by_name
@@ -274,13 +281,13 @@ def _describe_health(site: Site) -> HealthBody:
 
 @pages.get("/docs", include_in_schema=False)
 async def docs() -> FileResponse:
-    """The page about the API. Like the description it shows it needs no token, for neither shows any data."""
+    """Return the page about the API. It needs no token, since it shows no data."""
     return FileResponse(_STATIC_FOLDER / "docs.html")
 
 
 @pages.get("/sw.js", include_in_schema=False)
 async def offline_worker() -> FileResponse:
-    """The service worker. Browsers let it answer for `/` only where it is served from there."""
+    """Return the service worker. Browsers let it handle requests below `/` only if it comes from there."""
     return FileResponse(_STATIC_FOLDER / "sw.js", headers=_REVALIDATED_HEADERS)
 
 

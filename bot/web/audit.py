@@ -1,4 +1,8 @@
-"""The audit log for admins: its rows a page at a time, whether it is intact, and all of it as a file."""
+"""Routes of the audit log, for admins: its rows in pages, the check if it is intact, and all of it as a file.
+
+Each row has the hash of the row before it, so a row that was changed or removed later is found by a check. An
+anchor, number and hash of a row, is kept outside of the database: by it also the end of the log is checked.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +29,7 @@ T = TypeVar("T")
 _JSON_LINES = "application/x-ndjson"
 _FORMATS = {"jsonl": _JSON_LINES, "csv": "text/csv"}
 _LAST_ROW_HEADER = "Nod-Last-Row"
-_UNBUFFERED_HEADERS = {"X-Accel-Buffering": "no"}
+_UNBUFFERED_HEADERS = {"X-Accel-Buffering": "no"}  # a proxy sends each line on as it comes
 _NO_ACCOUNT_TEXT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
@@ -59,9 +63,8 @@ async def rows(
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
 ) -> AuditPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    narrowed = wanted.below(before)
-    found, further = await site.channel.admin.audit_page(narrowed, limit)
-    return AuditPage.of(rows=found, next=further)
+    page_rows, next_before = await site.channel.admin.audit_page(wanted.below(before), limit)
+    return AuditPage.of(rows=page_rows, next=next_before)
 
 
 @router.get(
@@ -79,10 +82,10 @@ async def verify(
         Query(max_length=20, description="what an earlier answer gave as `anchor`; may be repeated"),
     ] = None,
 ) -> Verified | StreamingResponse:
-    """Every row is checked, so with a long log this takes a while.
+    """Every row is checked, which takes a while for a long log.
 
-    With `Accept: application/x-ndjson` a line says how far it is, such as `{"done": 2000, "total": 9000}`,
-    again and again, and the last line is the answer.
+    With `Accept: application/x-ndjson` the response has lines: each says how many rows are checked, such as
+    `{"done": 2000, "total": 9000}`, and the last line is the answer.
     """
     find_faults = site.channel.admin.audit_faults
     if _JSON_LINES not in request.headers.get("accept", ""):
@@ -103,7 +106,10 @@ async def verify(
 
 
 class _Progress:
-    """The progress of work in a thread, which calls it. The work stops once the reader has left."""
+    """The progress of work in a thread, which calls this object with its figures.
+
+    The call raises Abandoned, and so ends the work, once the reader of the response has left.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -148,9 +154,9 @@ async def export(
     _place: Annotated[None, Depends(_limit_exports)],
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
-    """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it.
+    """The file has no secrets. Each line of JSON is a row as `GET /api/audit` gives it.
 
-    `Nod-Last-Row` is the number up to which there are rows, so that one can see how far it is.
+    The header `Nod-Last-Row` is the number of the last row, by which a reader can tell how far the file is.
     """
     file = await site.channel.admin.audit_file(wanted, form)
     headers = {

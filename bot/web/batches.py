@@ -1,4 +1,7 @@
-"""Batches: several calls of one tool in one answer, decided row by row or together."""
+"""Routes of batches: a batch is a table of several calls of one tool in one answer.
+
+Each row is a proposal of its own. People decide the rows one by one or together.
+"""
 
 import asyncio
 from typing import Annotated
@@ -16,11 +19,11 @@ from bot.web.site import Caller, SiteDep, api_routes
 
 router = api_routes("batches", prefix="/api")
 
-_NONE = "There is no such batch."
+_NO_BATCH_TEXT = "There is no such batch."
 
 
 class RowBody(Body):
-    """``seen``: of the row as it was looked at; a change since leaves that row open."""
+    """``seen`` is that of the row as it was looked at: if the row has changed since, it stays open."""
 
     id: Annotated[str, Field(max_length=48)]
     seen: Annotated[str, Field(max_length=64)]
@@ -30,7 +33,7 @@ Rows = Annotated[list[RowBody], Field(max_length=CALLS_PER_ANSWER)]
 
 
 class Deciding(Body):
-    """The rows to approve and those to decline; the others stay open."""
+    """The rows to approve and the rows to decline; other rows stay open."""
 
     approve: Rows = Field(default_factory=list)
     decline: Rows = Field(default_factory=list)
@@ -39,26 +42,25 @@ class Deciding(Body):
 
 @router.get("/batches/{batch_id}", summary="A batch: its table, and its rows as proposals")
 async def one(batch_id: str, actor: Caller, site: SiteDep) -> OneBatch:
-    """The id of a batch is that of its first proposal."""
-    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
+    """A batch has the id of its first proposal."""
+    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     return await asyncio.to_thread(OneBatch.seen_as, found)
 
 
 @router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
 async def decide(batch_id: str, actor: Caller, site: SiteDep, body: Deciding) -> ChosenBody:
-    """Each row is decided as by a press of its own; ``text`` counts them.
+    """Each row is decided as by a press of its own; ``text`` says how many were.
 
-    A row that changed since, or that can't be undone, stays open, and ``text`` says so.
+    A row that has changed since, or that can't be undone, stays open, and ``text`` says so.
     """
-    require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
-    approve, decline = (
-        tuple(PickedRow(row.id, row.seen) for row in rows) for rows in (body.approve, body.decline)
-    )
+    require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
+    approve = tuple(PickedRow(row.id, row.seen) for row in body.approve)
+    decline = tuple(PickedRow(row.id, row.seen) for row in body.decline)
     at = Address(NAME, actor.key)
     choice = Choice(actor, batch_id, approve, decline, body.reason, address=at, by_api=True)
     reply = await site.take_in(choice)
     if reply.answer in STATUS:
         raise Fault(STATUS[reply.answer], reply.text)
-    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NONE)
+    found = require_or_404(await site.channel.proposals.batch(batch_id, actor), _NO_BATCH_TEXT)
     shown = await asyncio.to_thread(OneBatch.seen_as, found)
     return ChosenBody.of(**dict(shown), text=reply.text, answer=reply.answer)

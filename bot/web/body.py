@@ -1,4 +1,8 @@
-"""The rules of request bodies and lists: known fields only, storable text, a page at a time."""
+"""The rules of request bodies and lists: known fields only, storable text, a page at a time.
+
+`Body` is the base of all JSON bodies. `Limit`, `Since` and `Before` are the query parameters of lists: a list
+is read in pages, and ``before`` is the mark of the place at which an earlier page ended (its ``next``).
+"""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,9 +17,9 @@ from bot.domain.text import is_halved
 from bot.web.answers import Fault
 
 MOST_VALUES = 2000  # in all lists and objects of a body
-DEEPEST = 32
-PAGE = 200
-_NO_PLACE = "Send what an earlier page gave as `next`."
+DEEPEST = 32  # lists and objects in each other
+PAGE = 200  # the most entries of a page
+_NO_PLACE_TEXT = "Send what an earlier page gave as `next`."
 
 
 class Body(BaseModel):
@@ -25,14 +29,14 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _text(cls, value: Any) -> Any:
+    def _check_values(cls, value: Any) -> Any:
         return check_storable(value)
 
 
 def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
-    """Return the JSON as it is.
+    """Return a JSON value as it is.
 
-    Raises PydanticCustomError where it is too much, or some text can't be stored.
+    Raises PydanticCustomError for too many or too deeply nested values, and for text that can't be stored.
     """
     _, fault = count_values(value, most)
     if fault is not None:
@@ -41,36 +45,39 @@ def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
 
 
 def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None]:
-    """Return the number of values, and the error that refuses the JSON, if any."""
+    """Return the number of values in a JSON value, and the error that refuses it, if any.
+
+    The names of an object's fields count, too. After an error the number is that of the values looked at.
+    """
     count = 0
     level: Iterable[Any] = [value]
     for _ in range(DEEPEST):
-        inside: list[Any] = []
-        for each in level:
+        next_level: list[Any] = []
+        for item in level:
             count += 1
             if count > most:
                 return count, PydanticCustomError("values", f"At most {most:,} values in one request.")
-            match each:
-                case str() if is_halved(each):
+            match item:
+                case str() if is_halved(item):
                     return count, PydanticCustomError(
                         "storable", "Text must be valid Unicode, without half a surrogate pair."
                     )
                 case dict():
-                    inside += each
-                    inside += each.values()
+                    next_level += item
+                    next_level += item.values()
                 case list():
-                    inside += each
-        if not inside:
+                    next_level += item
+        if not next_level:
             return count, None
-        level = inside
+        level = next_level
     return count, PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
 
 
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
 
 
-def _since(value: datetime) -> datetime:
-    """Return the time in UTC, which is also the default zone.
+def _convert_to_utc(value: datetime) -> datetime:
+    """Return the time in UTC, which is also the zone of a time without one.
 
     Raises ValueError at the ends of the calendar.
     """
@@ -80,15 +87,15 @@ def _since(value: datetime) -> datetime:
         raise ValueError("this is too far away") from None
 
 
-Since = Annotated[datetime, AfterValidator(_since)]
+Since = Annotated[datetime, AfterValidator(_convert_to_utc)]
 
 
 def cursor(mark: Mark | None) -> str | None:
-    """Return the mark as text, which a client sends back for the next page."""
+    """Return the mark of a page's end as text, which a client sends back for the next page."""
     return str(mark) if mark else None
 
 
-async def _mark(
+async def _parse_mark(
     before: Annotated[
         str | None, Query(max_length=100, description="what an earlier page gave as `next`")
     ] = None,
@@ -98,7 +105,7 @@ async def _mark(
     try:
         return Mark.parse(before)
     except ValueError:
-        raise Fault(422, _NO_PLACE, fields={"before": _NO_PLACE}) from None
+        raise Fault(422, _NO_PLACE_TEXT, fields={"before": _NO_PLACE_TEXT}) from None
 
 
-Before = Annotated[Mark | None, Depends(_mark)]
+Before = Annotated[Mark | None, Depends(_parse_mark)]

@@ -1,6 +1,7 @@
-"""Listeners of conversations in this process.
+"""Listeners of conversations in this process: the streams of browsers and other clients that are open.
 
-Nothing is kept: a listener that comes later reads the rows.
+A listener is a queue of broadcasts, each a change in a conversation. Nothing is kept for later listeners:
+they read the rows.
 """
 
 import asyncio
@@ -91,11 +92,11 @@ class Broadcaster:
         return self._has_listener.is_set()
 
     def has_own_listener(self, key: str) -> bool:
-        """Return whether someone listens to this conversation alone."""
+        """Tell if anyone listens to this conversation alone."""
         return key in self._listeners
 
     def has_listener(self, key: str) -> bool:
-        """Return whether someone listens to this conversation, or to all conversations of its owner."""
+        """Tell if anyone listens to this conversation, or to all conversations of its owner."""
         return key in self._listeners or key.rpartition("/")[0] in self._of_owners
 
     def publish(self, key: str, event: TurnEvent | None, console_event: TurnEvents | None) -> None:

@@ -1,4 +1,9 @@
-"""The HTTP channel: people read rows themselves, and listen to a conversation while they are there."""
+"""The HTTP channel, for the console and other clients of the API: nothing is posted to them.
+
+A client reads the rows of a conversation by requests, and listens to its changes by a stream (SSE) while it
+is open. So `HttpChannel` hands the events of turns to the listeners (``broadcaster.py``, called the hub) in
+this process and in the others, and its feed tells them of every change of a proposal. Routes use its lookups.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +33,7 @@ NAME = "http"
 
 
 def key_of(owner: Actor, conversation_id: str) -> str:
-    """Return the address key of a conversation: no token's owner can name another's."""
+    """Return the key of a conversation's address, which begins with the owner: no one else can name it."""
     return f"{owner.key}/{conversation_id}"
 
 
@@ -81,8 +86,9 @@ class HttpChannel:
     admin: AdminLookup
     notifier: ChangeNotifier
     clock: Clock
-    others: Peers | None = None  # the other processes; None for a single process
-    knows: Callable[[Actor], Awaitable[bool]] | None = None  # may this account still sign in? None: all may
+    others: Peers | None = None  # the other processes of this Nod; None for a single process
+    knows: Callable[[Actor], Awaitable[bool]] | None = None
+    """Tells if an account may still sign in; None: every account may."""
     name: str = field(default=NAME, init=False)
 
     def __post_init__(self) -> None:
@@ -141,9 +147,12 @@ class HttpChannel:
         """Do nothing: people there read rows, and the change notifier wakes them."""
 
     async def _feed(self) -> None:
-        """Tell listeners of a conversation about every change of its proposals, by anyone."""
+        """Tell listeners of a conversation about every change of its proposals, by anyone.
+
+        Reads no changes while no one listens.
+        """
         seen = await self.proposals.newest_change()  # the newest change that listeners know
-        far: Mapping[str, str] = {}
+        progress: Mapping[str, str] = {}  # how far each running proposal is, as listeners know it
         while True:
             generation = self.notifier.generation
             try:
@@ -153,7 +162,7 @@ class HttpChannel:
                     if self.hub.is_idle:
                         seen = newest
                     continue
-                seen, far, changes = await self.proposals.news(seen, far, self.hub.has_own_listener)
+                seen, progress, changes = await self.proposals.news(seen, progress, self.hub.has_own_listener)
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []

@@ -1,4 +1,8 @@
-"""Saying something and reading what was said: the routes of conversations, each its owner's alone."""
+"""Routes of conversations: say something, and read what was said. Each conversation is its owner's alone.
+
+A message comes as JSON, or as a form with files, and the response streams the events of the turn that answers
+it (SSE). The rows have the same, so a stream that is lost loses nothing.
+"""
 
 import asyncio
 import json
@@ -42,7 +46,7 @@ from bot.web.streams import KEEP_ALIVE, read_listener, sse
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
 _MAX_FORM_FIELDS = 10  # the most fields of a form, apart from files
-_EXPORT_BATCH = 500  # messages or proposals that an export reads at a time
+_EXPORT_BATCH = 500  # messages or proposals that an export writes at a time
 _RECORDINGS = "recordings"  # the field of a form with the writer's own recordings
 _FILE_FIELDS = ("files", _RECORDINGS)
 _FILES_TEXT = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
@@ -75,7 +79,7 @@ class Chat(Body):
 
 
 class ChatWithFiles(Chat):
-    """With files, words may be missing."""
+    """A message with files may be empty."""
 
     message: str = ""
 
@@ -162,8 +166,9 @@ async def chat(
     streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
-    """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
-    http, (body, files) = site.channel, said
+    """A second message with the same ``Idempotency-Key`` is not taken in: 409 names the conversation."""
+    http = site.channel
+    body, files = said
     if body.conversation_id is not None:
         require_or_404(await find_own(http, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
@@ -201,8 +206,8 @@ async def _until_answered(
 ) -> AsyncIterator[str]:
     """Yield the events of turns up to the end of the turn that answers the message.
 
-    The event of that end may be lost. So in each silence the rows are read: if they have the answer twice in
-    a row, no further event of the turn comes, and the stream ends.
+    The event of that end may be lost. So after each silence the rows are read. If they have the answer after
+    two silences in a row, no further event of the turn comes, and the stream ends.
     """
     was_answered = False  # the rows had the answer when they were last read
     async for item in read_listener(listener, http.pace.quiet):
@@ -247,7 +252,7 @@ async def rename(mine: Own, body: Named, site: SiteDep) -> DoneBody:
 
 @router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
 async def delete(mine: Own, actor: Caller, site: SiteDep) -> DoneBody:
-    """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
+    """Its proposals and their audit rows stay. 409 while a proposal is open: decide or withdraw it first."""
     http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
     waiting = await http.conversations.forget_conversation(mine.id)
@@ -270,12 +275,12 @@ async def _limit_exports(actor: Caller, site: SiteDep) -> AsyncIterator[None]:
 async def export(
     mine: Own, actor: Caller, site: SiteDep, _: Annotated[None, Depends(_limit_exports)]
 ) -> Response:
-    """Its messages and proposals, secrets hidden."""
+    """The file has the conversation's messages and proposals, with secrets hidden."""
     http = site.channel
     transcript, shown = await http.conversations.in_full(mine.id, actor)
     available = await http.registry.available()
     open_count = sum(seen.proposal.state is State.PROPOSED for seen in shown)
-    head = ConversationView.with_open(mine, open_count).model_dump_json()
+    head = ConversationView.with_open(mine, open_count).model_dump_json()  # lists are added behind its fields
     lines: Sequence[Line] = transcript.lines if transcript else ()
 
     def view_line(line: Line) -> MessageView:
@@ -328,7 +333,7 @@ async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) ->
 
 @router.get("/files", summary="The newest files of your conversations")
 async def files(actor: Caller, site: SiteDep, limit: Limit = 100) -> KeptFiles:
-    """Lists what tools made, and output that was too long to show, in the conversations you began here."""
+    """Return files that tools made, and output that was too long to show, of conversations you began here."""
     found = await site.channel.conversations.files_of(NAME, actor, limit)
     return KeptFiles.of(files=found)
 

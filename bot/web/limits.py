@@ -1,4 +1,9 @@
-"""ASGI middleware: bounded requests, safe headers on every answer, a plain message when something fails."""
+"""ASGI middleware: bounded requests, safe headers on every response, a plain message for unforeseen errors.
+
+`Capacity` bounds the requests in progress. `BodyLimits` bounds the size of each body, the time in which it
+must arrive, and the number of bodies that are arriving; it also adds the headers and answers errors that no
+route foresaw. ``api.py`` puts both around the application.
+"""
 
 import asyncio
 import contextlib
@@ -17,11 +22,12 @@ from bot.web.streams import Pace
 log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
-RUNS = "/agui"
+RUNS = "/agui"  # the path of AG-UI's runs, which send a thread's full history
 WITH_FILES = frozenset({"/api/chat"})  # paths that take files, as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered even if too many requests are in progress
-_EXTRA_BYTES = 16 * MAX_BODY  # the part of a too large body that is read, so that its sender reads the answer
-ARRIVING = 100  # requests whose body is still arriving, at the same time
+_EXTRA_BYTES = 16 * MAX_BODY
+"""The bytes beyond the limit that are read of a too large body: most clients read no response earlier."""
+ARRIVING = 100  # the most requests at the same time whose body is still arriving
 _FULL_TEXT = "Too many requests are under way. Try again in a moment."
 _SLOW_BODY_TEXT = "The body took too long to arrive. Send it again."
 _OUTAGE_TEXT = "The database isn't answering in time. Try again in a moment."
@@ -61,7 +67,7 @@ class Capacity:
 
 
 def max_run_bytes(files: int) -> int:
-    """Return the limit of an AG-UI run: a thread's history, and ``files`` of a message in base64."""
+    """Return the most bytes of an AG-UI run: a thread's history, and ``files`` bytes of files in base64."""
     return 16 * MAX_BODY + files * 4 // 3
 
 
@@ -71,13 +77,14 @@ def _is_form(scope: Scope) -> bool:
 
 
 async def _wait_for_end(receive: Receive) -> Message:
+    """Return the message that the client has left, and drop what else arrives."""
     while (message := await receive())["type"] == "http.request":
         pass
     return message
 
 
 def _add_headers(message: Message, policy: bytes, request: str) -> None:
-    """Add the headers of every answer to the message that starts it, without replacing its own."""
+    """Add the usual headers to the message that starts a response, without replacing those that it has."""
     headers = list(message.get("headers", []))
     own_names = {name.lower() for name, _ in headers}
     if b"cache-control" not in own_names:
@@ -88,19 +95,19 @@ def _add_headers(message: Message, policy: bytes, request: str) -> None:
 
 
 class BodyLimits:
-    """Middleware that bounds the size and the time of bodies, and adds safe headers to every answer."""
+    """Middleware that bounds the size and the time of bodies, and adds safe headers to every response."""
 
     def __init__(self, app: ASGIApp, pace: Callable[[], Pace], files: int = 0) -> None:
-        """``files``: the most bytes of files in one request."""
+        """``pace`` returns the times in which bodies must arrive. ``files``: the most bytes of files."""
         self._app = app
         self._pace = pace
         self._files = files
         self._arriving: dict[str, asyncio.Timeout] = {}  # by request, the oldest first
 
     async def _receive_part(self, request: str, receive: Receive, due: float) -> Message:
-        """Return the next part of a body, which must arrive before ``due`` in the loop's time.
+        """Return the next part of a body. Raises TimeoutError if it does not arrive before ``due``.
 
-        If too many bodies are arriving, the oldest one is given up.
+        ``due`` is in the loop's time. If too many bodies are arriving, the time of the oldest one ends now.
         """
         if len(self._arriving) >= ARRIVING:
             with contextlib.suppress(RuntimeError):  # the time of that body is over
@@ -130,7 +137,7 @@ class BodyLimits:
 
         async def receive_bounded() -> Message:
             nonlocal size, is_complete
-            if is_complete or size > max_bytes:  # the only further message is that the caller left
+            if is_complete or size > max_bytes:  # the only further message is that the client has left
                 return await _wait_for_end(receive)
             try:
                 message = await self._receive_part(request, receive, due)

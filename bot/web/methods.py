@@ -1,4 +1,8 @@
-"""HEAD and OPTIONS at every address that has another method: load balancers and monitors ask by them."""
+"""HEAD and OPTIONS at every address that has another method: load balancers and monitors use them.
+
+The middleware `HeadAndOptions` answers OPTIONS itself, with the methods that the routes take. It lets the
+application answer HEAD as a GET and drops the body.
+"""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -25,9 +29,10 @@ class HeadAndOptions:
     """ASGI middleware that answers HEAD as GET without its body, and OPTIONS with ``Allow``."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], once: Collection[str]) -> None:
-        """``once``: paths where a GET, also below them, uses up a link, such as the way back from a sign-in.
+        """``once``: the paths of links that work once, such as the way back from a sign-in.
 
-        Scanners of mails try links by HEAD. There it gets an empty answer, and the link stays good.
+        A GET at such a path, or below it, uses up the link. Scanners of mails try links by HEAD, so a HEAD
+        there gets an empty response, and the link still works.
         """
         self._app = app
         self._routes = routes
@@ -61,13 +66,16 @@ def _is_preflight(scope: Scope) -> bool:
 
 
 class _Head:
-    """The answer to a GET, cut after its headers. Then a stream learns that its reader has left."""
+    """The messages of a GET whose response ends after its headers.
+
+    Once they are sent, the application is told that the client has left, so that a stream ends.
+    """
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send
-        self._has_request = False  # the request was handed on
-        self._started = asyncio.Event()
+        self._has_request = False  # True once the application has received the request
+        self._started = asyncio.Event()  # the headers are sent
 
     async def receive(self) -> Message:
         if self._has_request:

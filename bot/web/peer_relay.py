@@ -1,4 +1,9 @@
-"""The relay of turn events between processes, for listeners at any of them."""
+"""The relay of turn events between the processes of one Nod.
+
+A turn runs in one process, and the browser that shows it may be connected to another. So `PeerRelay`
+broadcasts the events of this process's turns to the others (`send`), and shows theirs to listeners here
+(`run`). The channel of ``channel.py`` has one relay.
+"""
 
 import asyncio
 import functools
@@ -17,21 +22,25 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_EVENT_TYPES: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
+_EVENT_TYPES: Mapping[str, type[TurnEvent]] = {
+    event_type.__name__: event_type for event_type in get_args(TurnEvent)
+}
 
 Find = Callable[[str, Actor], Awaitable[Seen | None]]
+"""Reads a proposal by its id; None if this person may not see it."""
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
+"""Shows an event of a turn to the listeners at an address; the person is the one who asked for the turn."""
 
 
 class PeerRelay:
     """Sends the events of this process's turns to the others, and shows theirs to listeners here, in order.
 
-    An event is sent as a list: the channel and the key of its address, the requester as a list, the name of
-    its type, and its fields.
+    An event is sent as a list: the channel and the key of its address, the requester as a list (channel, key,
+    name), the name of its type, and its fields.
     """
 
     def __init__(self, others: Peers, find: Find, show: Show, has_listener: Callable[[str], bool]) -> None:
-        """``find`` reads a proposal for a person, ``has_listener`` tells if anyone listens at a key."""
+        """``has_listener`` tells if anyone here listens at the key of an address."""
         self._others = others
         self._find = find
         self._show = show

@@ -1,4 +1,9 @@
-"""Proposals: listing them, deciding them, and the feed of their changes."""
+"""Routes of proposals: list them, look at one, decide it, and the feed of their changes.
+
+A press is a decision, or another verb such as retry or undo; it is handed to the core like a press in a chat.
+The feed is a stream (SSE) of all changes that the caller may see. Its events have the ids of rows, so a
+client that was cut off resumes where it was.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
@@ -49,7 +54,7 @@ _RUNNING_STATES = (State.APPROVED, State.EXECUTING)
 _NO_PROPOSAL_TEXT = "There is no such proposal."
 _MAX_ROW_ID = 2**63 - 1
 _MAX_REPLAYED_CHANGES = 200  # a client that missed more reads the lists again
-STATUS = {
+STATUS = {  # the status of the response to a press that does not count, by the core's answer
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
     Answer.STALE: 409,
@@ -59,14 +64,13 @@ STATUS = {
 
 
 class Decide(Body):
-    """``seen``, ``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+    """``seen``, ``round`` or ``digest``: what was looked at. If it changed since, the press is refused (409).
 
     ``digest`` covers tool and arguments, ``seen`` all that the card shows: old values, too.
 
-    ``reason`` is the answer with the verb answer. ``arguments`` replace the proposed ones (verbs approve
-    and edit); what was hidden stays what it was.
-    ``rung``, ``lasting`` and ``reach`` go with the verb similar: which calls the grant allows, how long it
-    holds, and whose calls it lets run where.
+    With the verb answer, ``reason`` is the answer. ``arguments`` replace the proposed ones (verbs approve and
+    edit); arguments that were hidden stay unchanged. ``rung``, ``lasting`` and ``reach`` go with the verb
+    similar: which calls the grant allows, how long it holds, and whose calls it lets run where.
     """
 
     round: int | None = None
@@ -119,14 +123,17 @@ async def listed(
 
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
 async def one(proposal_id: str, actor: Caller, site: SiteDep, poll: Waiting) -> OneProposal:
-    """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
+    """The answer comes after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING_STATES))
     return OneProposal(proposal=ProposalView.seen_as(require_or_404(shown, _NO_PROPOSAL_TEXT)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
 async def ladder(proposal_id: str, actor: Caller, site: SiteDep) -> LadderBody:
-    """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
+    """Return which calls may be allowed and whose, narrowest first, each in words.
+
+    Both are empty when this person can't allow any.
+    """
     shown = require_or_404(await site.channel.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     address = _find_address(shown, actor)
     scopes = await site.lookup.ladder(proposal_id, actor, address)
@@ -148,7 +155,10 @@ async def questions(proposal_id: str, actor: Caller, site: SiteDep) -> AskedQues
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
 async def context(proposal_id: str, actor: Caller, site: SiteDep) -> Messages:
-    """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
+    """Return the turn it came from: the order, and what the agent read and said up to it.
+
+    It is recorded, once for each person, that they read it.
+    """
     http = site.channel
     require_or_404(await http.proposals.find(proposal_id, actor), _NO_PROPOSAL_TEXT)
     lines = await http.proposals.context(proposal_id, actor)
@@ -189,11 +199,11 @@ async def file(proposal_id: str, file_id: str, actor: Caller, site: SiteDep) -> 
 async def press(
     proposal_id: str, verb: Verb, actor: Caller, site: SiteDep, poll: Waiting, body: Decide | None = None
 ) -> PressedBody:
-    """A press that comes too late answers with the proposal as it already is, and changes nothing.
+    """A press that comes too late is answered with the proposal as it already is, and changes nothing.
 
-    What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
-    was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
-    approve. Where it was offered again with other values, a digest alone does not say that.
+    An approved call may still be running when the answer comes: ``wait`` up to 60 seconds for its end. If it
+    was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you approve. If
+    it was proposed again with other old values, a ``digest`` does not say that.
     """
     decision, http = body or Decide(), site.channel
     generation = http.notifier.generation
@@ -217,7 +227,7 @@ async def press(
     if reply.answer in STATUS:
         poll = poll.without_wait()  # refused, so there is no end to wait for
     if poll.seconds and any(proposal.state in _RUNNING_STATES for proposal in reply.proposals):
-        # most runs end at the next change, so the rows are not read before that
+        # the next change is in most cases the end of the run, so the rows are not read before
         await http.notifier.wait(generation, min(poll.seconds, http.pace.feed))
     seen = await _wait_for_end(http, proposal_id, actor, poll)
     # a person who may not see it may not decide it
@@ -256,7 +266,7 @@ async def changes(
     *,
     turns: Annotated[bool, Query(description="your own conversations as well, as their turns run")] = False,
 ) -> Response:
-    """With ``turns`` one stream is enough for all that a person looks at: what a turn tells has no ``id``."""
+    """With ``turns`` one stream has all that a person looks at. The events of turns have no ``id``."""
     http = site.channel
     newest = await http.proposals.newest_change()
     last_seen = newest if last_event_id is None else last_event_id
@@ -284,12 +294,16 @@ async def _stream_turns(listener: Listener) -> AsyncIterator[str]:
 async def _stream_changes(
     http: HttpChannel, actor: Actor, last_seen: int, newest_row: int
 ) -> AsyncIterator[str]:
-    """Yield the changes of proposals after the row ``last_seen``, which the caller may see."""
+    """Yield the changes of proposals after the row ``last_seen``, as far as the caller may see them.
+
+    ``newest_row``: the id of the newest row now. If the client missed too many changes, it is told to read
+    the lists again.
+    """
     if not 0 <= newest_row - last_seen <= _MAX_REPLAYED_CHANGES:  # a restored backup has older ids
         last_seen = newest_row
         yield f"id: {last_seen}\n" + sse(Reload())
     yield f"id: {last_seen}\n: listening\n\n"
-    quiet_seconds = 0.0  # a wait that ends early counts in full, so a keep-alive never comes too late
+    quiet_seconds = 0.0  # since the last block; a wait that ends early counts in full: better early than late
     previous = Feed(rows=(), progress={}, open_questions={})
     while not http.hub.closed:
         generation = http.notifier.generation
@@ -309,7 +323,10 @@ async def _stream_changes(
 
 
 async def _describe_feed(http: HttpChannel, actor: Actor, previous: Feed, feed: Feed) -> AsyncIterator[str]:
-    """Yield an event for each change between two feeds that the caller may see."""
+    """Yield an event for each change from the ``previous`` feed to this one that the caller may see.
+
+    Changes are new rows, the progress of running proposals, and questions that were answered.
+    """
     row_of = {proposal_id: row_id for row_id, proposal_id in feed.rows}  # the newest row of each proposal
     # in the order of their ids, so that a client that resumes misses no change and gets none twice
     for proposal_id, row_id in sorted(row_of.items(), key=lambda change: change[1]):

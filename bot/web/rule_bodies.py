@@ -1,4 +1,9 @@
-"""Rules as typed bodies. Each is turned into the words of ``/approvals``, so both ways are checked alike."""
+"""Rules as typed bodies of requests. Each becomes the text of ``/approvals``, so both ways are checked alike.
+
+A body has a ``subject``, such as ``quorum``; the fields of its class, in the order in which the command takes
+them; ``tools`` and ``place``, to which the rule is limited; and for a rule about calls further limits. So
+``{"subject": "quorum", "needed": 2, "tools": "deploy*"}`` becomes ``quorum 2 for deploy*``.
+"""
 
 from typing import Annotated, Literal
 
@@ -14,12 +19,12 @@ from bot.domain.steps import MAX_STEPS
 from bot.web.body import Body
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
-Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]
+Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]  # up to 90 days
 ClockTime = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$")]
-_UNTIL = r"^(in )?\S{1,40}( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?$"
 Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 
-
+# such as: in 3d; friday 18:00; a date, with or without a time and its zone
+_UNTIL_PATTERN = r"^(in )?\S{1,40}( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?$"
 _SUBJECTS = {"approvers": Subject.DECIDERS}  # subjects for which the API has a word of its own
 
 
@@ -46,7 +51,7 @@ class _Rule(Body):
 
     @property
     def words(self) -> str:
-        """The rule as an admin types it: the subject, each value in its order, and the limits."""
+        """The rule as an admin types it: the subject, the values of its own fields, then all limits."""
         fields_of_all = (*_Rule.model_fields, *_CallRule.model_fields)
         values = {name: value for name, value in self if name not in fields_of_all and value is not None}
         subject = str(values.pop("subject"))
@@ -60,7 +65,7 @@ class _Rule(Body):
 
     @property
     def limits(self) -> list[str]:
-        """The further limits of the rule, in words."""
+        """The limits of the rule besides its tools and its place, as an admin types them."""
         return []
 
 
@@ -68,7 +73,7 @@ class _CallRule(_Rule):
     """A rule about calls, which may be narrowed further. All times are on the team's clock."""
 
     by: Annotated[Word | None, Field(description="only what the person with this account asks for")] = None
-    until: Annotated[str | None, Field(pattern=_UNTIL, description="when it ends by itself")] = None
+    until: Annotated[str | None, Field(pattern=_UNTIL_PATTERN, description="when it ends by itself")] = None
     between: Annotated[
         tuple[ClockTime, ClockTime] | None, Field(description="the hours in which it holds")
     ] = None

@@ -114,7 +114,7 @@ async def live(actor: Caller, site: SiteDep) -> Grants:
 async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: SiteDep
 ) -> SaidBody:
-    """``label`` is as listed, such as ``G-7``. Calls that ran by the grant stay; from now on they ask again."""
+    """``label`` is as listed, such as ``G-7``. Calls that ran by the grant stay; later calls ask again."""
     return await _run_change(site, actor, f"revoke {label}")
 
 

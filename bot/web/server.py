@@ -1,4 +1,8 @@
-"""The web server inside Nod's own event loop, and the page of its figures."""
+"""The web server, uvicorn inside Nod's own event loop, and the page of its figures (``/metrics``).
+
+`WebServer` binds the port first and serves later, so that a port that is taken is found before the rest
+starts. The limit of open files is raised, and the number of connections bounded by it.
+"""
 
 import asyncio
 import contextlib
@@ -32,12 +36,16 @@ _REPEAT_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOISY_LOGGERS = ("asyncio", "uvicorn.error")
 _METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# the full address in a request line: GET http://nod.test/api/me HTTP/1.1
 _ABSOLUTE_TARGET = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
 _MAX_METRICS_CONNECTIONS = 20  # connections that ever ask for figures at the same time
 
 
 def raise_file_limit() -> int:
-    """Raise the limit of open files as far as the system allows, and return it."""
+    """Raise the limit of open files as far as the system allows, at most to `_MAX_OPEN_FILES`.
+
+    Returns the files that may be open then, counted up to `_MAX_OPEN_FILES` if there is no limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:
@@ -115,7 +123,7 @@ def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Serve
 async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
     """Wait until the server serves.
 
-    Uvicorn replaces signal handlers as it starts; they are restored, and signals are blocked until then.
+    Uvicorn replaces the handlers of signals as it starts. Nod's are restored, and signals wait until then.
     """
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -157,7 +165,7 @@ class WebServer:
     ) -> None:
         """``connections``: the most at a time. ``setting``: the name of the port's setting, for errors.
 
-        ``ending`` is called first at a stop; it ends the open streams, which `stop` would wait for.
+        ``ending`` is called first at a stop: it ends the open streams, so that `stop` need not wait for them.
         """
         self.app = app
         self._host, self.port, self._setting = host, port, setting
@@ -189,7 +197,7 @@ class WebServer:
         self._quiet.close()
 
     def close(self) -> None:
-        """Close the port, even if it never served."""
+        """Close the port, also if `start` was never called."""
         if self._listening is not None:
             self._listening.close()
 

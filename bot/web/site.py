@@ -1,4 +1,9 @@
-"""Dependencies of routes: the parts of the running Nod, the caller, streams and long polls."""
+"""Dependencies of routes, which FastAPI passes to each: the parts of the running Nod, the caller, and waits.
+
+A route names a dependency by the type of a parameter: `SiteDep` is the `Site` with all parts, `Caller` the
+authenticated account, `Admin` a caller who is an admin, `Streaming` makes a response of events, and `Waiting`
+is a long poll, a request that waits for a change. `api_routes` makes the router of each part of the API.
+"""
 
 import asyncio
 import contextlib
@@ -31,7 +36,7 @@ from bot.web.streams import EXPORTS, KEEP_ALIVE, LONG_POLLS, STREAMS, Concurrenc
 T = TypeVar("T")
 
 LONGEST_WAIT = 60  # seconds
-LARGE_BODIES = 4  # in memory at the same time; others wait
+LARGE_BODIES = 4  # the large request bodies in memory at the same time; others wait
 _MAX_PARAMETERS = 50
 _ACCOUNT_HEADER = "nod-account"
 """Header of the console: the account of its page. The browser's cookie may be another person's by now."""
@@ -57,34 +62,30 @@ _FAULT_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @dataclass
 class Site:
-    """The parts of the running Nod that the routes work with.
-
-    ``secure``: people reach it over HTTPS. ``base``: the path under which they do, such as ``/nod``.
-    ``platforms``: the other channels, for their health. ``organisation``: its sign-in, if there is one.
-    ``fault``: returns what keeps this process from its work, if anything. ``tools_of``: returns the tools
-    that an agent may call, by name. ``features``: the names of those that are turned on.
-    """
+    """The parts of the running Nod that the routes work with."""
 
     channel: HttpChannel
-    doorkeeper: Authenticator
+    doorkeeper: Authenticator  # finds the caller of a request
     callbacks: Webhooks
-    logins: SignIns
-    signed_in: SignedIn
+    logins: SignIns  # Nod's sign-ins at MCP servers
+    signed_in: SignedIn  # the sessions of browsers
     doctor: Doctor
-    fault: Callable[[], str | None]
+    fault: Callable[[], str | None]  # returns what keeps this process from its work, if anything
     models: Models
-    secure: bool
-    base: str
-    organisation: OidcSignIn | None
+    secure: bool  # people reach Nod over HTTPS
+    base: str  # the path under which people reach Nod, such as ``/nod``; empty for none
+    organisation: OidcSignIn | None  # the sign-in of the organisation, if there is one
     demo: bool
-    platforms: Mapping[str, Channel]
-    tools_of: Callable[[Actor], Awaitable[Sequence[Tool]]]
-    features: frozenset[str] = frozenset()
+    platforms: Mapping[str, Channel]  # the other channels by name, for their health
+    tools_of: Callable[
+        [Actor], Awaitable[Sequence[Tool]]
+    ]  # returns the tools that an agent may call, by name
+    features: frozenset[str] = frozenset()  # the names of the features that are turned on
     files: FileBounds = field(default_factory=FileBounds)
     reading: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(STREAMS))
     waiting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(LONG_POLLS))
     exporting: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(EXPORTS))
-    describing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    describing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while the OpenAPI page is made
     large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     up: bool = False  # between the end of the start and the beginning of the stop
 
@@ -141,9 +142,9 @@ async def _guard_stream(
 
 
 async def _until_revoked(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yield the events until the listener's token is revoked.
+    """Yield the events until the caller of the stream is no longer known, such as by a revoked token.
 
-    The token is checked again after each change that the notifier reports, and when nothing happens.
+    That is checked before an event if the notifier has reported a change since, and with each keep-alive.
     """
     generation = site.channel.notifier.generation
     async for block in events:
@@ -169,10 +170,10 @@ class LongPoll:
     seconds: float
 
     async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """Call ``look`` until ``ended`` accepts its result, and return that.
+        """Call ``look``, again after each change, until ``ended`` is true of its result, and return that.
 
-        Returns the last result if the time is over or the server stops. Raises Unauthenticated if the
-        caller's token is revoked while it waits.
+        Returns the last result if it is None, if the time is over, or if the server stops. Raises
+        Unauthenticated if the caller's token is revoked in the meantime.
         """
         http = self.site.channel
         loop = asyncio.get_running_loop()
@@ -221,7 +222,7 @@ Admin = Annotated[Actor, Depends(_require_admin)]
 
 
 async def _check_query_names(request: Request) -> None:  # async, so that it needs no thread
-    """Refuse unknown parameters: a misspelled filter would return the answer to another question."""
+    """Refuse unknown query parameters: a misspelled filter would return the answer to another question."""
     route: APIRoute = request.scope["route"]
     known = list(_list_parameters(route.dependant))
     explanation = "This takes no parameters."
@@ -243,6 +244,7 @@ async def _check_query_names(request: Request) -> None:  # async, so that it nee
 
 
 def _list_parameters(dependant: Any) -> Iterator[str]:
+    """Yield the names of the query parameters of a route and of all its dependencies."""
     yield from (field.alias for field in dependant.query_params)
     for dependency in dependant.dependencies:
         yield from _list_parameters(dependency)

@@ -1,4 +1,8 @@
-"""Routes that say how Nod is set up and what it costs: settings, doctor, tools, usage."""
+"""Routes that say how Nod is set up and what it costs: settings, features, the doctor, tools, usage.
+
+The doctor (``nod doctor``) looks for faults of the set-up. Usage is the number of turns, model calls and
+tokens.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,13 +32,13 @@ _MONTH = timedelta(days=30)
 
 @router.get("/settings", summary="For admins: the settings that apply")
 async def settings(_: Admin, site: SiteDep) -> SettingList:
-    """Secrets are not shown, only that they are set."""
+    """Secrets are not shown, only whether they are set."""
     return SettingList.of(settings=settings_listed(site.doctor.settings))
 
 
 @router.get("/features", summary="For admins: what is on, and who set it")
 async def list_active(_: Admin, site: SiteDep) -> ActiveParts:
-    """At most 50 lines of one part. Parts of which nothing is on are not listed."""
+    """Lists at most 50 lines of one part. Parts of which nothing is on are not listed."""
     return ActiveParts.of(parts=await site.channel.admin.list_active())
 
 
@@ -46,9 +50,9 @@ async def doctor(_: Admin, site: SiteDep) -> Findings:
 
 @router.get("/tools", summary="The tools there are right now")
 async def listed(actor: Caller, site: SiteDep) -> Tools:
-    """``offered`` False: no model is told of it, only a person or a script may ask for it.
+    """With ``offered`` false, no model is told of the tool: only a person or a script may ask for it.
 
-    An agent's token lists those that it may call.
+    With an agent's token, the list has the tools that the agent may call.
     """
     tools = await _list_tools(site, actor)
     omissions = await asyncio.to_thread(lambda: [list_omissions(tool.spec) for tool in tools])

@@ -1,4 +1,9 @@
-"""Server-sent events: their format, comments that keep a quiet stream open, and one stop for all."""
+"""Server-sent events (SSE): their format, and the parts of which routes build streams.
+
+A stream is an async iterator of blocks, each the text of one event or comment. `streaming` makes a response
+of it. A route reads its events from a listener (``broadcaster.py``) by `read_listener`, and writes each with
+`sse`. In silence it sends `KEEP_ALIVE`. `ConcurrencyLimit` bounds the requests that one person has open.
+"""
 
 import asyncio
 from collections import Counter
@@ -15,11 +20,11 @@ from bot.web.broadcaster import Broadcast, Listener
 KEEP_ALIVE = ": still there\n\n"
 """A comment line: no client reads it as an event, and no proxy closes a stream that has one."""
 
-# the number of streams that one person may have open at the same time
+# the number of requests of each sort that one person may have open at the same time
 STREAMS = 50
 LONG_POLLS = 200
-EXPORTS = 2  # exports of conversations
-_TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
+EXPORTS = 2  # of conversations and of the audit log together
+_TOO_MANY_TEXT = "You have {} open at the same time, which is the most. Close one first."
 
 
 class ConcurrencyLimit:
@@ -33,7 +38,7 @@ class ConcurrencyLimit:
     def hold(self, person: str) -> Iterator[None]:
         """Count a request as open while the context lasts. Raises Later where the person has too many."""
         if self.open_requests[person] >= self._most:
-            raise Later(_TOO_MANY.format(self._most))
+            raise Later(_TOO_MANY_TEXT.format(self._most))
         self.open_requests[person] += 1
         try:
             yield
@@ -49,12 +54,12 @@ class Pace:
 
     feed: float = 2.0  # between two reads of the database for changes by other processes
     quiet: float = 15.0  # until a silent stream gets a comment line, so that no proxy closes it
-    body: float = 30.0  # for a request body to arrive
-    files: float = 120.0  # for a body with files to arrive
+    body: float = 30.0  # in which a request body must arrive
+    files: float = 120.0  # in which a body with files must arrive
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events: each item goes out as it comes, and nothing on the way may keep or gather them."""
+    """A response of server-sent events."""
 
     media_type = "text/event-stream"
 
@@ -65,6 +70,7 @@ def sse(event: BaseModel) -> str:
 
 
 def streaming(events: AsyncIterator[str]) -> EventStream:
+    """Return a response that sends each block as it comes, and tells proxies not to keep or gather them."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventStream(_with_pauses(events), headers=headers)
 
@@ -77,8 +83,8 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
 
 
 async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yield the blocks of all sources in the order they come, until the first source ends."""
-    # one task for each source, which waits for its next block
+    """Yield the blocks of all sources in the order they come, until any of the sources ends."""
+    # a task for each source waits for its next block
     source_of = {asyncio.ensure_future(_take_next(source)): source for source in sources}
     try:
         while True:
@@ -102,7 +108,7 @@ async def _take_next(source: AsyncIterator[str]) -> str | None:
 
 
 async def read_listener(listener: Listener, quiet: float) -> AsyncIterator[Broadcast | None]:
-    """Yield what comes until the listener ends; None after each ``quiet`` seconds of silence."""
+    """Yield the broadcasts until the listener ends; None after each ``quiet`` seconds of silence."""
     while True:
         try:
             async with asyncio.timeout(quiet):

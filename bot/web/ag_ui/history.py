@@ -1,7 +1,9 @@
-"""A conversation's rows as AG-UI's messages, with the ids that a run gives them. Pure.
+"""A conversation's rows as AG-UI's messages, with the same ids as in the events of its runs. Pure.
 
-The id of an answer is its key; a call's is that key with the model's own id. A proposal's call has the
-proposal's id, which is unique, as models' own ids are not. Messages from a front end keep their ids.
+A line is one stored message of a conversation. An answer of the model has a key, which is its id; a call of a
+tool that reads has the answer's id and the model's own, such as ``KEY:call_1``. A call that became a proposal
+has the proposal's id, which is unique, as models' own ids are not. Messages from a front end keep their ids.
+A result is a message of its own. ``stream.py`` writes the events, ``routes.py`` calls `list_messages`.
 """
 
 import json
@@ -22,10 +24,10 @@ _ONGOING_STATES = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 def list_messages(
     transcript: Transcript, proposals: Sequence[ProposalView], available: AvailableTools, event_prefix: str
 ) -> list[Message]:
-    """Return the lines of a conversation in reading order, with their calls and results.
+    """Return the messages of a conversation in reading order, with their calls and results.
 
-    The proposals of teammates come last. ``event_prefix`` begins the event ids of the messages that came
-    from this front end.
+    Notes of Nod's are left out. The proposals of teammates come last. ``event_prefix`` begins the stored
+    event ids of the messages that came from this front end.
     """
     of_teammates = [view for view in proposals if view.teammate]
     by_call = {(view.message_id, view.call_id): view for view in proposals if not view.teammate}
@@ -57,7 +59,10 @@ def list_messages(
 
 
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
-    """Return the newest messages, with at most ``max_bytes`` of text; no result comes without its call."""
+    """Return the newest messages with at most ``max_bytes`` of text together.
+
+    A result whose call would be left out is left out, too.
+    """
     start = len(messages)
     bytes_left = max_bytes
     while start:
@@ -71,19 +76,20 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
     return list(messages[start:])
 
 
-def call_id(answer: str, model_id: str) -> str:
-    """Return the id of a read call in an answer."""
-    return f"{answer}:{model_id}"
+def call_id(answer_id: str, model_id: str) -> str:
+    """Return the id of a call that reads: the id of its answer, and the model's own id of the call."""
+    return f"{answer_id}:{model_id}"
 
 
 def make_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
-    """Return the message that a client makes of a call, and its arguments as JSON."""
+    """Return the message that a front end makes of a call's events, and the arguments as JSON."""
     text = json.dumps(arguments, ensure_ascii=False)
     call = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
     return AssistantMessage(id=ident, tool_calls=[call]), text
 
 
 def tool_result(ident: str, text: str) -> ToolMessage:
+    """Return the message with the result of the call ``ident``."""
     return ToolMessage(id=f"{ident}:result", tool_call_id=ident, content=text)
 
 
@@ -114,7 +120,7 @@ def _make_result_messages(proposal: ProposalView) -> list[Message]:
 
 
 def _name_message(line: Line, event_prefix: str) -> str:
-    """Return the id of a line's message: an answer's key, the front end's own id, or one made of the row."""
+    """Return the id of a line's message: an answer's key, the front end's id, or one made of the row's."""
     if line.event_id and line.role is LineRole.ASSISTANT:
         return line.event_id
     if line.event_id and line.event_id.startswith(event_prefix):

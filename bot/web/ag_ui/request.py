@@ -1,8 +1,10 @@
 """The request of a run: its body is read within bounds, and parsed outside the event loop.
 
-A front end whose thread has grown too large would send a body that is too large again and again. So such a
-request is answered with a run: it says that the message was not read, and gives the front end a thread that
-fits. The ids of the thread and the run are read from the body's beginning.
+A front end sends all messages of its thread with each run, so the body may be megabytes. The middleware
+`RunBodies` reads it, takes the messages out (`SentMessages`) and hands the rest on to the route. A front end
+whose thread has grown too large would send a body that is too large again and again. So such a request is no
+error: it becomes a run with one unreadable message. That run says that the message was not read, and gives
+the front end a thread that fits. The ids of the thread and the run are read from the body's beginning.
 """
 
 import asyncio
@@ -23,26 +25,26 @@ from bot.web.ag_ui.given import SentMessages, WrittenMessage, read_messages
 from bot.web.limits import max_run_bytes
 from bot.web.site import Site
 
-_SMALL_BYTES = 1024 * 1024  # a larger body waits for one of the few places in memory
+_SMALL_BYTES = 1024 * 1024  # a larger body waits until few others are in memory (``Site.large_bodies``)
 _MAX_VALUES = 2_000_000  # the most parsed values: during a call of the JSON parser no other thread runs
 _BEGINNING_BYTES = 64 * 1024  # the beginning of a body in which the ids are searched
-_MIN_IDS = 2  # the id of the thread and the id of the run
+_MIN_IDS = 2  # a run needs the id of the thread and its own
 _TOO_LARGE_TEXT = (
     "I did not read your last message: this thread was larger than {}. "
     "What is kept of it is shown now. Write your message again."
 )
 _CUT_TEXT = "The body is too large. Send less in one request."
-_NAME = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
-"""The next name in a JSON object, such as ``, "runId": ``."""
+_FIELD_NAME = re.compile(r'\s*[{,]\s*"(\w+)"\s*:\s*')
+"""The name of the next field in a JSON object, such as ``, "runId": ``."""
 _ID_NAMES = frozenset({"threadId", "runId", "parentRunId", "thread_id", "run_id", "parent_run_id"})
-_READ_NAMES = _ID_NAMES | {"messages", "resume"}
+_READ_NAMES = _ID_NAMES | {"messages", "resume"}  # other fields of a run are not read
 
 
 class RunBodies:
     """ASGI middleware that reads the body of a run, and hands it on without its messages.
 
-    The messages are in ``request.state.sent``, a `SentMessages`. A body that is not JSON is handed on as it
-    is.
+    The messages are in ``request.state.sent``, a `SentMessages`. A body that is not JSON is handed on
+    unchanged, and answered with an error by the route.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -72,7 +74,10 @@ class RunBodies:
 
 
 async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
-    """Read a body, after ``wait`` if it is large. Returns the body, and True if there is more."""
+    """Read a body; once it is large, ``wait`` before reading further.
+
+    Returns the body and False; for a body over the limit its beginning and True.
+    """
     raw = bytearray()
     is_large = False
     try:
@@ -91,8 +96,9 @@ async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[
 def parse_run(raw: bytes, files: int, *, is_cut: bool = False) -> tuple[bytes, SentMessages]:
     """Return the JSON of a run without its messages, and the messages.
 
-    ``files``: the bytes that a message may bring. A body that was cut, or that is too much for the parser,
-    gives one message, whose problem says so. Raises HTTPException if its thread and run can't be found.
+    ``files``: the most bytes of files that a message may bring. A body that was cut, or that is too much for
+    the parser, gives one message, whose problem says so. Raises HTTPException if the ids of its thread and
+    run can't be found.
     """
     max_bytes = max_run_bytes(files)
     value_count = raw.count(b",") + raw.count(b"[") + raw.count(b"{")  # at least as many as there are
@@ -120,7 +126,7 @@ def _read_beginning(raw: bytes, max_bytes: int) -> tuple[bytes, SentMessages]:
     decoder = json.JSONDecoder()
     values: dict[str, Any] = {}  # the complete values, up to the first that does not end within the text
     position = 0
-    while name := _NAME.match(text, position):
+    while name := _FIELD_NAME.match(text, position):
         try:
             values[name[1]], position = decoder.raw_decode(text, name.end())
         except (RecursionError, ValueError):

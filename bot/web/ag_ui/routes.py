@@ -1,8 +1,10 @@
-"""``/agui``: front ends that speak AG-UI run conversations here, and people answer its interrupts.
+"""The route ``/agui``, by which front ends that speak AG-UI run conversations, and people answer interrupts.
 
-A thread is a conversation of the caller's. An interrupt's answer is a press like any other, with the same
-checks. Of what a front end sends, only the person's newest messages are read, not its history, state, tools
-or context. ``stream.py`` writes the events of a run.
+In AG-UI's words, a thread is a conversation of the caller's, and a run is one request: it brings a message or
+answers interrupts, and its response streams events until the agent is at rest. An interrupt is an open
+proposal at the end of a run; the answer to it, an entry of ``resume``, becomes a press like any other, with
+the same checks. Of a front end's other input, only the person's newest messages are read, not its history,
+state, tools or context. ``request.py`` reads the request, ``stream.py`` writes the events.
 """
 
 import hashlib
@@ -49,7 +51,7 @@ _END_EVENTS = (TurnEnded, TurnFailed)
 
 
 class _Payload(BaseModel):
-    """The answer to an interrupt, in the form of its response schema."""
+    """The answer to an interrupt, in the form of its response schema (`make_response_schema`)."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -148,7 +150,7 @@ async def run(body: AguiInput, actor: Caller, site: SiteDep, streamed: Streaming
 
 
 def _list_known_texts(stored: Sequence[AguiMessage]) -> dict[str, str]:
-    """Return the texts of people's messages by id; for the ids of all others an empty text."""
+    """Return the texts of the stored messages by id; for all but people's an empty text."""
     texts: dict[str, str] = {}
     for message in stored:
         texts[message.id] = str(message.content) if isinstance(message, UserMessage) else ""
@@ -185,7 +187,11 @@ def _refuse_answer(text: str) -> Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run: it takes in messages and answers, and yields events until the agent is at rest."""
+    """A run: it takes in messages and answers to interrupts, and yields events until the agent is at rest.
+
+    At rest, no turn of the agent or its team runs, or will run without people. Called in this order:
+    `list_history`, `press` and `take_in` before the response, `begin` and `follow` for its events.
+    """
 
     http: HttpChannel
     actor: Actor
@@ -196,7 +202,10 @@ class _Run:
     max_history_bytes: int
 
     async def press(self, site: Site, answers: Sequence[_InterruptAnswer]) -> list[BaseEvent]:
-        """Press for each answer, if this person may see all of their proposals, and return the replies."""
+        """Press for each answer to an interrupt, and return the core's replies as events.
+
+        Raises Missing, before any press, if this person may not see one of the proposals.
+        """
         proposals: dict[str, Seen] = {}
         for answer in answers:
             found = await self.http.proposals.find(answer.proposal_id, self.actor)
@@ -227,10 +236,10 @@ class _Run:
     async def take_in(
         self, site: Site, new: Sequence[WrittenMessage]
     ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
-        """Take in people's messages, each once. Return the accepted ones, and the refused ones after them.
+        """Take in people's messages. Return those taken in, and the refused ones after the last of these.
 
-        Refused messages before the last one taken in are left out: front ends send all messages with each
-        run, and an earlier run reported these.
+        Refused messages before that are left out: front ends send all messages with each run, and an earlier
+        run told of these.
         """
         taken: list[WrittenMessage] = []
         refused: list[RefusedMessage] = []
@@ -244,7 +253,10 @@ class _Run:
         return taken, refused
 
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
-        """Take in one message. Returns why it is refused, or an empty text. Raises Later."""
+        """Take in one message, unless that was done before. Returns why it is refused; empty if it is not.
+
+        Raises Later if the person sent too much.
+        """
         address = Address(NAME, key_of(self.actor, self.conversation_id))
         event_id = f"{self._event_prefix}{written.id}"
         message = Message(
@@ -259,11 +271,11 @@ class _Run:
 
     @property
     def _event_prefix(self) -> str:
-        """The prefix of the event ids of this thread's messages."""
+        """The beginning of the event ids under which the messages of this thread are stored."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
     async def list_history(self) -> list[AguiMessage]:
-        """Return the newest stored messages, as many as fit."""
+        """Return the newest stored messages as AG-UI's messages, as many as fit a request."""
         transcript = await self.http.conversations.transcript(self.conversation_id)
         if transcript is None:
             return []
@@ -278,7 +290,10 @@ class _Run:
     async def begin(
         self, stored: Sequence[AguiMessage], replies: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
     ) -> list[BaseEvent]:
-        """Return the first events. ``stored``: the messages that the front end should have by now."""
+        """Return the first events. ``stored``: the messages that the front end should have now.
+
+        ``replies``: the result of `press`. ``refused``: the refused messages of `take_in`.
+        """
         team = await self.http.conversations.team(self.conversation_id)
         waiting = _list_open(await self._list_proposals())
         state = {
@@ -294,7 +309,7 @@ class _Run:
         return events
 
     async def follow(self) -> AsyncIterator[str]:
-        """Yield the events until the agent and its team are silent or wait for people, then the run's end."""
+        """Yield the events until the agent and its team are at rest, then the end of the run."""
         is_at_rest = await self._is_at_rest()
         if not is_at_rest:
             async for item in read_listener(self.listener, self.http.pace.quiet):
@@ -302,7 +317,7 @@ class _Run:
                     yield sse(event)
                 if item is None:
                     yield KEEP_ALIVE
-                # a turn's rows come after its events, so within a turn they are not looked at
+                # a turn's rows are stored after its events, so they are not read within a turn
                 if not _is_within_turn(item) and self.listener.empty():
                     is_at_rest = await self._is_at_rest()
                 if is_at_rest:
@@ -319,7 +334,7 @@ class _Run:
             yield sse(event)
 
     async def _finish(self) -> list[BaseEvent]:
-        """Return the last events, from the rows: the last event of a turn may still be missing."""
+        """Return the last events, made of the rows, as the events of the turn's end may have been lost."""
         proposals = await self._list_proposals()
         end = await self.http.conversations.newest_end(self.conversation_id)
         if end and end.turn_id <= self.last_turn_id:
@@ -329,7 +344,10 @@ class _Run:
         return [*changes, *self.stream.finish(_list_open(proposals), end, stored)]
 
     async def _describe_item(self, item: Broadcast | None) -> list[BaseEvent]:
-        """Return the run's events for one item of the listener, after the changes that its rows have."""
+        """Return the run's events for one item of the listener.
+
+        Before them come the events for changes of proposals, which are read from the rows.
+        """
         if item is None:
             return []
         event, console_event = item.event, item.console_event

@@ -117,7 +117,7 @@ class RunStream:
     def catch_up(self, stored: Sequence[Message]) -> list[BaseEvent]:
         """Return the events that bring the front end's messages into line with the ``stored`` ones.
 
-        There are none if the messages are in line. A snapshot of all messages does not move a message that a
+        Empty if the messages are in line. A snapshot of all messages does not move a message that a
         front end has, and adds others below. So if the order would be wrong, an empty snapshot comes first.
         Messages that only the front end has, such as thoughts, stay behind the message that they followed.
         """
@@ -327,7 +327,7 @@ class RunStream:
         return RunErrorEvent(message=text, code=code)
 
     def _begin_answer(self, key: str) -> list[BaseEvent]:
-        """Begin an answer. A stored answer is not written again; the current one, begun again, is withdrawn."""
+        """Begin an answer. A stored one is not written again; the current one, begun again, is withdrawn."""
         if any(stored_id == key or stored_id.startswith(f"{key}:") for stored_id in self._stored_ids):
             self._answer_key = None
         elif key == self._answer_key:

@@ -1,7 +1,8 @@
-"""The answers of the HTTP interface, as pydantic models, which the OpenAPI page describes.
+"""The bodies of the HTTP API's responses, as pydantic models, which the OpenAPI page describes.
 
-Here is what all of them share. Models of a small part of the API are with its routes. Most are made of a
-value's attributes. Times are ISO 8601 in UTC; secrets are redacted as on every card.
+Here is what all of them share; models of a small part of the API are with its routes. A `View` is a part of a
+body, in most cases made of the attributes of a value of the core. Times are ISO 8601 in UTC; secrets are
+redacted as on every card.
 """
 
 from datetime import datetime

@@ -1,4 +1,7 @@
-"""Conversations, what was said in them, and their teammates."""
+"""Bodies about conversations: their messages and files, and the teammates of the agent.
+
+A message is a line of a transcript: what a person wrote or the agent answered, with its tool calls.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
@@ -90,7 +93,8 @@ class MessageView(View):
     ) -> Self:
         """Return the view of a line.
 
-        ``proposals``: by the ids of a line and of a call; ``files``: by handle. Both may have more.
+        ``proposals``: by the ids of their line and call. ``files``: by handle. Both may have those of other
+        lines, too.
         """
         proposal_ids: list[str] = []
         calls: list[CallView] = []
@@ -149,7 +153,7 @@ class Export(ConversationView):
 
 
 def _list_ids(proposals: Iterable[Any]) -> list[str]:
-    """Return the ids of proposals; ids are ready, as where a view was sent by another process."""
+    """Return the ids of proposals, or ids as they are: another process sends them in place of proposals."""
     return [proposal if isinstance(proposal, str) else proposal.id for proposal in proposals]
 
 

@@ -1,4 +1,8 @@
-"""Events of streams: each is the JSON of one ``data:`` line."""
+"""Events of streams (SSE): each is the JSON of one ``data:`` line.
+
+`TurnEvents` are those of a conversation's stream, `ChangeEvents` those of the feed of all changes. The events
+of a turn are made of the agent's own (`make_turn_event`), with secrets hidden.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -157,7 +161,7 @@ ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 
 
 def make_turn_event(event: TurnEvent) -> TurnEvents | None:
-    """Return the event for a part of an answer; None where another event tells it with more detail."""
+    """Return the event of the stream for an event of a turn; None for those that the channel makes itself."""
     match event:
         case TextDelta(text):
             return Delta(content=text, text=text)

@@ -1,4 +1,9 @@
-"""Proposals and requests of scripts."""
+"""Bodies about proposals, batches, and the requests of scripts.
+
+`ProposalView` is a proposal as one person may see it, made of a `Seen` of the core's lookup: the proposal's
+own fields, the fields of its card (`_CardFields`), and some that need a conversion. `RequestView` is the
+proposal of a script's request, `BatchView` a table of several proposals. Secrets are hidden.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,13 +35,13 @@ from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 class Kind(StrEnum):
     """The kinds of proposals, one member for each of `KINDS`."""
 
-    _ignore_ = "kind"  # else the variable of this loop would be a member
+    _ignore_ = "kind"  # else the variable of this loop would be a member, like ``PLAN = "plan"``
     for kind in KINDS:
         vars()[kind.name.upper()] = kind.name
 
 
 def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
-    """Return a known kind as `Kind`; the name of one that only a later release knows as it is."""
+    """Return a known kind as `Kind`; the name of a kind that only a later release knows stays a text."""
     if str(kind) in set(Kind):
         return handler(str(kind))
     return str(kind)
@@ -335,37 +340,41 @@ class ProposalView(_ProposalFields, _CardFields):
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
-        """Make it of a proposal as one person may see it. ``more`` are a subclass's own fields."""
-        p, card = found.proposal, found.card
-        secrets = secrets_in(p.arguments, card.schema)
+        """Return the view of a proposal as one person may see it. ``more``: the fields of a subclass."""
+        proposal, card = found.proposal, found.card
+        secrets = secrets_in(proposal.arguments, card.schema)
         form_fields = fields_of(card.schema, card.arguments) if card.pending else ()
         verbs = (*card.verbs, Verb.CANCEL)
+        connection = None
+        if proposal.connection is not None:
+            connection = ConnectionView.model_validate(proposal.connection)
         return cls(
-            **dict(_ProposalFields.model_validate(p)),
+            **dict(_ProposalFields.model_validate(proposal)),
             **dict(_CardFields.model_validate(card)),
             teammate=found.teammate,
             conversation_id=conversation_of(found),
             channel=found.conversation.origin.channel if found.conversation else "",
             fields=[FieldView.model_validate(field) for field in form_fields],
             preview=[ChangeBody.on(card, change) for change in card.fields],
-            requester_account=str(p.requester),
+            requester_account=str(proposal.requester),
             may_decide=found.may_decide,
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in verbs],
-            printed=card.result if p.state is State.EXECUTING else "",
-            result=redact_text(p.result, secrets) if p.result else None,
+            printed=card.result if proposal.state is State.EXECUTING else "",
+            result=redact_text(proposal.result, secrets) if proposal.result else None,
             result_fields=[ResultField(label=label, value=value) for label, value in card.result_fields],
-            error=redact_text(p.error, secrets) if p.error else None,
-            grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
-            trial=TrialView.of_trial(p.trial, card, secrets) if p.trial else None,
-            read_again=[RereadView.model_validate(field) for field in _redact_reread(p, secrets)],
+            error=redact_text(proposal.error, secrets) if proposal.error else None,
+            grant=f"G-{proposal.grant_id}" if proposal.grant_id is not None else None,
+            trial=TrialView.of_trial(proposal.trial, card, secrets) if proposal.trial else None,
+            read_again=[RereadView.model_validate(field) for field in _redact_reread(proposal, secrets)],
             batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
-            connection=None if p.connection is None else ConnectionView.model_validate(p.connection),
+            connection=connection,
             **more,
         )
 
 
-def _redact_reread(p: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
-    for field in p.read_again:
+def _redact_reread(proposal: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
+    """Yield the fields that were read again after the run, without secrets."""
+    for field in proposal.read_again:
         now = redact_text(field.now, secrets) if field.now else field.now
         approved = redact_text(field.approved, secrets) if field.approved else field.approved
         yield replace(field, now=now, approved=approved)
@@ -461,7 +470,10 @@ async def make_views(found: Sequence[Seen]) -> list[ProposalView]:
 
 
 def conversation_of(found: Seen) -> str:
-    """Return the id of the conversation in which people see it: a teammate's is the lead agent's."""
+    """Return the id of the conversation in which people see a proposal.
+
+    For a teammate's proposal it is the lead agent's conversation.
+    """
     if found.conversation is None:
         return found.proposal.conversation_id
     at = found.conversation.shown_at
@@ -496,17 +508,17 @@ class RequestView(ProposalView):
 
     @classmethod
     def make_request_view(cls, found: SeenRequest, actor: Actor) -> Self:
-        """Return the view for ``actor``."""
-        p = found.seen.proposal
-        is_asking_agent = p.agent is not None and str(actor) == f"{AGENTS}:{p.agent}"
+        """Return the view for ``actor``; only the account or the program that asked gets the arguments."""
+        proposal = found.seen.proposal
+        is_asking_agent = proposal.agent is not None and str(actor) == f"{AGENTS}:{proposal.agent}"
         more: dict[str, Any] = {}
-        if is_asking_agent or actor == p.requester:
-            more["arguments"] = p.arguments
+        if is_asking_agent or actor == proposal.requester:
+            more["arguments"] = proposal.arguments
         if found.webhook:
             callback = CallbackView.model_validate(found.webhook)
         else:
             callback = None
-        return cls.seen_as(found.seen, end=end_of(p), callback=callback, **more)
+        return cls.seen_as(found.seen, end=end_of(proposal), callback=callback, **more)
 
 
 class OneRequest(DoneBody):

@@ -1,4 +1,9 @@
-"""Rules, grants, people and the audit log."""
+"""Bodies about rules, grants, people and the audit log.
+
+A rule can be tried on earlier changes (`TriedBody`). Its effect on a change is, for example, that people
+would not have been asked. The price of that are the changes which people had declined, edited or undone
+(`PricedView`).
+"""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""Responses on status: who you are, what there is, what it cost, and if Nod is up."""
+"""Bodies about the state of Nod: who the caller is, what there is, what it cost, and if Nod is up."""
 
 from typing import Annotated, Any, Literal
 

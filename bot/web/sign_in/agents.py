@@ -1,4 +1,7 @@
-"""The few addresses that an agent's token opens. Every other path, and every other verb there, is 403."""
+"""The few addresses that an agent's token opens; everything else is answered with 403.
+
+An agent is a program with a token of its own, which calls the team's tools through Nod for one person.
+"""
 
 import re
 
@@ -28,15 +31,15 @@ _OPEN = tuple(
 
 
 def may_agent_ask(scope: Scope) -> bool:
-    """Return whether an agent's token opens this path by this verb."""
+    """Tell if an agent's token opens the path of a request with its method."""
     path, asked = scope["path"], scope.get("method", "GET")
     return any(asked == method and pattern.fullmatch(path) for method, pattern in _OPEN)
 
 
 class AgentPaths:
-    """ASGI middleware that refuses an agent's token everywhere else, also where no one asks who calls.
+    """ASGI middleware that refuses an agent's token at all other addresses, also at those that need no token.
 
-    An agent's token is known by how it begins, so this looks nothing up.
+    An agent's token is known by its beginning, so nothing is looked up.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,9 +1,13 @@
 """Signing in with an organisation's own accounts: OpenID Connect, by authorization code with PKCE.
 
-A sign-in in progress is a row, which works once and for ten minutes; the browser has its key in a cookie. An
-answer of the provider counts only if all checks of OpenID Connect Core 1.0, 3.1.3.7 pass.
+The provider is the organisation's service that knows the accounts, such as Entra or Keycloak. `OidcSignIn`
+sends a browser to it (`make_provider_url`); the browser comes back with a code, which Nod exchanges for an ID
+token with claims about the person (`complete`). The routes are in ``sessions.py``. A sign-in in progress is a
+row, which works once and for ten minutes; the browser has its key in a cookie. The provider's answers count
+only if all checks of OpenID Connect Core 1.0, 3.1.3.7 pass.
 
-"URL" is where a request or a browser goes, "email" the address of a person.
+A person with a verified email gets the account ``http:sso.EMAIL``, others ``http:sso-id.ID``, by the
+provider's own ID. "URL" is where a request or a browser goes, "email" the address of a person.
 """
 
 import asyncio
@@ -50,7 +54,7 @@ _CLIENT_ERRORS = ("invalid_client", "unauthorized_client")  # Keycloak sends the
 _CLOCK_SKEW_SECONDS = 60  # the most by which two clocks may differ
 _REQUEST_SECONDS = 10.0
 _METADATA_LIFETIME = timedelta(hours=1)
-_MAX_SIGN_INS = 20
+_MAX_SIGN_INS = 20  # exchanges of a code at the same time
 _MAX_REDIRECTS = 3
 _SCOPES = ("openid", "email", "profile")
 _TRUE_VALUES = (True, 1, "true", "True", "1")
@@ -67,7 +71,7 @@ _UNVERIFIED_TEXT = (
     "Ask an admin to look at Nod's log."
 )
 _NOT_ALLOWED_TEXT = "You can't sign in to this Nod. Ask an admin to add you."
-_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")
+_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")  # an email or a name in lower case
 _MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, 2
 
 
@@ -80,7 +84,7 @@ class InvalidClient(NotSignedIn):
 
 
 def account_of(name: str, display_name: str = "") -> Actor | None:
-    """Return the account of an email or a name in the organisation; None if it is neither."""
+    """Return the account ``http:sso.NAME`` of an email or a name; None for a text that can be neither."""
     name = name.strip()
     key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
     if _NAME_PATTERN.fullmatch(key):
@@ -89,7 +93,10 @@ def account_of(name: str, display_name: str = "") -> Actor | None:
 
 
 def account_of_subject(subject: str, display_name: str = "") -> Actor | None:
-    """Return the account of a person whom the provider only names by an ID, which keeps its case."""
+    """Return the account ``http:sso-id.ID`` of a person by the provider's ID, which keeps its case.
+
+    None if the ID is empty or too long.
+    """
     key = quote(subject, safe="|@+", errors="replace")
     if 0 < len(key) <= _MAX_SUBJECT_CHARS:
         return Actor("http", f"sso-id.{key}", display_name or subject)
@@ -101,12 +108,16 @@ def _has_verified_email(claims: Mapping[str, Any]) -> bool:
 
 
 def _replace_email_claims(claims: Mapping[str, Any], user_info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the claims with the email and its verification from the user info alone."""
     others = {name: value for name, value in claims.items() if name not in _EMAIL_CLAIMS}
     return others | {name: user_info[name] for name in _EMAIL_CLAIMS if name in user_info}
 
 
 def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
-    """Tell if ``allowed`` has an account of the organisation's sign-in. All other accounts are allowed."""
+    """Tell if an account may come in: ``allowed`` must have those of the organisation's sign-in.
+
+    All other accounts may.
+    """
     if actor.channel != "http":
         return True
     kind, _, key = actor.key.partition(".")
@@ -116,6 +127,7 @@ def is_allowed(allowed: Sequence[str], actor: Actor) -> bool:
 
 
 def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
+    """Tell if ``allowed`` has ``*``, an email, or its domain. A name without @ is allowed by ``*`` alone."""
     key = key.lower()
     entries = {"*"}
     if "@" in key:
@@ -126,11 +138,11 @@ def _allows_email_or_name(allowed: Sequence[str], key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PendingSignIn:
-    """The secrets of a sign-in in progress; ``state`` is its key."""
+    """The secrets of a sign-in in progress."""
 
-    state: str
-    nonce: str
-    verifier: str
+    state: str  # its key: the provider sends it back with the browser
+    nonce: str  # is in the ID token that belongs to this sign-in
+    verifier: str  # the secret of PKCE: someone who has only the code can't exchange it
 
     @classmethod
     def new(cls) -> "PendingSignIn":
@@ -143,17 +155,14 @@ class PendingSignIn:
 
 @dataclass(slots=True)
 class OidcSignIn:
-    """The sign-in of an organisation, called ``name``.
+    """The sign-in of an organisation."""
 
-    ``allowed``: emails, domains, or ``*`` for everyone. ``return_url`` is where the provider sends browsers.
-    """
-
-    name: str
-    issuer: str
+    name: str  # of the organisation, for people
+    issuer: str  # the URL of the provider
     client_id: str
-    client_secret: str
-    allowed: Sequence[str]
-    return_url: Callable[[], str]
+    client_secret: str  # empty for a client without a secret
+    allowed: Sequence[str]  # emails, domains, accounts by ID, or ``*`` for everyone
+    return_url: Callable[[], str]  # returns the URL to which the provider sends browsers
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # made at the first use, since that takes long
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_SIGN_INS))
@@ -186,7 +195,7 @@ class OidcSignIn:
         return f"{endpoint}{separator}{urlencode(parameters)}"
 
     async def complete(self, pending: PendingSignIn, code: str) -> Actor:
-        """Exchange the code, and return the account. Raises NotSignedIn."""
+        """Exchange the code for an ID token, check the token, and return the account. Raises NotSignedIn."""
         import jwt  # only here: it imports cryptography
 
         if self._slots.locked():
@@ -217,8 +226,8 @@ class OidcSignIn:
     ) -> Mapping[str, Any]:
         """Return the provider's user info; empty without any, or if it is refused.
 
-        Some providers send the email only there, and some sign it. It must be of the same subject (OpenID
-        Connect Core 1.0, 5.3.2).
+        Some providers send the email only there, and some sign the user info. It must be of the same person
+        as the ID token: of the same subject (OpenID Connect Core 1.0, 5.3.2).
         """
         import jwt
 
@@ -283,6 +292,11 @@ class OidcSignIn:
     async def _exchange_code(
         self, metadata: Mapping[str, Any], pending: PendingSignIn, code: str
     ) -> Mapping[str, Any]:
+        """Return the provider's tokens for a code.
+
+        The client's secret is sent in the header (``client_secret_basic``) or in the form, as the provider's
+        metadata say; if they list both and the header is refused, in the form.
+        """
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -341,9 +355,9 @@ class OidcSignIn:
         return claims
 
     def _find_account(self, claims: Mapping[str, Any]) -> Actor:
-        """Return the account of a verified email, or of the provider's own ID.
+        """Return the account of a verified email, or else of the provider's own ID, if it is allowed.
 
-        An ID is admitted by ``*`` or by itself. Raises NotSignedIn.
+        Raises NotSignedIn.
         """
         email = claims.get("email")
         claimed_email = email if isinstance(email, str) else ""

@@ -1,6 +1,8 @@
-"""Reverse proxies: named proxies may say who called, under which host, and over TLS.
+"""Reverse proxies: those that the settings name may say who called, under which host, and over TLS.
 
-The settings name them. ``X-Forwarded-*`` of any other sender changes nothing.
+They say so by headers, ``X-Forwarded-For``, ``-Host`` and ``-Proto``, and by a header with the person whom
+they have signed in. The middleware `Forwarded` reads the headers of a request whose sender is in one of the
+named networks; of any other sender, they change nothing.
 """
 
 from collections.abc import Iterable
@@ -17,14 +19,14 @@ _PERSON_KEY = "nod.user"
 
 
 def is_proxied(request: HTTPConnection) -> bool:
-    """Tell if a configured proxy forwarded this request, so that its headers on the caller can be trusted."""
+    """Tell if a named proxy forwarded this request, so that its headers on the caller can be trusted."""
     return bool(request.scope.get(_PROXIED_KEY))
 
 
 def find_named_person(request: HTTPConnection) -> str | None:
-    """Return the person whom a configured proxy has signed in.
+    """Return the person whom a named proxy has signed in, as its header says.
 
-    None if it names no one; empty if it names several, since then none can be trusted.
+    None if the proxy names no one; empty if it names several, since then none can be trusted.
     """
     named: str | None = request.scope.get(_PERSON_KEY)
     return named
@@ -34,14 +36,17 @@ class Forwarded:
     """ASGI middleware that undoes the way through named proxies: the request looks as its caller sent it."""
 
     def __init__(self, app: ASGIApp, networks: Iterable[Network], user_header: str = "") -> None:
-        """``user_header``: a named proxy's header on who has signed in; from other senders it is removed."""
+        """``user_header``: a named proxy's header on who has signed in; empty for none.
+
+        The header is removed from every request, so that no route reads it.
+        """
         self._app = app
         self._networks = tuple(networks)
-        self._user = user_header.lower().encode()
+        self._user_header = user_header.lower().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
-        named = self._take_user(scope) if self._user and "headers" in scope else []
+        named = self._take_user(scope) if self._user_header and "headers" in scope else []
         if self._networks and peer is not None and self._is_known(peer[0]):
             if named:
                 scope[_PERSON_KEY] = named[0] if len(named) == 1 else ""
@@ -50,9 +55,11 @@ class Forwarded:
 
     def _take_user(self, scope: Scope) -> list[str]:
         """Remove the headers that name a person, and return their values."""
-        values = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
+        values = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user_header]
         if values:
-            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
+            scope["headers"] = [
+                (name, value) for name, value in scope["headers"] if name != self._user_header
+            ]
         return values
 
     def _is_known(self, host: str) -> bool:
@@ -65,6 +72,7 @@ class Forwarded:
         return any(address in network for network in self._networks)
 
     def _restore(self, scope: Scope) -> None:
+        """Set the scheme and the host that the nearest proxy was called with, and the caller's address."""
         scope[_PROXIED_KEY] = True
         scheme = _last(scope, b"x-forwarded-proto")
         if scheme in ("http", "https"):
@@ -82,6 +90,7 @@ class Forwarded:
 
 
 def _list_words(scope: Scope, header: bytes) -> list[str]:
+    """Return the entries of a header, which may be sent several times: ``a, b`` -> ``["a", "b"]``."""
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == header]
     return [word.strip() for line in lines for word in line.split(",") if word.strip()]
 

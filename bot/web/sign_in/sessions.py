@@ -1,6 +1,8 @@
-"""Routes for signing in to the console, by a one-time link or the organisation, and out.
+"""Routes for signing a browser in to the console, by a one-time link or with the organisation, and out.
 
-The session is a cookie that no script can read.
+A session is a cookie that no script can read. With the organisation, `go` sends the browser to the provider
+of ``oidc.py``, and `come_back` takes it when the provider sends it back: the sign-in in progress is a row,
+whose key is in a second cookie.
 """
 
 import hmac
@@ -30,12 +32,14 @@ visits = APIRouter(include_in_schema=False)
 
 _STATE_COOKIE = "nod_away"
 _MAX_ERROR_CHARS = 200
-_PAGE_PATTERN = re.compile(r"/[a-z]+/[\w-]{1,100}", re.ASCII)
+_PAGE_PATTERN = re.compile(
+    r"/[a-z]+/[\w-]{1,100}", re.ASCII
+)  # a page of the console, such as /proposals/3f9c
 _LATE_TEXT = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
 
 class SigningIn(Body):
-    """``code``: what the link that `/nod console` gives ends with."""
+    """``code``: the end of the link that `/nod console` gives."""
 
     code: Annotated[str, Field(min_length=20, max_length=100)]
 
@@ -54,13 +58,13 @@ async def enter(body: SigningIn, request: Request, site: SiteDep, answer: Respon
 
 @visits.get("/api/session")
 async def ways(site: SiteDep) -> SignInWays:
-    """How people can sign in here: the organisation whose accounts count; needs no token."""
+    """Return how people can sign in here: the organisation whose accounts count. Needs no token."""
     return SignInWays(organisation=site.organisation.name if site.organisation else None)
 
 
 @visits.get("/api/session/begin")
 async def go(request: Request, site: SiteDep, then: str = "") -> Response:
-    """Send a browser to the organisation's sign-in. ``then``: the page of Nod's to which it leads back."""
+    """Send a browser to the organisation's sign-in. ``then``: the page of the console to open afterwards."""
     if site.organisation is None:
         raise Missing("This Nod has no sign-in of an organisation.")
     pending = PendingSignIn.new()
@@ -78,7 +82,10 @@ async def go(request: Request, site: SiteDep, then: str = "") -> Response:
 
 @visits.post(RETURN_PATH)
 async def come_back_by_form(request: Request, site: SiteDep) -> Response:
-    """Send a browser that brings a form on by an address: a form from another site brings no cookie."""
+    """Take a browser that comes back with a form, as from Apple, and send it on to the same address by GET.
+
+    A form from another site brings no cookie; the second request does.
+    """
     form = parse_qs((await request.body()).decode(errors="replace"))
     parameters = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
     address = f"{site.base}{RETURN_PATH}?{urlencode(parameters)}"
@@ -89,7 +96,11 @@ async def come_back_by_form(request: Request, site: SiteDep) -> Response:
 async def come_back(
     request: Request, site: SiteDep, state: str = "", code: str = "", error: str = ""
 ) -> Response:
-    """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
+    """Take a browser that comes back from the provider, and sign it in.
+
+    Needs no token: another site sent the browser here. The parameters that it brings work once, in that
+    browser.
+    """
     if error:
         log.warning("the sign-in provider refused a sign-in", why=error[:_MAX_ERROR_CHARS])
     is_same_browser = hmac.compare_digest(request.cookies.get(_STATE_COOKIE, "").encode(), state.encode())

@@ -137,7 +137,7 @@ class Authenticator:
 
     @staticmethod
     def _check_own_page(request: HTTPConnection) -> None:
-        """Refuse a request that changes something, unless the browser says that it is from a page of Nod's.
+        """Refuse a request that is not only a read, unless the browser says it is from a page of Nod's.
 
         Any page can make a browser send cookies. An Origin that is there was checked by `check_origin`.
         """
