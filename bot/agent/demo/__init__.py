@@ -1,4 +1,5 @@
-"""The demo model: a scripted model without network.
+"""The demo model: a scripted model without network, for ``nod demo``.
 
-Begin with `sentences.py`, its one table. Nothing here may run or decide anything.
+Begin with `model.py`; the sentences that it understands are tables in `sentences.py`. Nothing here may run or
+decide anything.
 """

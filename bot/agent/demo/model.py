@@ -1,9 +1,11 @@
-"""The demo model: no network, no chance, the same answer each time.
+"""The demo model, which stands in for a language model in ``nod demo``: no network, no chance.
 
-It stands in for a language model in ``nod demo``, and decides from the transcript alone. ``conversation.py``
-says where that stands, ``sentences.py`` what people's sentences ask for, `DemoAnswer` makes reads and
-proposals of it, and ``words.py`` tells what tools answered. One job takes up to four steps: find the issues
-that were only described, read, propose the writes, tell how they ended. ``team.py`` leads teammates.
+Its answer depends on the transcript alone, so the same transcript always gets the same answer. `respond`
+takes the newest job from the transcript (``conversation.py``), reads what people's sentences ask for
+(``sentences.py``), and decides the next answer: either calls that read the issue tracker, or a text about
+what was read, with the calls that write. So one job takes up to four answers: find the issues that were only
+described, read them, propose the writes, tell how they ended. Texts are made in ``words.py``. Answers of a
+team of agents are made in ``team.py``.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSp
 from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+\s*?")
-_FEW = 3  # the number of suggested sentences
+_MAX_SUGGESTIONS = 3
 _REMIND = "remind me to "
 
 
@@ -40,162 +42,206 @@ class DemoModel:
         yield Finished(Stop.FINISHED, calls)
 
     async def close(self) -> None:
-        """Close nothing: nothing is open."""
+        """Do nothing: this model has no connection to close."""
 
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str, tuple[ToolCall, ...]]:
     """Decide the next answer: its text and its calls."""
-    answer = team.respond(transcript, tools)
-    if answer is not None:
-        return answer
+    team_answer = team.respond(transcript, tools)
+    if team_answer is not None:
+        return team_answer
     conversation = DemoConversation.of(transcript)
-    writes = [each for each in conversation.calls if each.tool not in READ_TOOLS]
-    if writes:
-        return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
-    return DemoAnswer(conversation, {spec.name for spec in tools}).next()
+    writes = [call for call in conversation.calls if call.tool not in READ_TOOLS]
+    if writes:  # the text says how each ended, or that it still waits
+        return "\n".join(
+            words.describe_end(write.tool, write.arguments, write.result) for write in writes
+        ), ()
+    return _AnswerWriter(conversation, {spec.name for spec in tools}).write()
 
 
-class DemoAnswer:
-    """The next answer: reads while something must be looked up, then words and the proposals."""
+class _AnswerWriter:
+    """The writer of the next answer to a job that has proposed nothing yet."""
 
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
-        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.calls}
-        due = [task for note in conversation.notes if (task := words.find_scheduled_task(note))]
-        self._said = [
-            words.describe_note(note) for note in conversation.notes if not words.find_scheduled_task(note)
-        ]
-        self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
-        self._chips: list[str] = []
-        self._wishes: list[Wish] = []
-        said = [(message.text, message.name) for message in conversation.requests]
-        for text, name in (*said, *((task, "") for task in due if not _what(task))):
-            for each in read_message(text, name, conversation.last_issue):
-                if isinstance(each, Wish) and (missing := _list_needed_tools(each) - offered):
-                    self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
-                elif isinstance(each, Wish):
-                    self._wishes.append(each)
-                else:
-                    self._talk(each)
-        if not self._said and not self._wishes:
+        self._results = {(call.tool, str(call.arguments)): call.result for call in conversation.calls}
+        self._wishes: list[Wish] = []  # the calls that people ask for
+        self._remarks: list[str] = []  # texts that depend on no call
+        self._suggestions: list[str] = []  # sentences to offer below the answer
+        tasks = self._take_notes()
+        for message in conversation.requests:
+            self._read_message(message.text, message.name, offered)
+        for task in tasks:
+            self._read_message(task, "", offered)
+        if not self._remarks and not self._wishes:
             self._talk(HELP)
 
-    def next(self) -> tuple[str, tuple[ToolCall, ...]]:
-        looks = {
-            (tool, str(given)): (tool, given) for wish in self._wishes for tool, given in self._looks(wish)
-        }
-        missing = [look for key, look in looks.items() if key not in self._results]
-        if missing:
-            return "" if self._results else "Let me look.", self._calls(missing)
-        return self._propose()
+    def write(self) -> tuple[str, tuple[ToolCall, ...]]:
+        """Return the calls that must be read first; once all are read, the text and the calls that write."""
+        missing: dict[tuple[str, str], PlannedCall] = {}
+        for wish in self._wishes:
+            for tool, arguments in self._list_reads(wish):
+                key = (tool, str(arguments))
+                if key not in self._results:
+                    missing[key] = (tool, arguments)
+        if not missing:
+            return self._propose()
+        text = "" if self._results else "Let me look."
+        return text, self._make_calls(list(missing.values()))
+
+    def _take_notes(self) -> list[str]:
+        """Add remarks about the notes of Nod itself, and return the tasks that are due by a schedule.
+
+        A reminder is no task: its text is the remark.
+        """
+        tasks: list[str] = []
+        reminders: list[str] = []
+        for note in self._conversation.notes:
+            task = words.find_scheduled_task(note)
+            if not task:
+                self._remarks.append(words.describe_note(note))
+            elif task.startswith(_REMIND) and task != _REMIND:
+                reminders.append(f"Reminder: {task.removeprefix(_REMIND)}")
+            else:
+                tasks.append(task)
+        self._remarks += reminders
+        return tasks
+
+    def _read_message(self, text: str, speaker: str, offered: set[str]) -> None:
+        for part in read_message(text, speaker, self._conversation.last_issue):
+            if isinstance(part, Talk):
+                self._talk(part)
+                continue
+            missing_tools = _list_needed_tools(part) - offered
+            if missing_tools:
+                said = words.short(part.said)
+                self._remarks.append(f"I have no `{min(missing_tools)}` tool here for “{said}”.")
+            else:
+                self._wishes.append(part)
 
     def _talk(self, talk: Talk) -> None:
-        self._said.append(talk.text)
-        self._chips += talk.chips
+        self._remarks.append(talk.text)
+        self._suggestions += talk.suggestions
 
-    def _looks(self, wish: Wish) -> list[PlannedCall]:
-        """Return the reads that a wish needs, as far as these are known by now."""
-        found = self._find_issue(wish)
-        looks: list[PlannedCall] = [("search_issues", {"query": wish.described})] if wish.described else []
-        if found and found.tool in READ_TOOLS:
-            looks.append((found.tool, found.arguments))
-        elif found and (found.add or found.drop):  # all labels are set together, so know the present ones
-            looks.append(("get_issue", {"number": found.arguments["number"]}))
-        return looks
+    def _list_reads(self, wish: Wish) -> list[PlannedCall]:
+        """Return the reads that a wish needs, as far as they are known by now.
+
+        The issue of some reads is known only when a search has found it.
+        """
+        reads: list[PlannedCall] = []
+        if wish.described:
+            reads.append(("search_issues", {"query": wish.described}))
+        numbered = self._find_issue(wish)
+        if numbered and numbered.tool in READ_TOOLS:
+            reads.append((numbered.tool, numbered.arguments))
+        elif numbered and (numbered.add or numbered.drop):
+            # all labels of an issue are set together, so the present ones must be known
+            reads.append(("get_issue", {"number": numbered.arguments["number"]}))
+        return reads
 
     def _find_issue(self, wish: Wish) -> Wish | None:
         """Return the wish with the number of its issue; None if the number is not known."""
         if not wish.described:
             return wish
-        fitting = self._fitting(wish)
-        if len(fitting) != 1:
+        candidates = self._list_candidates(wish)
+        if len(candidates) != 1:
             return None
-        return replace(wish, described="", arguments={"number": fitting[0]["number"], **wish.arguments})
+        return replace(wish, described="", arguments={"number": candidates[0]["number"], **wish.arguments})
 
-    def _fitting(self, wish: Wish) -> list[dict[str, Any]]:
-        """Return the candidates for the issue of a wish: issues with its title, else those that fit it."""
-        found = words.issues_in(self._result("search_issues", {"query": wish.described}))
+    def _list_candidates(self, wish: Wish) -> list[dict[str, Any]]:
+        """Return the found issues that a description may mean.
+
+        An issue with the description as its title counts alone. Otherwise a wish to reopen means closed
+        issues, another change means open issues, and a wish to show or delete an issue means any.
+        """
+        found = words.issues_in(self._find_result("search_issues", {"query": wish.described}))
         exact = [issue for issue in found if str(issue.get("title", "")).lower() == wish.described.lower()]
-        if len(exact) == 1 or wish.tool in {"get_issue", "delete_issue"}:
+        if wish.tool in {"get_issue", "delete_issue"}:
             return exact if len(exact) == 1 else found
+        if len(exact) == 1:
+            return exact
         state = "closed" if wish.arguments.get("state") == "open" else "open"
         return [issue for issue in found if issue.get("state") == state]
 
-    def _result(self, tool: str, arguments: Any) -> str:
+    def _find_result(self, tool: str, arguments: Any) -> str:
         return self._results.get((tool, str(arguments)), "")
 
     def _propose(self) -> tuple[str, tuple[ToolCall, ...]]:
-        """Return a text about the results and plans, and the planned calls, which the gate judges later."""
-        told: list[str] = []
-        wanted: list[PlannedCall] = []
+        """Return the text about all that was read, and the calls that write."""
+        paragraphs: list[str] = []
+        writes: list[PlannedCall] = []
         for wish in self._wishes:
-            found = self._find_issue(wish)
-            if found is None:
-                told.append(self._ask_which(wish))
-            elif found.tool in READ_TOOLS:
-                result = self._result(found.tool, found.arguments)
-                told.append(words.describe_read(found.tool, found.arguments, result, found.view))
-            elif found.add or found.drop:
-                vain, change = self._plan_labels(found)
-                told += vain
-                wanted += change
+            numbered = self._find_issue(wish)
+            if numbered is None:
+                paragraphs.append(self._ask_which(wish))
+            elif numbered.tool in READ_TOOLS:
+                result = self._find_result(numbered.tool, numbered.arguments)
+                text = words.describe_read(numbered.tool, numbered.arguments, result, numbered.view)
+                paragraphs.append(text)
+            elif numbered.add or numbered.drop:
+                remarks, changes = self._plan_labels(numbered)
+                paragraphs += remarks
+                writes += changes
             else:
-                wanted.append((found.tool, found.arguments))
-        asking = [words.proposing(wanted)] if wanted else []
-        reason = self._reason()
-        calls = [(tool, {**arguments, "approval_reason": reason}) for tool, arguments in wanted]
-        chips = "\n".join(f"- → {chip}" for chip in list(dict.fromkeys(self._chips))[:_FEW])
-        return "\n\n".join(filter(None, [*told, *asking, *self._said, chips])), self._calls(calls)
+                writes.append((numbered.tool, numbered.arguments))
+        if writes:
+            paragraphs.append(words.announce_calls(writes))
+        paragraphs += self._remarks
+        suggestions = list(dict.fromkeys(self._suggestions))[:_MAX_SUGGESTIONS]
+        paragraphs.append("\n".join(f"- → {suggestion}" for suggestion in suggestions))
+        reason = self._format_reason()
+        calls = [(tool, {**arguments, "approval_reason": reason}) for tool, arguments in writes]
+        return "\n\n".join(filter(None, paragraphs)), self._make_calls(calls)
 
     def _ask_which(self, wish: Wish) -> str:
-        result = self._result("search_issues", {"query": wish.described})
-        fitting = self._fitting(wish)
+        """Ask for the number of an issue whose description fits no issue, or several."""
+        result = self._find_result("search_issues", {"query": wish.described})
+        candidates = self._list_candidates(wish)
         said = words.short(wish.said)
         if result.startswith("ERROR"):
             return words.describe_failure(result)
-        if not fitting:
+        if not candidates:
             return (
                 f"I found no such issue about “{wish.described}”, so I did nothing about “{said}”. "
                 "Do you know its number?"
             )
-        self._chips += [f"show #{issue['number']}" for issue in fitting[:_FEW]]
+        self._suggestions += [f"show #{issue['number']}" for issue in candidates[:_MAX_SUGGESTIONS]]
         head = f"Several issues fit “{said}”. Which one do you mean? Please give me its number."
-        return "\n".join([head, "", *map(words.line, fitting)])
+        return "\n".join([head, "", *map(words.format_issue, candidates)])
 
     def _plan_labels(self, wish: Wish) -> tuple[list[str], list[PlannedCall]]:
-        """Return the remarks on labels, and the change with all labels that the issue should have."""
+        """Return remarks on a change of labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
-        result = self._result("get_issue", {"number": number})
+        result = self._find_result("get_issue", {"number": number})
         found = words.issues_in(result)
         if not found:
-            return [
-                f"{words.describe_failure(result)} So I did nothing about “{words.short(wish.said)}”."
-            ], []
+            failure = words.describe_failure(result)
+            return [f"{failure} So I did nothing about “{words.short(wish.said)}”."], []
         present = list(found[0].get("labels") or [])
-        labels = [each for each in dict.fromkeys([*present, *wish.add]) if each not in wish.drop]
+        labels = [label for label in dict.fromkeys([*present, *wish.add]) if label not in wish.drop]
         if labels != present:
             return [], [(wish.tool, {**wish.arguments, "labels": labels})]
-        vain = [f"#{number} has those labels already." if wish.add else f"#{number} has no such label."]
-        return vain, [(wish.tool, wish.arguments)] if len(wish.arguments) > 1 else []
+        remark = f"#{number} has those labels already." if wish.add else f"#{number} has no such label."
+        has_other_changes = len(wish.arguments) > 1  # more than the number
+        return [remark], [(wish.tool, wish.arguments)] if has_other_changes else []
 
-    def _reason(self) -> str:
-        asked = self._conversation.requests
-        who = next((each.name for each in reversed(asked) if each.name), "")
-        return format_request(" ".join(each.text for each in asked), who)
+    def _format_reason(self) -> str:
+        """Return people's words as the reason of the calls, with the name of the last one who has a name."""
+        requests = self._conversation.requests
+        names = [request.name for request in requests if request.name]
+        text = " ".join(request.text for request in requests)
+        return format_request(text, names[-1] if names else "")
 
-    def _calls(self, wanted: Sequence[PlannedCall]) -> tuple[ToolCall, ...]:
-        known = self._conversation
-        return make_calls(len(known.earlier) + len(known.messages) + len(known.calls), wanted)
-
-
-def _what(task: str) -> str:
-    """Return the subject of a reminder; empty for another task."""
-    if task.startswith(_REMIND):
-        return task.removeprefix(_REMIND)
-    return ""
+    def _make_calls(self, planned: Sequence[PlannedCall]) -> tuple[ToolCall, ...]:
+        conversation = self._conversation
+        entries = len(conversation.earlier) + len(conversation.messages) + len(conversation.calls)
+        return make_calls(entries, planned)
 
 
 def _list_needed_tools(wish: Wish) -> set[str]:
     needed = {wish.tool}
-    needed |= {"search_issues"} if wish.described else set()
-    return needed | ({"get_issue"} if wish.add or wish.drop else set())
+    if wish.described:
+        needed.add("search_issues")
+    if wish.add or wish.drop:
+        needed.add("get_issue")
+    return needed

@@ -1,8 +1,12 @@
-"""The sentences that the demo model understands: one table, whose rows name a call each. Pure.
+"""The sentences that the demo model understands, as regular expressions in two tables. Pure.
 
-A message is read from left to right. Each part must fit a row from its first word to its last, so nothing is
-dropped. Where a part fits no row, nothing of the message is done: the answer quotes that part and offers
-sentences to press. All repetitions are bounded, and so is a message, by `LONGEST`.
+`read_message` reads a message from left to right, part by part: "close #2 and assign #3 to Ana" has two. A
+part that fits a row of `_TABLE` becomes a `Wish`, the call of a tool. A part that fits a row of `_TALK`
+becomes a `Talk`, a text. A row must fit a part from its first word to its last, so no word is ignored. If a
+part fits no row, nothing of the message is done: the answer quotes that part and offers sentences to press.
+
+The patterns of the rows are made of smaller ones, such as `_WHICH` for the issues that a part is about. All
+repetitions are bounded, and so is a message, by `LONGEST`.
 """
 
 import re
@@ -50,13 +54,15 @@ EXAMPLES = (
 
 ONLY = "I'm a scripted demo and know a few English sentences about the issue tracker."
 _MARKS = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
-_RATE = "low|normal|high|urgent"
-_PRIORITY = rf"(?P<priority>{_RATE})"
-_PRIO = "[- ]prio(?:rity)?"
+_PRIORITIES = "low|normal|high|urgent"
+_PRIORITY = rf"(?P<priority>{_PRIORITIES})"
+_PRIO = "[- ]prio(?:rity)?"  # as in "high priority" and "high-prio"
 _NOUN = "(?:issue|ticket|bug|task)"
 _NO_NAME = "the|an?|it|them|this|that|you|done|closed|open|nobody|no|none|someone|somebody|anyone"
+
+# a person, such as "Ana", "@ben", "Ana Silva" or Slack's "<@U1>", but none of the words above
 _SOMEONE = (
-    rf"(?!(?:{_NO_NAME}|{_RATE})\b)(?:<@[^<>\s]{{1,60}}>"
+    rf"(?!(?:{_NO_NAME}|{_PRIORITIES})\b)(?:<@[^<>\s]{{1,60}}>"
     r"|@?[^\W\d][\w-]{0,40}(?:[.'](?!s\b)[\w-]{1,40}){0,3}(?: (?-i:[A-Z])[\w-]{0,40})?)"
 )
 _NAME = rf"(?P<assignee>{_SOMEONE})"
@@ -67,18 +73,27 @@ _QUOTED = (
     r"|'(?:[^'\n]|'(?=\w)){1,300}'(?!\w)"
 )
 _TEXT = r"(?:[^\n.!?;]|[.!?;](?=\S)){1,300}"  # the rest of a sentence
-_WORDS = rf"(?:{_QUOTED}|(?![{_MARKS}]){_TEXT}?)"
+_TITLE = rf"(?:{_QUOTED}|(?![{_MARKS}]){_TEXT}?)"  # a title, quoted or not
+
+# numbers of issues, such as "#2", "issues 2, 3 and 4"
 _NUMBERS = rf"(?:{_NOUN}s? |numbers? )?#?\d{{1,9}}(?:(?:,? and |, ?| & )(?:{_NOUN} )?#?\d{{1,9}}){{0,19}}"
+
+# the issues of a part: "#2 and #4", "it", "the login issue", "the issue about login", "'Login fails'"
 _WHICH = (
-    rf"(?:(?P<numbers>{_NUMBERS})|(?P<it>it|them|both|(?:the|this|that) {_NOUN}|(?:this|that)(?: one)?)"
+    rf"(?:(?P<numbers>{_NUMBERS})"
+    rf"|(?P<pronoun>it|them|both|(?:the|this|that) {_NOUN}|(?:this|that)(?: one)?)"
     rf"|the (?P<described>[\w-]{{1,40}}(?: [\w-]{{1,40}}){{0,4}}) (?:{_NOUN}|one)"
     rf"|the {_NOUN} (?:about|called|named) (?P<called>{_QUOTED}|[\w-]{{1,40}}(?: [\w-]{{1,40}}){{0,4}}?)"
     rf"|(?P<quoted>{_QUOTED}))"
 )
+
+# the end of a part: perhaps "please" or "now", before a mark, "and" or the end of the message
 _END = (
     r"(?:,? (?:please|thanks|thank you|for me|now|right now|today|again)){0,2}"
     r"(?= ?(?:$|\n|[.!?;,]+(?:\s|$)| (?:and|then|also|plus)\b))"
 )
+
+# words before a part that say nothing about it, such as "and then" or "could you please"
 _LEAD = re.compile(
     r"(?:[\s.,;!?]|(?:and|then|also|plus|so|now|just|ok|okay|please|@?nod|can you|could you|would you"
     r"|will you|let's|i want you to|i want to|i'd like you to|i'd like to|go ahead and"
@@ -86,16 +101,16 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _TRAILING = re.compile(r"(?:[\s.,;!?]{1,9}(?:\b(?:and|then|also|please))?){1,5}$", re.IGNORECASE)
-_NEXT = re.compile(r"[.!?;,](?=\s)|\n| (?:and|then) ", re.IGNORECASE)
-_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # Nod's quotation above a reply
+_PART_BREAK = re.compile(r"[.!?;,](?=\s)|\n| (?:and|then) ", re.IGNORECASE)  # where a next part may begin
+_QUOTATION_ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # Nod's quotation above a reply
 _DETAIL = re.compile(
-    rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}"
+    rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_PRIORITIES}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
     rf"|(?:,|(?<=[{_MARKS}])) for (?P<given>{_SOMEONE})"
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
     re.IGNORECASE,
 )
-"""The details that may follow the title of a new issue."""
+"""A detail after the title of a new issue: ", high priority", " and assign it to Sam", " labelled bug"."""
 _OPEN_OR_NOT = r"(?P<state>open|closed)"
 _FILTER = re.compile(
     rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?P<overdue>overdue)\b"
@@ -104,14 +119,14 @@ _FILTER = re.compile(
     rf"|(?:assigned to|owned by|of|for) {_NAME}|(?P<mine>my)\b|(?:labell?ed|tagged) (?P<label>{_LABEL})",
     re.IGNORECASE,
 )
-"""The filters that may narrow a list."""
+"""A filter of a list, such as "open", "high priority", "assigned to Ana", "my", "without an owner"."""
 _NEW = (
     r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
     rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
 )
-_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
+_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"  # the title is not quoted
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
-_BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
+_BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"  # the end of a title
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
 _SEARCH = "(?:search|look|find)(?: for| up| in| through)?+(?: me)?+"
 _ISSUES = rf"(?:(?:the|all|any|every|an?) )?(?:{_NOUN}s?|tracker)"
@@ -120,26 +135,27 @@ _ABOUT = (
     "|(?:that|which) (?:say|contain|mention|match)s?)"
 )
 _NARROWED = (
-    rf" (?:with (?:an? )?(?:{_RATE})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
+    rf" (?:with (?:an? )?(?:{_PRIORITIES})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
 )
-_NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"
+_NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"  # neither "issue" nor "ticket" follows
 
-# a quoted part is searched alone, and a text with filters is no plain text
+# words to search for: without quotation marks, and without filters such as "assigned to Ana"
 _PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+_AFTERNOON_HOURS = range(1, 8)  # hours that people write for the afternoon, without "pm"
 _CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
 _OPEN = {"state": "open"}
 _SETUP = "Set `OPENAI_API_KEY` or `OPENAI_BASE_URL` to use a real model."
 _ASKS = "I look things up right away. Every change asks first, with a card you approve or decline."
-_HOW = "(?:how are (?:you|things)|how(?:'s| is) it going)"
-_ABLE = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
-_BEFORE = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
-_SAME = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
-_MEANT = {
-    "unowned": "",
-    "overdue": "open",
-}  # the tracker knows no dates, so overdue issues are the open issues
+_GREETING = "(?:how are (?:you|things)|how(?:'s| is) it going)"
+_WHAT_CAN_YOU_DO = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
+_WHAT_DO_YOU_ASK = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
+_ARGUMENT_OF_GROUP = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
+"""The argument that a group of a pattern gives, where it has not the group's own name."""
+_VALUE_OF_GROUP = {"unowned": "", "overdue": "open"}
+"""The value that a group stands for, if it is not the matched text. The tracker knows no dates, so overdue
+issues are the open ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,33 +168,31 @@ class Wish:
     add: tuple[str, ...] = ()  # labels to add to the issue's own labels
     drop: tuple[str, ...] = ()
     view: str = ""  # the part of a read's result to tell
-    said: str = field(default="", compare=False)  # the part of the message that asks for it
+    said: str = field(default="", compare=False)  # the part of the message that asks for the call
 
     @property
-    def about(self) -> tuple[int | None, str]:
-        """The issue of the wish: its number, or a description."""
+    def issue(self) -> tuple[int | None, str]:
+        """The issue of the wish: its number and its description, of which one is empty."""
         return self.arguments.get("number"), self.described
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """An answer without a call, and the sentences to offer with it."""
+    """A text without a call, and the sentences to offer below it."""
 
     text: str
-    chips: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
 
 
-def _bare(pattern: re.Pattern[str]) -> str:
-    """Return the pattern without group names, so that another pattern can repeat it."""
+def _without_names(pattern: re.Pattern[str]) -> str:
+    """Return the text of a pattern without the names of its groups, so that other patterns can contain it."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
 
 
-_FILTERS = rf"(?P<before>(?:{_bare(_FILTER)}|(?:all|the|every)\b| ){{0,12}})"
-_FILTERS_AFTER = rf"(?P<after>(?: (?:and |that |which )?(?:{_bare(_FILTER)})){{0,5}})"
+_FILTERS = rf"(?P<before>(?:{_without_names(_FILTER)}|(?:all|the|every)\b| ){{0,12}})"
+_FILTERS_AFTER = rf"(?P<after>(?: (?:and |that |which )?(?:{_without_names(_FILTER)})){{0,5}})"
 _LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_FILTERS_AFTER}"
-
-
-# --- the table
+"""The issues to list, with filters around the noun: "my open bugs", "issues assigned to Ana"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +207,13 @@ class _Row:
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Compile a sentence when it is first needed: the demo starts quickly."""
+    """Compile the pattern of a row when it is first needed, so that the demo starts quickly."""
     return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
 
-_DETAILS = rf"(?P<details>(?:{_bare(_DETAIL)}){{0,5}})"
+_DETAILS = rf"(?P<details>(?:{_without_names(_DETAIL)}){{0,5}})"
+
+# the first row that fits counts
 _TABLE: tuple[_Row, ...] = (
     _Row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _Row(
@@ -213,7 +229,7 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"(?:(?:re-?)?assign|give|hand|move|pass) {_WHICH} (?:over )?to {_NAME}"),
     _Row(rf"(?:label|tag) {_WHICH} (?:as |with )?(?P<labels>{_LABELS})"),
     _Row(rf"(?:remove|drop) (?:the )?labels? (?P<dropped>{_LABELS}) from {_WHICH}"),
-    _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_WORDS})"),
+    _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_TITLE})"),
     _Row(
         rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that|(?= [{_MARKS}]))"
         rf" ?(?P<body>(?s:.{{1,{LONGEST}}}))",
@@ -248,15 +264,15 @@ _TABLE: tuple[_Row, ...] = (
 HELP = Talk(f"{ONLY} {_ASKS} {_SETUP}", EXAMPLES[:3])
 _TALK: tuple[tuple[str, Talk], ...] = (
     (
-        rf"(?:/start|(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: nod| there| all)?|{_HOW})",
+        rf"(?:/start|(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: nod| there| all)?|{_GREETING})",
         Talk("Hello. I'm a scripted demo: tell me what to do with the issues.", EXAMPLES[:3]),
     ),
     (
         "(?:many )?(?:thanks|thank you|thx|great|cool|ok|okay)(?: a lot| so much| nod)?|that's (?:all|great)",
         Talk("You're welcome."),
     ),
-    (rf"{_ABLE}(?:,? and {_BEFORE})?", HELP),
-    (_BEFORE, Talk(f"{_ASKS} Nothing runs on a chat message alone.", ("close #2",))),
+    (rf"{_WHAT_CAN_YOU_DO}(?:,? and {_WHAT_DO_YOU_ASK})?", HELP),
+    (_WHAT_DO_YOU_ASK, Talk(f"{_ASKS} Nothing runs on a chat message alone.", ("close #2",))),
     (
         "(?:who|what) are you|are you (?:a (?:bot|robot|human|person)|an ai)|what is nod",
         Talk(f"I'm Nod, in a scripted demo: no language model is behind me. {_SETUP}", EXAMPLES[:3]),
@@ -272,176 +288,211 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 )
 
 
-# --- reading
+def read_message(message: str, speaker: str = "", last_issue: int | None = None) -> list[Wish | Talk]:
+    """Read a message into the calls that it asks for and the answers to its other parts.
 
-
-def read_message(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
-    """Parse a message into wishes, part by part. ``it`` is the number of the issue named last."""
+    ``speaker``: the name for which "me" and "my" stand. ``last_issue``: the number for which "it" stands at
+    the beginning.
+    """
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
-    text = re.sub(r"[^\S\n]+", " ", _ABOVE.sub("", message))
+    text = re.sub(r"[^\S\n]+", " ", _QUOTATION_ABOVE.sub("", message))
     text = re.sub(r"(?<=\w)’(?=\w)", "'", text).strip()  # noqa: RUF001
-    reading = Reading(speaker, it)
-    place = begin = _after_lead(text, 0)
-    while place < len(text):
-        end = reading.part(text, place)
-        if not end:
-            return [_not_understood(text[place:], text[begin:place])]
-        place = _after_lead(text, end)
-    return reading.wishes
+    reader = _Reader(speaker, last_issue)
+    position = begin = _skip_lead(text, 0)
+    while position < len(text):
+        end = reader.read_part(text, position)
+        if end is None:
+            return [_not_understood(text[position:], text[begin:position])]
+        position = _skip_lead(text, end)
+    return reader.found
 
 
-def _after_lead(text: str, place: int) -> int:
-    """Return the index of the next part, after *and*, *please*, *could you* and the like."""
-    found = _LEAD.match(text, place)
-    return found.end() if found else place
+def _skip_lead(text: str, position: int) -> int:
+    """Return the position of the next part, after "and", "please", "could you" and the like."""
+    lead = _LEAD.match(text, position)
+    return lead.end() if lead else position
 
 
 def _not_understood(lost: str, before: str) -> Talk:
-    """Quote the first part that fits no row; offer the part before it, and the nearest sentences."""
-    part = _NEXT.split(lost, maxsplit=1)[0].strip(" .,;!?")
+    """Quote the first part that fits no row, and offer sentences to press.
+
+    ``lost`` is the text from that part on, ``before`` the text before it. The text before is offered, and the
+    examples that share the most words with the part.
+    """
+    part = _PART_BREAK.split(lost, maxsplit=1)[0].strip(" .,;!?")
     said = part[:80].lower()
     words = set(said.split())
 
-    like = [(len(words & set(e.split())), SequenceMatcher(None, said, e).ratio(), e) for e in EXAMPLES]
-    near = [example for _, _, example in sorted(like, reverse=True)]
+    def rate(example: str) -> tuple[int, float, str]:
+        shared_words = words & set(example.split())
+        return len(shared_words), SequenceMatcher(None, said, example).ratio(), example
+
+    nearest = sorted(EXAMPLES, key=rate, reverse=True)
     head = f"I didn't understand “{short(part)}”"
     if before:
         understood = re.sub(r"\s*\n\s*", "; ", _TRAILING.sub("", before))
-        said = f"{head}, so I've done nothing yet. I can do what comes before it:"
-        return Talk(said, (understood, *near[:2]))
-    if len(lost.rstrip(" .,;!?")) > len(part):
-        more = ", so I've done nothing yet"
-    else:
-        more = ""
-    return Talk(f"{head}{more}. {ONLY} Try one:", tuple(near[:3]))
+        text = f"{head}, so I've done nothing yet. I can do what comes before it:"
+        return Talk(text, (understood, *nearest[:2]))
+    has_other_parts = len(lost.rstrip(" .,;!?")) > len(part)
+    if has_other_parts:
+        head += ", so I've done nothing yet"
+    return Talk(f"{head}. {ONLY} Try one:", tuple(nearest[:3]))
 
 
-class Reading:
-    """The wishes of a message so far. A pronoun stands for the issue of the part before."""
+class _Reader:
+    """The reader of one message, which collects what the message asks for.
 
-    def __init__(self, speaker: str, it: int | None) -> None:
-        self.wishes: list[Wish | Talk] = []
+    Changes of one issue are merged into one call, so that one card shows them all. A pronoun stands for the
+    issues of the part before.
+    """
+
+    def __init__(self, speaker: str, last_issue: int | None) -> None:
+        self.found: list[Wish | Talk] = []
         self._speaker = speaker
-        self._latest: list[Wish] = [Wish("", {"number": it})] if it is not None else []
+        self._latest: list[Wish] = []  # the wishes about the issues for which a pronoun stands
+        if last_issue is not None:
+            self._latest.append(Wish("", {"number": last_issue}))  # no call: it only has the number
 
-    def part(self, text: str, place: int) -> int:
-        """Read the part that begins at ``place``. Return its end, or 0 if no row fits the part."""
+    def read_part(self, text: str, position: int) -> int | None:
+        """Read the part that begins at a position. Return its end, or None if no row fits the part."""
         for pattern, talk in _TALK:
-            found = _compile(pattern).match(text, place)
-            if found:
-                self.wishes.append(talk)
-                return found.end()
+            match = _compile(pattern).match(text, position)
+            if match:
+                self.found.append(talk)
+                return match.end()
         for row in _TABLE:
-            found = _compile(row.pattern).match(text, place)
-            if found and (given := _groups(found)) is not None:
-                self._take(row, given, found[0])
-                return found.end()
-        return 0
+            match = _compile(row.pattern).match(text, position)
+            given = _read_groups(match) if match else None
+            if match and given is not None:
+                self._take_row(row, given, match[0])
+                return match.end()
+        return None
 
-    def _take(self, row: _Row, given: Mapping[str, str], said: str) -> None:
-        arguments = {**row.fixed, **_arguments(given)}
+    def _take_row(self, row: _Row, given: Mapping[str, str], said: str) -> None:
+        """Add the call of a row. ``given``: the texts in the part, see `_read_groups`. ``said``: the part."""
+        arguments = {**row.fixed, **_make_arguments(given)}
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
                 text = f"Who are you in the tracker? I don't know that, so I can't do “{short(said)}”."
-                self.wishes.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
+                self.found.append(Talk(f"{text} Please use a name.", ("what is Ana working on?",)))
                 return
             arguments["assignee"] = self._speaker
-        labels, dropped = _labels(given.get("labels", "")), _labels(given.get("dropped", ""))
+        labels, dropped = _split_labels(given.get("labels", "")), _split_labels(given.get("dropped", ""))
         wish = Wish(row.tool, arguments, "", labels, dropped, row.view, said)
+        description = given.get("described") or given.get("called") or given.get("quoted")
         if row.tool == "create_issue":
-            tags = {*labels, *(["bug"] if given["noun"].lower() == "bug" else [])}
-            self._latest = [
-                replace(wish, arguments={**arguments, **({"labels": sorted(tags)} if tags else {})}, add=())
-            ]
-            self.wishes += self._latest
+            self._create(wish, is_bug=given["noun"].lower() == "bug")
         elif "numbers" in given:
             numbers = dict.fromkeys(map(int, re.findall(r"\d+", given["numbers"])))
-            self._latest = [self._place(wish, number, "") for number in numbers]
-        elif words := given.get("described") or given.get("called") or given.get("quoted"):
-            self._latest = [self._place(wish, None, words.strip(_MARKS))]
-        elif "it" not in given:
-            self.wishes.append(wish)
+            self._latest = [self._add(wish, number, "") for number in numbers]
+        elif description:
+            self._latest = [self._add(wish, None, description.strip(_MARKS))]
+        elif "pronoun" not in given:  # the call is about no issue
+            self.found.append(wish)
         elif not self._latest:
             text = f"Which issue do you mean by “{short(said)}”? Please give me its number."
-            self.wishes.append(Talk(text, ("show open issues",)))
+            self.found.append(Talk(text, ("show open issues",)))
         elif self._latest[0].tool == "create_issue":
             self._change_new(wish)
         else:
-            self._latest = [self._place(wish, *each.about) for each in self._latest]
+            self._latest = [self._add(wish, *latest.issue) for latest in self._latest]
+
+    def _create(self, wish: Wish, *, is_bug: bool) -> None:
+        """Add a wish for a new issue, with its labels among the arguments."""
+        labels = sorted({*wish.add, "bug"} if is_bug else set(wish.add))
+        arguments = {**wish.arguments, "labels": labels} if labels else wish.arguments
+        self._latest = [replace(wish, arguments=arguments, add=())]
+        self.found += self._latest
 
     def _change_new(self, wish: Wish) -> None:
         """Add a change of an issue that does not exist yet to the call that creates the issue."""
         new = self._latest[0]
         if wish.tool != "update_issue" or wish.drop or "state" in wish.arguments:
             text = f"I can do more with a new issue once it exists, so I left out “{short(wish.said)}”."
-            self.wishes.append(Talk(text))
+            self.found.append(Talk(text))
             return
+        arguments = {**new.arguments, **wish.arguments}
         labels = sorted({*new.arguments.get("labels", ()), *wish.add})
-        changed = {**new.arguments, **wish.arguments, **({"labels": labels} if labels else {})}
-        self._latest = [self._swap(new, replace(new, arguments=changed))]
+        if labels:
+            arguments["labels"] = labels
+        self._latest = [self._swap(new, replace(new, arguments=arguments))]
 
-    def _place(self, wish: Wish, number: int | None, words: str) -> Wish:
-        """Add a wish about an issue; changes of one issue become one, so that one card shows them all."""
+    def _add(self, wish: Wish, number: int | None, description: str) -> Wish:
+        """Add a wish about the issue with this number, or this description, and return it.
+
+        It is merged with an earlier change of the same issue, unless both set the same field.
+        """
         numbered = {} if number is None else {"number": number}
-        wish = replace(wish, described=words, arguments={**numbered, **wish.arguments})
-        for one in self.wishes:
-            if one == wish:
+        wish = replace(wish, described=description, arguments={**numbered, **wish.arguments})
+        for earlier in self.found:
+            if earlier == wish:
                 return wish
-            if isinstance(one, Wish) and one.tool == wish.tool == "update_issue" and one.about == wish.about:
-                if one.arguments.keys() & wish.arguments.keys() - {"number"}:
-                    continue
-                both, said = {**one.arguments, **wish.arguments}, f"{one.said} and {wish.said}"
-                add, drop = one.add + wish.add, one.drop + wish.drop
-                return self._swap(one, replace(one, arguments=both, add=add, drop=drop, said=said))
-        self.wishes.append(wish)
+            if not isinstance(earlier, Wish) or earlier.issue != wish.issue:
+                continue
+            are_changes = earlier.tool == wish.tool == "update_issue"
+            common = earlier.arguments.keys() & wish.arguments.keys() - {"number"}
+            if are_changes and not common:
+                return self._swap(earlier, _merge(earlier, wish))
+        self.found.append(wish)
         return wish
 
     def _swap(self, old: Wish, new: Wish) -> Wish:
-        self.wishes[self.wishes.index(old)] = new
+        self.found[self.found.index(old)] = new
         return new
 
 
-def _groups(found: re.Match[str]) -> dict[str, str] | None:
-    """Return the arguments that a sentence gives, by name.
+def _merge(first: Wish, second: Wish) -> Wish:
+    return replace(
+        first,
+        arguments={**first.arguments, **second.arguments},
+        add=first.add + second.add,
+        drop=first.drop + second.drop,
+        said=f"{first.said} and {second.said}",
+    )
 
-    Details and filters are read out of it too. None where an argument is given twice.
+
+def _read_groups(match: re.Match[str]) -> dict[str, str] | None:
+    """Return the texts that a part gives for arguments, by the names of the pattern's groups.
+
+    Details and filters, which are one text in the part, are read one by one. None if an argument is given
+    twice.
     """
-    given = {name: value for name, value in found.groupdict().items() if value}
+    given = {name: text for name, text in match.groupdict().items() if text}
     if given.pop("bugs", ""):
         given["label"] = "bug"
-    for part, pattern in (("details", _DETAIL), ("before", _FILTER), ("after", _FILTER)):
-        if not given.pop(part, ""):
+    for group, pattern in (("details", _DETAIL), ("before", _FILTER), ("after", _FILTER)):
+        if not given.pop(group, ""):
             continue
-        for each in pattern.finditer(found.string, *found.span(part)):
-            for group, value in each.groupdict().items():
-                name = _SAME.get(group, group)
-                if value and name in given:
+        for inner_match in pattern.finditer(match.string, *match.span(group)):
+            for inner_group, text in inner_match.groupdict().items():
+                if not text:
+                    continue
+                name = _ARGUMENT_OF_GROUP.get(inner_group, inner_group)
+                if name in given:
                     return None
-                if value:
-                    given[name] = _MEANT.get(group, value)
+                given[name] = _VALUE_OF_GROUP.get(inner_group, text)
     return given
 
 
-def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of a tool, taken from the groups."""
+def _make_arguments(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of a call, made of the texts that `_read_groups` returns."""
     arguments: dict[str, Any] = {}
     for name, said in given.items():
         match name:
             case "title" | "body" | "query":
-                quoted, text = said.strip()[0] in _MARKS, said.strip()
-                if quoted:
+                text = said.strip()
+                if text[0] in _MARKS:
                     text = text.strip(f"{_MARKS} ")
-                arguments[name] = text if quoted or name != "title" else text[:1].upper() + text[1:]
+                elif name == "title":
+                    text = text[:1].upper() + text[1:]
+                arguments[name] = text
             case "task" | "every" | "fact":
                 arguments[name] = said.strip()
             case "reminder":
                 arguments["task"] = f"remind me to {said.strip()}"
             case "clock":
-                hour, _, minute = said.partition(":")
-                later = int(hour) in range(1, 8)  # in the afternoon
-                clock = f"{int(hour) % 12 + 12 if later else int(hour):02}:{minute or '00'}"
-                arguments["at"] = f"{given.get('day', '')} {clock}".strip().lower()
+                arguments["at"] = f"{given.get('day', '')} {_read_clock(said)}".strip().lower()
             case "priority" | "state" | "label":
                 arguments[name] = said.lower().strip(_MARKS)
             case "assignee":
@@ -449,6 +500,15 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
     return arguments
 
 
-def _labels(said: str) -> tuple[str, ...]:
-    parts = re.split(r",? and |, ?", said)
-    return tuple(dict.fromkeys(part for each in parts if (part := each.strip(f" {_MARKS}").lower())))
+def _read_clock(said: str) -> str:
+    """Return a time of day as HH:MM: "09:30" for "9:30", and "16:00" for "4", which means the afternoon."""
+    hour, _, minute = said.partition(":")
+    hours = int(hour)
+    if hours in _AFTERNOON_HOURS:
+        hours += 12
+    return f"{hours:02}:{minute or '00'}"
+
+
+def _split_labels(said: str) -> tuple[str, ...]:
+    labels = [label.strip(f" {_MARKS}").lower() for label in re.split(r",? and |, ?", said)]
+    return tuple(dict.fromkeys(filter(None, labels)))

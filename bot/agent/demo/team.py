@@ -1,6 +1,10 @@
-"""The team of the demo model: the lead agent starts teammates, a surveyor looks, an organiser plans. Pure.
+"""The demo model's answers in a team of agents. Pure.
 
-`respond` returns None for a conversation without a team: then the demo model answers as usual.
+The agent of a conversation is its lead agent, which may start teammates: agents for a part of the work. Here
+it starts one teammate for each "have a teammate do this" in a person's message. A teammate whose task is to
+look at issues (the surveyor) reports them. Any other teammate (the organiser) gives issues without an owner
+to people, after a plan if one is asked for. `respond` decides which of these answers; for a conversation
+without a team it returns None, and the demo model answers as usual.
 """
 
 import json
@@ -18,137 +22,173 @@ REQUEST = "Have one teammate survey the open issues and another reorganise them;
 """What ``nod demo --team`` asks for."""
 
 Answer = tuple[str, tuple[ToolCall, ...]]
+"""A text and calls."""
 
-_TEAM = re.compile(r"\b(?:a|an|one|two|the) (?:\w+ )?(?:teammate|sub-?agent)s?\b", re.IGNORECASE)
-_SPLIT = re.compile(
+# a message that asks for teammates, such as "have one teammate survey the issues"
+_ASKS_FOR_TEAM = re.compile(r"\b(?:a|an|one|two|the) (?:\w+ )?(?:teammate|sub-?agent)s?\b", re.IGNORECASE)
+
+# the words before each task: "one teammate ", "and another "
+_BEFORE_TASK = re.compile(
     r"\b(?:and |, )*(?:one|a|another|the other|a second)(?: (?:teammate|sub-?agent|one))?\s+(?=to\b|\w)",
     re.IGNORECASE,
 )
-_PLAN = re.compile(
+
+# the demand for a plan, to the end of its line: "; plan first", " and it must plan before that"
+_DEMAND_FOR_PLAN = re.compile(
     r"[\s,;.]{0,5}(?:\b(?:and|with a|it must|must|who|that|should)\b\s{0,5}){0,5}\bplans?\b.*$", re.IGNORECASE
 )
-_LOOKS = re.compile(r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE)
-_NUMBER = re.compile(r"#(\d+)")
-_MOST = 3  # the most issues that the organiser assigns
-_OPEN: tuple[str, dict[str, Any]] = ("list_issues", {"state": "open"})
-_LOAD: tuple[str, dict[str, Any]] = ("workload", {})
+_LOOKING = re.compile(r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE)
+"""The first word of a task that changes nothing."""
+_ISSUE_NUMBER = re.compile(r"#(\d+)")
+_MAX_ASSIGNED = 3  # the most issues that the organiser assigns
+_PRIORITIES = ("urgent", "high", "normal", "low")  # the most pressing first
+_OPEN_ISSUES: tuple[str, dict[str, Any]] = ("list_issues", {"state": "open"})
+_WORKLOAD: tuple[str, dict[str, Any]] = ("workload", {})
+_LOCKED_TEXT = " You are still locked"  # how the core ends the result of a plan that was not approved
 
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | None:
-    """Return the next answer of a lead agent that leads a team, or of a teammate.
-
-    None: no team is spoken of.
-    """
+    """Return the next answer of a lead agent or a teammate; None if the conversation has no team."""
     first = transcript[0] if transcript else None
     offered = {spec.name for spec in tools}
-    if isinstance(first, SystemText) and (task := re.search(r"^Your task: (.*)$", first.text, re.MULTILINE)):
-        return _teammate(transcript, task[1], offered)
-    return _lead(transcript, offered)
+    if isinstance(first, SystemText):
+        task = re.search(r"^Your task: (.*)$", first.text, re.MULTILINE)
+        if task:
+            return _answer_as_teammate(transcript, task[1], offered)
+    return _answer_as_lead(transcript, offered)
 
 
-def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
-    answers = [place for place, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
-    last = answers[-1] if answers else 0
-    if isinstance(transcript[-1], ToolResult):
-        made = list_finished_calls(transcript[last:])
-    else:
-        made = []
-    if made and all(each.tool == "spawn_teammate" for each in made):
-        faults = [each.result for each in made if not each.result.startswith("Started")]
-        if faults:
-            return f"That failed: {faults[0]}", ()
-        names = words.join_words([each.result.removeprefix("Started ").partition(".")[0] for each in made])
-        return f"I started {names}. I'll tell you what they find. Any changes need your approval.", ()
-    said = [entry.text for entry in transcript[last:] if isinstance(entry, UserText)]
-    asked = next((text for text in reversed(said) if not text.startswith(NOTE)), "")[:LONGEST]
-    if made or "spawn_teammate" not in offered or not _TEAM.search(asked):
+def _answer_as_lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
+    answers = [index for index, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
+    since_answer = transcript[answers[-1] :] if answers else transcript
+    has_results = isinstance(transcript[-1], ToolResult)
+    finished = list_finished_calls(since_answer) if has_results else []
+    if finished:
+        if all(call.tool == "spawn_teammate" for call in finished):
+            return _tell_started(finished), ()
         return None
-    plans = re.search(r"\bplan", asked, re.IGNORECASE) is not None
-    tasks = [task for part in _SPLIT.split(_PLAN.sub("", asked))[1:] if (task := _task(part))]
+    messages = [entry.text for entry in since_answer if isinstance(entry, UserText)]
+    requests = [text for text in messages if not text.startswith(NOTE)]
+    request = requests[-1][:LONGEST] if requests else ""
+    if "spawn_teammate" not in offered or not _ASKS_FOR_TEAM.search(request):
+        return None
+    needs_plan = re.search(r"\bplan", request, re.IGNORECASE) is not None
+    parts = _BEFORE_TASK.split(_DEMAND_FOR_PLAN.sub("", request))
+    tasks = list(filter(None, map(_clean_task, parts[1:])))  # no task comes before the first teammate
     if not tasks:
         return f"What should the teammate do? For example:\n\n- → {REQUEST}", ()
-    wanted = [("spawn_teammate", _make_start_arguments(task, plans=plans)) for task in tasks]
-    count = "one teammate" if len(wanted) == 1 else f"{len(wanted)} teammates"
-    return f"I give this to {count}.", make_calls(len(transcript), wanted)
+    planned = [("spawn_teammate", _make_start_arguments(task, needs_plan=needs_plan)) for task in tasks]
+    count = "one teammate" if len(planned) == 1 else f"{len(planned)} teammates"
+    return f"I give this to {count}.", make_calls(len(transcript), planned)
 
 
-def _task(part: str) -> str:
+def _tell_started(starts: Sequence[FinishedCall]) -> str:
+    """Return the names of the teammates that were started, or the first reason why one was not.
+
+    The tool's result is a sentence: "Started Ada." and perhaps more.
+    """
+    faults = [start.result for start in starts if not start.result.startswith("Started")]
+    if faults:
+        return f"That failed: {faults[0]}"
+    names = [start.result.removeprefix("Started ").partition(".")[0] for start in starts]
+    joined = words.join_words(names)
+    return f"I started {joined}. I'll tell you what they find. Any changes need your approval."
+
+
+def _clean_task(part: str) -> str:
+    """Return a task as a sentence of its own: "to survey them" -> "Survey the open issues"."""
     task = re.sub(r"^(?:to|that|who)\s+", "", part.strip(" ,;.")).strip()
     task = re.sub(r"\bthem\b", "the open issues", task)
     return task[:1].upper() + task[1:]
 
 
-def _make_start_arguments(task: str, *, plans: bool) -> dict[str, Any]:
+def _make_start_arguments(task: str, *, needs_plan: bool) -> dict[str, Any]:
     """Return the arguments with which a teammate is started."""
-    looks = _LOOKS.match(task) is not None
-    tools = sorted(TRACKER_READS) if looks else [*sorted(TRACKER_READS), "update_issue"]
+    only_looks = _LOOKING.match(task) is not None
+    tools = sorted(TRACKER_READS) if only_looks else [*sorted(TRACKER_READS), "update_issue"]
     return {
-        "role": "issue surveyor" if looks else "issue organiser",
+        "role": "issue surveyor" if only_looks else "issue organiser",
         "task": task,
         "tools": tools,
-        "require_plan_approval": plans and not looks,
+        "require_plan_approval": needs_plan and not only_looks,
     }
 
 
-def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
-    made = list_finished_calls(transcript)
-    known = {each.tool: each.result for each in made if each.tool in TRACKER_READS}
-    missing = [read for read in (_OPEN, _LOAD) if read[0] not in known]
+def _answer_as_teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
+    finished = list_finished_calls(transcript)
+    results = {call.tool: call.result for call in finished if call.tool in TRACKER_READS}
+    missing = [read for read in (_OPEN_ISSUES, _WORKLOAD) if read[0] not in results]
     if missing:
         return "Let me look.", make_calls(len(transcript), missing)
-    if _LOOKS.match(task):
-        return _survey(known), ()
-    changes = _changes(known)
-    plans = [each for each in made if each.tool == "plan_submit"]
-    writes = [each for each in made if each.tool == "update_issue"]
+    if _LOOKING.match(task):
+        return _report_issues(results), ()
+    assignments = _choose_assignments(results)
+    plans = [call for call in finished if call.tool == "plan_submit"]
+    writes = [call for call in finished if call.tool == "update_issue"]
     if writes:
-        return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
-    if not changes:
+        return "\n".join(
+            words.describe_end(write.tool, write.arguments, write.result) for write in writes
+        ), ()
+    if not assignments:
         return "Every open issue has an owner, so there is nothing to reorganise.", ()
     if plans:
-        return _after_plan(transcript, plans, changes)
+        return _answer_after_plan(transcript, plans[-1], assignments)
     if "plan_submit" in offered:
-        return _plan(transcript, changes, "This is my plan.")
-    return _propose(transcript, changes)
+        return _submit_plan(transcript, assignments, "This is my plan.")
+    return _propose(transcript, assignments)
 
 
-def _after_plan(
-    transcript: Sequence[Entry], plans: Sequence[FinishedCall], changes: list[dict[str, Any]]
+def _answer_after_plan(
+    transcript: Sequence[Entry], plan: FinishedCall, assignments: list[dict[str, Any]]
 ) -> Answer:
-    last = plans[-1].result
-    planned = {int(number) for step in plans[-1].arguments["steps"] for number in _NUMBER.findall(str(step))}
-    kept = [change for change in changes if change["number"] in planned]
-    if last.startswith("SUCCEEDED"):
-        return _propose(transcript, kept)
-    if not last.startswith("CHANGES ASKED FOR"):
-        why = last.partition(" You are still locked")[0]
+    """Carry out an approved plan, revise a plan for which changes are asked, or report its end."""
+    planned_numbers = _find_numbers(str(plan.arguments["steps"]))
+    planned = [assignment for assignment in assignments if assignment["number"] in planned_numbers]
+    if plan.result.startswith("SUCCEEDED"):
+        return _propose(transcript, planned)
+    if not plan.result.startswith("CHANGES ASKED FOR"):
+        why = plan.result.partition(_LOCKED_TEXT)[0]
         return f"Nothing was changed. What became of my plan: {why}", ()
-    feedback = last.partition("What should change: ")[2]
-    named = {int(number) for number in _NUMBER.findall(feedback.partition(" You are still locked")[0])}
-    only = re.search(r"\bonly\b", feedback, re.IGNORECASE) is not None
-    fewer = [c for c in kept if not named or (c["number"] in named) == only] or kept[:1]
-    return _plan(transcript, fewer if named else kept[:1], "I've revised the plan.")
+    feedback = plan.result.partition("What should change: ")[2]
+    revised = _apply_feedback(planned, feedback)
+    return _submit_plan(transcript, revised, "I've revised the plan.")
 
 
-def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str) -> Answer:
-    if len(changes) == 1:
+def _apply_feedback(planned: list[dict[str, Any]], feedback: str) -> list[dict[str, Any]]:
+    """Return fewer assignments, at least one.
+
+    "Only #3" keeps what is named, "not #3" leaves out what is named. If nothing is named, the first is kept.
+    """
+    named = _find_numbers(feedback.partition(_LOCKED_TEXT)[0])
+    if not named:
+        return planned[:1]
+    keeps_named = re.search(r"\bonly\b", feedback, re.IGNORECASE) is not None
+    kept = [assignment for assignment in planned if (assignment["number"] in named) == keeps_named]
+    return kept or planned[:1]
+
+
+def _find_numbers(text: str) -> set[int]:
+    return set(map(int, _ISSUE_NUMBER.findall(text)))
+
+
+def _submit_plan(transcript: Sequence[Entry], assignments: list[dict[str, Any]], text: str) -> Answer:
+    if len(assignments) == 1:
         count = "one open issue"
     else:
-        count = f"{len(changes)} open issues"
+        count = f"{len(assignments)} open issues"
     steps: list[dict[str, Any]] = [
         {
             "description": "Look at the open issues and at who has how much to do",
             "tools": sorted(TRACKER_READS),
-        },
-        *(
-            {
-                "description": f"Give #{each['number']} ({each['title']}) to {each['assignee']}",
-                "tools": ["update_issue"],
-                "estimated_tokens": 400,
-            }
-            for each in changes
-        ),
+        }
     ]
+    for issue in assignments:
+        step = {
+            "description": f"Give #{issue['number']} ({issue['title']}) to {issue['assignee']}",
+            "tools": ["update_issue"],
+            "estimated_tokens": 400,
+        }
+        steps.append(step)
     plan = {
         "summary": f"Give {count} without an owner to the person with the least to do.",
         "steps": steps,
@@ -156,38 +196,51 @@ def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str)
         "alternatives": "Ask in the team who wants it; that takes longer.",
         "approval_reason": "You asked to reorganise the open issues; these have no owner.",
     }
-    return said, make_calls(len(transcript), [("plan_submit", plan)])
+    return text, make_calls(len(transcript), [("plan_submit", plan)])
 
 
-def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answer:
-    why = {"approval_reason": "It has no owner, and they have the least to do."}
-    wanted = [
-        ("update_issue", {"number": each["number"], "assignee": each["assignee"], **why}) for each in changes
-    ]
-    return words.proposing(wanted), make_calls(len(transcript), wanted)
+def _propose(transcript: Sequence[Entry], assignments: list[dict[str, Any]]) -> Answer:
+    reason = "It has no owner, and they have the least to do."
+    planned = []
+    for issue in assignments:
+        arguments = {"number": issue["number"], "assignee": issue["assignee"], "approval_reason": reason}
+        planned.append(("update_issue", arguments))
+    return words.announce_calls(planned), make_calls(len(transcript), planned)
 
 
-def _survey(known: Mapping[str, str]) -> str:
-    found = words.issues_in(known["list_issues"])
-    nobody = sum(not issue.get("assignee") for issue in found)
+def _report_issues(results: Mapping[str, str]) -> str:
+    found = words.issues_in(results["list_issues"])
+    unowned = sum(not issue.get("assignee") for issue in found)
     urgent = sum(issue.get("priority") == "urgent" for issue in found)
-    head = f"{len(found)} issues are open: {urgent} urgent, {nobody} without an owner."
-    return "\n".join([head, "", *map(words.line, found)])
+    head = f"{len(found)} issues are open: {urgent} urgent, {unowned} without an owner."
+    return "\n".join([head, "", *map(words.format_issue, found)])
 
 
-def _changes(known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the assignments: the most pressing unowned issues, each to the person with the least to do."""
+def _choose_assignments(results: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the most pressing unowned issues, each with the person who then has the least to do.
+
+    Each has a number, a title and an assignee. ``results``: of the two reads, by their tools.
+    """
     try:
-        loads = json.loads(known["workload"])["workload"]
-        load = {each["assignee"]: int(each["open"]) for each in loads if each["assignee"]}
+        rows = json.loads(results["workload"])["workload"]
+        open_count = {row["assignee"]: int(row["open"]) for row in rows if row["assignee"]}
     except (ValueError, KeyError, TypeError):
         return []
-    free = [i for i in words.issues_in(known["list_issues"]) if not i.get("assignee")]
-    order = ("urgent", "high", "normal", "low")
-    free.sort(key=lambda i: (order.index(i["priority"]) if i.get("priority") in order else 9, i["number"]))
-    given = []
-    for issue in free[:_MOST] if load else []:
-        who = min(load, key=lambda name: (load[name], name))
-        load[who] += 1
-        given.append({"number": issue["number"], "title": issue.get("title", ""), "assignee": who})
-    return given
+    if not open_count:
+        return []
+    unowned = [issue for issue in words.issues_in(results["list_issues"]) if not issue.get("assignee")]
+    unowned.sort(key=_rank)
+    assignments = []
+    for issue in unowned[:_MAX_ASSIGNED]:
+        assignee = min(open_count, key=lambda name: (open_count[name], name))
+        open_count[assignee] += 1
+        title = issue.get("title", "")
+        assignments.append({"number": issue["number"], "title": title, "assignee": assignee})
+    return assignments
+
+
+def _rank(issue: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the sort key of an issue: the most pressing first, then the lowest number."""
+    priority = issue.get("priority")
+    position = _PRIORITIES.index(priority) if priority in _PRIORITIES else len(_PRIORITIES)
+    return position, issue["number"]

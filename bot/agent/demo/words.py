@@ -1,7 +1,8 @@
-"""The texts of the demo model: phrases for calls, results as they are, lists. Pure.
+"""The texts of the demo model: about calls that it proposes, about their ends, and about what it read. Pure.
 
-The core tells the end of a write with a first word (SUCCEEDED, DECLINED, …); only that word may make the
-model say that something was done.
+The result of a call that writes begins with a word for its end (SUCCEEDED, DECLINED, …), which Nod's core
+puts there. Only that word may make the demo model say that something was done. After the word come details
+and, once the call has run, the tool's own result as JSON behind "Result:".
 """
 
 import json
@@ -21,9 +22,9 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "remember": ("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
     "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
-"""The phrases for a call: before it, in progress, and done."""
+"""The phrases for a call by tool: for the proposed call, for the call as a thing, and for the done call."""
 _OTHER = ("use {tool}", "{tool}", "{tool} has run")
-_WANTED, _DOING, _DONE = range(3)
+_WANTED, _DOING, _DONE = range(3)  # the positions in these phrases
 _FIELDS = ("title", "body", "assignee", "priority", "labels", "state")
 
 _ENDS: Mapping[str, str] = {
@@ -39,32 +40,43 @@ _ENDS: Mapping[str, str] = {
     "AWAITING APPROVAL": "{doing} still waits{details}.",
     "ERROR": "I could not propose {doing}{details}. Nothing was changed.",
 }
-_WORDS = "|".join(_ENDS)
-_STATUS = re.compile(rf"({_WORDS})\b:?\s*")
-# a quoted part of a description, such as a title, cannot pass for the end of the call
-_NOTED = re.compile(rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_WORDS})\b:?\s*(?P<details>.*)")
-_NO = re.compile(r"(?P<who>[^.]{1,80}) (?:said no|asked for something else: (?P<why>.+))", re.DOTALL)
+_END_WORDS = "|".join(_ENDS)
+_END = re.compile(rf"({_END_WORDS})\b:?\s*")  # the beginning of a result, such as "SUCCEEDED: "
+
+# a line of a note, such as "- Close #2: DECLINED. Ana said no". A quoted part of the description, such as a
+# title, cannot pass for the end of the call
+_NOTED_END = re.compile(
+    rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_END_WORDS})\b:?\s*(?P<details>.*)"
+)
+
+# the details of DECLINED: "Ana said no", "Ana asked for something else: a shorter title"
+_REFUSAL = re.compile(r"(?P<who>[^.]{1,80}) (?:said no|asked for something else: (?P<why>.+))", re.DOTALL)
+
+# sentences in details that only a model needs
 _FOR_THE_MODEL = re.compile(
     r" ?(?:Nothing was changed\.|Move on; do not ask again\.|Change it accordingly and propose again\."
     r"|nothing has happened yet\.(?: .+? can decide with a card; do not ask again\.)?)"
 )
-_TEAMMATE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
-_QUESTION = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
-_RUN = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it: ([^\n]*)")
-_PLAN = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
+# notes of Nod itself: on the end of a teammate, a question about an open proposal, a run of a schedule, a plan
+_TEAMMATE_NOTE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
+_QUESTION_NOTE = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
+_SCHEDULE_NOTE = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it: ([^\n]*)")
+_PLAN_NOTE = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
+_MAX_RECENT = 5  # the most issues in the answer to what changed last
 _STATES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
 
 
 def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
-    changed = {name: value for name, value in arguments.items() if name in _FIELDS}
-    if tool == "update_issue" and changed.keys() == {"assignee"}:
+    """Return the phrase for a call. ``form``: `_WANTED`, `_DOING` or `_DONE`."""
+    fields = {name: value for name, value in arguments.items() if name in _FIELDS}
+    if tool == "update_issue" and fields.keys() == {"assignee"}:
         tool = "assign"
-    told = ", ".join(
-        _change(*each) for each in changed.items() if (tool, each[0]) != ("create_issue", "title")
-    )
-    changes = f" ({told})" if told else ""
+    listed = [_format_field(name, value) for name, value in fields.items()]
+    if tool == "create_issue" and "title" in fields:  # the phrase has the title already
+        listed.remove(_format_field("title", fields["title"]))
+    changes = f" ({', '.join(listed)})" if listed else ""
     return _PHRASES.get(tool, _OTHER)[form].format_map({
         "tool": f"`{tool}`",
         "issue": f"#{arguments.get('number', '?')}",
@@ -72,24 +84,26 @@ def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
         "fact": arguments.get("fact", "?"),
         "changes": changes,
         "title": f"the issue “{arguments.get('title', '?')}”{changes}",
-        "given": f"#{arguments.get('number', '?')} to {changed.get('assignee')}",
+        "given": f"#{arguments.get('number', '?')} to {fields.get('assignee')}",
     })  # fmt: skip
 
 
-def _change(name: str, value: Any) -> str:
+def _format_field(name: str, value: Any) -> str:
     if isinstance(value, list):
-        shown = ", ".join(map(str, value))
+        text = ", ".join(map(str, value))
     else:
-        shown = str(value or "no one")
-    return f"{name}: {shown or 'none'}"
+        text = str(value or "no one")
+    return f"{name}: {text or 'none'}"
 
 
-def proposing(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def announce_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Announce the calls, without naming a card: they are not judged yet, and a grant may let them run."""
-    return f"I'd like to {join_words([_phrase(*call, _WANTED) for call in calls])}."
+    phrases = [_phrase(tool, arguments, _WANTED) for tool, arguments in calls]
+    return f"I'd like to {join_words(phrases)}."
 
 
 def join_words(parts: Sequence[str]) -> str:
+    """Join texts as in "a, b and c"."""
     if parts:
         return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return ""
@@ -103,94 +117,92 @@ def short(text: str, most: int = 300) -> str:
     return f"{line[: most - 1]}…"
 
 
-# --- how calls ended
-
-
-def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
-    """Describe the end of one write, after the changes that people made to it."""
+def describe_end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
+    """Describe the end of one call that writes, and the edit that people made before, if they made one."""
     doing = _phrase(tool, arguments, _DOING)
-    match = _STATUS.match(result)
+    match = _END.match(result)
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
     data, edit = _decode_result(details.replace(OUTSIDE, "").partition("Result:")[2])
-    if edit:
+    if edit:  # the other arguments may not be those that ran
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}
-    new = (
-        f" as #{data['number']}"
-        if tool == "create_issue" and isinstance(data, dict) and "number" in data
-        else ""
-    )
-    told = _fill_sentence(match[1], details, _phrase(tool, arguments, _DONE) + new, doing)
+    done = _phrase(tool, arguments, _DONE)
+    if tool == "create_issue" and isinstance(data, dict) and "number" in data:
+        done += f" as #{data['number']}"
+    text = _fill_sentence(match[1], details, done, doing)
     if edit:
-        return f"{told} It was edited first: {short(edit)}"
-    return told
+        return f"{text} It was edited first: {short(edit)}"
+    return text
 
 
 def find_scheduled_task(text: str) -> str:
-    """Return the task of a run of a schedule that a note tells of; empty for any other note."""
-    found = _RUN.match(text)
-    if found:
-        return found[1]
+    """Return the task for which a schedule is due, if a note is about that; empty for any other note."""
+    match = _SCHEDULE_NOTE.match(text)
+    if match:
+        return match[1]
     return ""
 
 
 def describe_note(text: str) -> str:
-    """Describe a note of Nod's own: the end of a teammate, or in one sentence each the ends of proposals."""
-    ended = _TEAMMATE.match(text)
+    """Describe a note of Nod itself for people. Of the ends of proposals, each gets one sentence."""
+    ended = _TEAMMATE_NOTE.match(text)
     if ended:
         name, how, result = ended.groups()
-        shown = "\n".join(line.removeprefix(">").removeprefix(" ") for line in result.splitlines())
-        return f"**{name}** {how}:\n\n{shown}"
-    plan = _PLAN.match(text)
+        unquoted = "\n".join(line.removeprefix(">").removeprefix(" ") for line in result.splitlines())
+        return f"**{name}** {how}:\n\n{unquoted}"
+    plan = _PLAN_NOTE.match(text)
     if plan:
         return f"**{plan[2]}** has a plan, version {plan[1]}. Its card waits for a decision."
-    question = _QUESTION.match(text)
+    question = _QUESTION_NOTE.match(text)
     if question:
         lines = [line.strip() for line in question[2].splitlines()]
-        changes = [each for each in lines if not each.startswith(("Tool: ", "Arguments: "))] or lines
-        exact = "\n".join(f"- {each[:1].upper()}{each[1:]}" for each in changes)
-        return f"{question[1]}. This is all it would do:\n\n{exact}\n\nIt still waits for a decision."
-    said = text.removeprefix("[Nod]").strip()
-    told = []
-    for match in filter(None, (_NOTED.match(each.strip()) for each in said.splitlines())):
-        what = match["what"].strip() or "that proposal"
-        told.append(_fill_sentence(match["end"], match["details"], what, f"“{what}”"))
-    return "\n".join(told) or f"Noted: {short(said)}"
+        changes = [line for line in lines if not line.startswith(("Tool: ", "Arguments: "))] or lines
+        listed = "\n".join(f"- {change[:1].upper()}{change[1:]}" for change in changes)
+        return f"{question[1]}. This is all it would do:\n\n{listed}\n\nIt still waits for a decision."
+    body = text.removeprefix("[Nod]").strip()
+    sentences = []
+    for line in body.splitlines():
+        match = _NOTED_END.match(line.strip())
+        if match:
+            what = match["what"].strip() or "that proposal"
+            sentences.append(_fill_sentence(match["end"], match["details"], what, f"“{what}”"))
+    return "\n".join(sentences) or f"Noted: {short(body)}"
 
 
-def _fill_sentence(word: str, details: str, done: str, doing: str) -> str:
-    """Fill an end's sentence. Texts of people and tools come last, and are never read as placeholders."""
+def _fill_sentence(end_word: str, details: str, done: str, doing: str) -> str:
+    """Return the sentence for an end. Texts of people and tools are filled in last, so they aren't filled."""
     why = short(_FOR_THE_MODEL.sub("", details)).strip(" .")
-    if word == "DECLINED" and (no := _NO.fullmatch(why)):
-        quoted = f" (“{no['why']}”)" if no["why"] else ""
-        text = f"{no['who']} declined {doing}{quoted}, so I've left it alone."
+    refusal = _REFUSAL.fullmatch(why) if end_word == "DECLINED" else None
+    if refusal:
+        quoted = f" (“{refusal['why']}”)" if refusal["why"] else ""
+        text = f"{refusal['who']} declined {doing}{quoted}, so I've left it alone."
     else:
-        named = {"{done}": done, "{doing}": doing, "{details}": f" ({why})" if why else ""}
-        text = re.sub(r"\{\w+\}", lambda m: named[m[0]], _ENDS[word])
+        values = {"{done}": done, "{doing}": doing, "{details}": f" ({why})" if why else ""}
+        text = re.sub(r"\{\w+\}", lambda match: values[match[0]], _ENDS[end_word])
     return text[:1].upper() + text[1:]
 
 
-# --- what was read
-
-
 def _decode_result(text: str) -> tuple[Any, str]:
-    """Return a result's JSON, or None, and the text after it, which is about edits."""
+    """Return the JSON at the beginning of a result, and the text after it, which is about edits.
+
+    Without JSON, returns None and an empty text.
+    """
     text = text.strip()
     try:
-        data, ends = json.JSONDecoder().raw_decode(text)
+        data, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
         return None, ""
-    return data, text[ends:].strip()
+    return data, text[end:].strip()
 
 
 def issues_in(result: str) -> list[dict[str, Any]]:
-    """Return the issues in a result, which holds one issue or a list."""
+    """Return the issues in the JSON of a result: one issue, a list, or an object with ``issues``."""
     data, _ = _decode_result(result)
     if isinstance(data, dict):
         data = [data] if "number" in data else data.get("issues", [])
     if isinstance(data, list):
-        return [each for each in data if isinstance(each, dict) and "number" in each]
+        return [issue for issue in data if isinstance(issue, dict) and "number" in issue]
     return []
 
 
@@ -199,7 +211,11 @@ def describe_failure(result: str) -> str:
 
 
 def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
-    """Describe a read's result. ``view`` is the requested part of a list: "count", "top", "recent" or all."""
+    """Describe the result of a read.
+
+    ``view`` is the part of a list of issues to tell: "count", "top" (the most urgent), "recent", or empty for
+    the list.
+    """
     data, _ = _decode_result(result)
     found = issues_in(result)
     if result.startswith("ERROR"):
@@ -207,32 +223,34 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
     if not isinstance(data, dict):
         return short(result)
     if tool == "workload":
-        return _workload(data.get("workload", []))
-    if tool in {"proposals_waiting", "my_decisions"}:
-        return _proposals(data.get("proposals", []), waiting=tool == "proposals_waiting")
+        return _describe_workload(data.get("workload", []))
+    if tool == "proposals_waiting":
+        return _describe_waiting(data.get("proposals", []))
+    if tool == "my_decisions":
+        return _describe_decisions(data.get("proposals", []))
     if tool == "get_issue" and found:
-        return _in_full(found[0])
+        return _format_in_full(found[0])
     if tool == "search_issues":
-        count = f"{len(found) or 'no'} issue{'' if len(found) < 2 else 's'} about “{arguments.get('query')}”"  # noqa: PLR2004
-        if found:
-            return "\n".join([f"{count}:", "", *map(line, found)])
-        return f"I found {count}."
-    return _list(found, int(data.get("total", len(found))), arguments, view)
+        about = f"about “{arguments.get('query')}”"
+        if not found:
+            return f"I found no issue {about}."
+        noun = "issue" if len(found) == 1 else "issues"
+        return "\n".join([f"{len(found)} {noun} {about}:", "", *map(format_issue, found)])
+    return _describe_list(found, int(data.get("total", len(found))), arguments, view)
 
 
-def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
-    shown, head = found, f"{_count_issues(total, filters)}:"
+def _describe_list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
+    """Describe a list of issues. ``total``: the number of issues that fit, of which some may be left out."""
+    listed, head = found, f"{_count_issues(total, filters)}:"
     if view == "top":
-        ranks = [
-            [each for each in found if each.get("priority") == rank] for rank in ("urgent", "high", "normal")
-        ]
-        shown = next(filter(None, ranks), found)
-        if len(shown) == 1:
+        listed = _list_most_urgent(found)
+        if len(listed) == 1:
             head = "The most urgent open issue:"
         else:
             head = "The most urgent open issues:"
     elif view == "recent":
-        shown = sorted(found, key=lambda each: str(each.get("updated_at")), reverse=True)[:5]
+        newest_first = sorted(found, key=lambda issue: str(issue.get("updated_at")), reverse=True)
+        listed = newest_first[:_MAX_RECENT]
         head = "The issues that changed last, newest first:"
     elif view == "count" and total:
         return f"There {'is' if total == 1 else 'are'} {_count_issues(total, filters)}."
@@ -242,58 +260,77 @@ def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], v
         more = ["", f"({total - len(found)} more are not shown.)"]
     else:
         more = []
-    return "\n".join([head, "", *map(line, shown), *more])
+    return "\n".join([head, "", *map(format_issue, listed), *more])
+
+
+def _list_most_urgent(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the issues with the highest priority that any of them has."""
+    for priority in ("urgent", "high", "normal"):
+        issues = [issue for issue in found if issue.get("priority") == priority]
+        if issues:
+            return issues
+    return found
 
 
 def _count_issues(number: int, filters: Mapping[str, Any]) -> str:
+    """Return for example "2 open issues", or "1 open issue"."""
     named = _plural(filters)
     return f"{number} {named.replace('issues', 'issue', 1) if number == 1 else named}"
 
 
 def _plural(filters: Mapping[str, Any]) -> str:
-    """Format the issues that filters leave."""
+    """Name the issues that filters leave: "open high-priority issues assigned to Ana"."""
     before = [str(filters[name]) for name in ("state", "priority") if filters.get(name)]
-    before = [each if each in {"open", "closed", "urgent"} else f"{each}-priority" for each in before]
+    before = [word if word in {"open", "closed", "urgent"} else f"{word}-priority" for word in before]
     after = [f"labelled {filters['label']}"] if filters.get("label") else []
     if "assignee" in filters:
         after.append(f"assigned to {filters['assignee']}" if filters["assignee"] else "without an owner")
     return " ".join([*before, "issues", *after])
 
 
-def line(issue: Mapping[str, Any]) -> str:
+def format_issue(issue: Mapping[str, Any]) -> str:
     """Return an issue as an item of a list."""
     facts = [issue.get("state"), issue.get("assignee") or "no owner", issue.get("priority")]
     facts.append(", ".join(map(str, issue.get("labels") or [])))
-    return f"- **#{issue['number']}** {issue.get('title', '')} ({' · '.join(str(f) for f in facts if f)})"
+    joined_facts = " · ".join(str(fact) for fact in facts if fact)
+    return f"- **#{issue['number']}** {issue.get('title', '')} ({joined_facts})"
 
 
-def _in_full(issue: Mapping[str, Any]) -> str:
-    comments = [f"> {short(str(each.get('body')))}" for each in issue.get("comments") or []]
-    return "\n\n".join(
-        filter(None, [line(issue).removeprefix("- "), str(issue.get("body") or ""), *comments])
-    )
+def _format_in_full(issue: Mapping[str, Any]) -> str:
+    """Return an issue with its body and its comments, a paragraph each."""
+    head = format_issue(issue).removeprefix("- ")
+    comments = [f"> {short(str(comment.get('body')))}" for comment in issue.get("comments") or []]
+    return "\n\n".join(filter(None, [head, str(issue.get("body") or ""), *comments]))
 
 
-def _proposals(rows: Sequence[Mapping[str, Any]], *, waiting: bool) -> str:
+def _describe_waiting(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Describe the result of ``proposals_waiting``."""
     if not rows:
-        if waiting:
-            return "Nothing is waiting for a decision."
+        return "Nothing is waiting for a decision."
+    lines = ["Waiting for a decision:", ""]
+    for row in rows:
+        who = "you may decide" if row.get("you_may_decide") else "others decide"
+        lines.append(f"- {row.get('what')} (requested by {row.get('asked_by')}, {who})")
+    return "\n".join(lines)
+
+
+def _describe_decisions(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Describe the result of ``my_decisions``."""
+    if not rows:
         return "You have decided nothing yet."
-    if waiting:
-        who = {True: "you may decide", False: "others decide"}
-        said = [f"requested by {row.get('asked_by')}, {who[bool(row.get('you_may_decide'))]}" for row in rows]
-    else:
-        said = [_STATES.get(str(row.get("state")), str(row.get("state"))) for row in rows]
-    head = "Waiting for a decision:" if waiting else "Decided last, newest first:"
-    lines = [f"- {row.get('what')} ({each})" for row, each in zip(rows, said, strict=True)]
-    return "\n".join([head, "", *lines])
+    lines = ["Decided last, newest first:", ""]
+    for row in rows:
+        state = str(row.get("state"))
+        lines.append(f"- {row.get('what')} ({_STATES.get(state, state)})")
+    return "\n".join(lines)
 
 
-def _workload(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the number of open issues of each person, the largest first."""
-    said = [
-        f"- {row.get('assignee') or 'no one'}: {row.get('open')} open"
-        + (f", {row['urgent']} urgent" if row.get("urgent") else "")
-        for row in sorted(rows, key=lambda row: -int(row.get("open") or 0))
-    ]
-    return "\n".join(["Open issues by person, most first:", "", *said])
+def _describe_workload(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Describe the number of open issues of each person, the largest first."""
+    lines = ["Open issues by person, most first:", ""]
+    for row in sorted(rows, key=lambda row: -int(row.get("open") or 0)):
+        line = f"- {row.get('assignee') or 'no one'}: {row.get('open')} open"
+        if row.get("urgent"):
+            line += f", {row['urgent']} urgent"
+        lines.append(line)
+    return "\n".join(lines)
