@@ -58,7 +58,7 @@ _FOR_THE_MODEL = re.compile(
     r"|nothing has happened yet\.(?: .+? can decide with a card; do not ask again\.)?)"
 )
 
-# notes of Nod itself: on the end of a teammate, a question about an open proposal, a run of a schedule, a plan
+# notes of Nod itself: on the end of a teammate, a question about a proposal, a run of a schedule, a plan
 _TEAMMATE_NOTE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
 _QUESTION_NOTE = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
 _SCHEDULE_NOTE = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it: ([^\n]*)")

@@ -1,18 +1,26 @@
-"""Chat Completions: a history as messages. Pure."""
+"""The fields of a request to Chat Completions: the history as messages, and the tools. Pure.
+
+A history is a list of entries in an order that all servers accept (``arrangement.py``). `chat_body` writes
+each as a message of this interface. Some models want more in answers that another model gave: see ``signed``
+and ``reasoned``.
+"""
 
 from collections.abc import Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.streams import Json, argument_object, find_part_to_send_back, format_tool_result
+from bot.agent.openai.sent_back import Json, find_part_to_send_back, format_tool_result, make_argument_object
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolResult
 from bot.domain.named_models import NamedModel
 
-_UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""For a call that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures."""
+_PLACEHOLDER_SIGNATURE: Json = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""In place of the signature, in a call that Gemini did not make.
 
-_UNTHOUGHT: Json = {"reasoning_content": " "}
-"""For an answer without reasoning; Kimi takes an empty text for a missing one.
+https://ai.google.dev/gemini-api/docs/thought-signatures
+"""
+
+_PLACEHOLDER_REASONING: Json = {"reasoning_content": " "}
+"""In place of the reasoning, in an answer without any: Kimi counts an empty text as missing.
 
 https://platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model
 """
@@ -28,28 +36,27 @@ def chat_body(
 ) -> Json:
     """Return the fields of a request that only this interface has.
 
-    ``signed``: the first call of each answer needs a signature, which a call of another model lacks.
-    ``reasoned``: each answer needs its reasoning, which an answer of another model lacks.
+    ``signed``: the first call of each answer needs a signature, so one without it gets a placeholder.
+    ``reasoned``: each answer needs its reasoning, so one without it gets a placeholder.
     """
-    messages = [_message(entry, model.name, signed=signed) for entry in history]
+    messages = [_write_message(entry, model.name, signed=signed) for entry in history]
     if reasoned:
-        messages = [_UNTHOUGHT | each if each["role"] == "assistant" else each for each in messages]
+        messages = [_with_reasoning(message) for message in messages]
     body: Json = {"messages": messages}
     if offers:
-        body["tools"] = [_tool(each) for each in offers]
-    return body | ({"stream_options": {"include_usage": True}} if model.stream_options else {})
+        body["tools"] = [_write_tool(offer) for offer in offers]
+    if model.stream_options:
+        body["stream_options"] = {"include_usage": True}
+    return body
 
 
-def _write_parts(entry: UserTexts) -> list[Json]:
-    """Return texts and pictures as parts, each picture after the text that it came with."""
-    parts: list[Json] = []
-    for text, said in zip(entry.texts, entry.parts, strict=True):
-        parts.append({"type": "text", "text": text})
-        parts += [{"type": "image_url", "image_url": {"url": each.address}} for each in said.pictures]
-    return parts
+def _with_reasoning(message: Json) -> Json:
+    if message["role"] == "assistant":
+        return _PLACEHOLDER_REASONING | message
+    return message
 
 
-def _message(entry: Arranged, model: str, *, signed: bool) -> Json:
+def _write_message(entry: Arranged, model: str, *, signed: bool) -> Json:
     match entry:
         case SystemText(text):
             return {"role": "system", "content": text}
@@ -61,26 +68,38 @@ def _message(entry: Arranged, model: str, *, signed: bool) -> Json:
             return {
                 "role": "assistant",
                 "content": text if text.strip() else "",  # null is refused by llama-cpp-python and LM Studio
-                "tool_calls": [_call(call, model, signed=signed and not at) for at, call in enumerate(calls)],
+                "tool_calls": [
+                    _write_call(call, model, signed=signed and position == 0)
+                    for position, call in enumerate(calls)
+                ],
                 **find_part_to_send_back(calls[0], model, "answer"),
             }
         case ToolResult(call_id):
             return {"role": "tool", "tool_call_id": call_id, "content": format_tool_result(entry)}
 
 
-def _call(call: ToolCall, model: str, *, signed: bool) -> Json:
-    made = {
+def _write_parts(entry: UserTexts) -> list[Json]:
+    """Return texts and pictures as parts, each picture after the text that it came with."""
+    parts: list[Json] = []
+    for text, message in zip(entry.texts, entry.parts, strict=True):
+        parts.append({"type": "text", "text": text})
+        parts += [{"type": "image_url", "image_url": {"url": each.address}} for each in message.pictures]
+    return parts
+
+
+def _write_call(call: ToolCall, model: str, *, signed: bool) -> Json:
+    written = {
         **find_part_to_send_back(call, model, "call"),
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": argument_object(call.arguments)},
+        "function": {"name": call.name, "arguments": make_argument_object(call.arguments)},
     }
     if signed:
-        return {"extra_content": _UNSIGNED, **made}
-    return made
+        return {"extra_content": _PLACEHOLDER_SIGNATURE, **written}  # a real signature takes its place
+    return written
 
 
-def _tool(offer: ToolOffer) -> Json:
+def _write_tool(offer: ToolOffer) -> Json:
     function: Json = {"name": offer.name, "description": offer.description}
     if offer.parameters is not None:
         function["parameters"] = offer.parameters

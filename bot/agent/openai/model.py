@@ -44,7 +44,7 @@ from bot.agent.openai.errors import (
 from bot.agent.openai.refused_parts import STATUSES
 from bot.agent.openai.requests import BodyOf, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
-from bot.agent.openai.streams import Json
+from bot.agent.openai.sent_back import Json
 from bot.domain.model import Busy, Entry, LeftOut, Part, ToolSpec
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable

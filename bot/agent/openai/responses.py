@@ -1,15 +1,16 @@
-"""The Responses API: a history as items. Pure.
+"""The fields of a request to the Responses API: the history as items, and the tools. Pure.
 
-Nothing is kept at the server (``store`` is false): each request brings the history. A model's reasoning
-goes back with its calls if it came encrypted, which the model's ``options`` ask for
-(``include = ["reasoning.encrypted_content"]``).
+A history is a list of entries in an order that all servers accept (``arrangement.py``). Nothing is kept at
+the server (``store`` is false), so each request brings the history. A model's reasoning goes back with its
+calls if it came encrypted. The setting ``options`` of a model asks for that, with ``include =
+["reasoning.encrypted_content"]``.
 """
 
 from collections.abc import Iterator, Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.streams import Json, argument_object, find_part_to_send_back, format_tool_result
+from bot.agent.openai.sent_back import Json, find_part_to_send_back, format_tool_result, make_argument_object
 from bot.domain.model import AssistantText, SystemText, ToolResult
 from bot.domain.named_models import NamedModel
 
@@ -23,12 +24,17 @@ def responses_body(
     reasoned: bool = False,  # noqa: ARG001 - of the other interface
 ) -> Json:
     """Return the fields of a request that only this interface has."""
-    items = [item for entry in history for item in _items(entry, model.name)]
+    items: list[Json] = []
+    for entry in history:
+        items += _write_items(entry, model.name)
     body: Json = {"input": items, "store": False}
-    return body | ({"tools": [_tool(each) for each in offers]} if offers else {})
+    if offers:
+        body["tools"] = [_write_tool(offer) for offer in offers]
+    return body
 
 
-def _items(entry: Arranged, model: str) -> Iterator[Json]:
+def _write_items(entry: Arranged, model: str) -> Iterator[Json]:
+    """Yield the items of an entry: an answer with calls has several."""
     match entry:
         case SystemText(text):
             yield {"role": "system", "content": text}
@@ -44,7 +50,7 @@ def _items(entry: Arranged, model: str) -> Iterator[Json]:
                     "type": "function_call",
                     "call_id": call.id,
                     "name": call.name,
-                    "arguments": argument_object(call.arguments),
+                    "arguments": make_argument_object(call.arguments),
                 }
         case ToolResult(call_id):
             yield {"type": "function_call_output", "call_id": call_id, "output": format_tool_result(entry)}
@@ -53,14 +59,14 @@ def _items(entry: Arranged, model: str) -> Iterator[Json]:
 def _write_parts(entry: UserTexts) -> list[Json]:
     """Return texts and pictures as parts, each picture after the text that it came with."""
     parts: list[Json] = []
-    for text, said in zip(entry.texts, entry.parts, strict=True):
+    for text, message in zip(entry.texts, entry.parts, strict=True):
         parts.append({"type": "input_text", "text": text})
         image = {"type": "input_image", "detail": "auto"}
-        parts += [image | {"image_url": each.address} for each in said.pictures]
+        parts += [image | {"image_url": picture.address} for picture in message.pictures]
     return parts
 
 
-def _tool(offer: ToolOffer) -> Json:
+def _write_tool(offer: ToolOffer) -> Json:
     return {
         "type": "function",
         "name": offer.name,

@@ -1,4 +1,10 @@
-"""The parser of a streamed answer: the part that both interfaces share. Pure."""
+"""The parser of a streamed answer: the part that Chat Completions and the Responses API share. Pure.
+
+A server sends an answer as events, each a JSON value. `take` turns an event into parts: pieces of text,
+pieces of reasoning, or the retraction of earlier text. When no event is left, `rest` returns the text that
+was held back, and `finished` returns the calls, the counts of tokens and the kind of the end.
+``bot/agent/openai/model.py`` calls them; the subclasses are in ``chat.py`` and ``responses.py``.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +24,7 @@ _MAX_TOKENS = 1_000_000_000
 
 
 class RefusedError(Exception):
-    """An error among the events of a stream. ``error`` is the part of the event with the reason."""
+    """A server sent an error in place of an answer, or within it. ``error``: the part with the reason."""
 
     def __init__(self, error: Any) -> None:
         super().__init__()
@@ -29,17 +35,18 @@ class StreamedAnswer(ABC):
     """The parser of one streamed answer: it takes decoded events and returns their parts."""
 
     def __init__(self, model: str) -> None:
-        self.ended = False  # the server said that the answer is complete
-        self.spoke = False  # the answer has a word or a call
+        self.ended = False  # the server has sent its last event
+        self.spoke = False  # the answer has text or a call, and not only reasoning
         self._model = model
-        self._thoughts = Thoughts()
+        self._thoughts = Thoughts()  # finds reasoning within the text
         self._text_chars = 0
-        self._thought_chars = 0
+        self._thought_chars = 0  # of reasoning that came in a field of its own
         self._call_chars = 0
         self._events = 0
 
     @property
     def complete(self) -> bool:
+        """True if the answer may be used: nothing of it is missing, or it was cut at a limit."""
         return self.ended or self.is_full
 
     @property
@@ -57,34 +64,38 @@ class StreamedAnswer(ABC):
         """Return the end of a complete answer. Raises ModelError if the answer may not be used."""
 
     def end(self) -> None:
-        """Note that the server closed the stream on purpose."""
+        """Note ``[DONE]``, by which a server says that the stream is complete."""
         self.ended = True
 
     def rest(self) -> Sequence[Part]:
         """Return the parts that were held back in case more text came."""
-        return self._parts(self._thoughts.rest())
+        return self._make_parts(self._thoughts.rest())
 
-    def _add(self, said: str, thought: str) -> Sequence[Part]:
-        self.spoke = self.spoke or bool(said)
-        self._text_chars += len(said)
+    def _add(self, text: str, thought: str) -> Sequence[Part]:
+        """Take a piece of text and a piece of reasoning from an event, and return their parts."""
+        self.spoke = self.spoke or bool(text)
+        self._text_chars += len(text)
         self._thought_chars += len(thought)
-        return self._parts(self._thoughts.add(said), thought)
+        return self._make_parts(self._thoughts.add(text), thought)
 
-    def _parts(self, text: str, thought: str = "") -> Sequence[Part]:
+    def _make_parts(self, visible: str, thought: str = "") -> Sequence[Part]:
+        """Return the parts for visible text and reasoning, with the reasoning found in the text."""
         parts: list[Part] = []
         if self._thoughts.take_retraction():
             parts.append(Retracted())
         thought = self._thoughts.take_thought(thought)
         if thought:
             parts.append(Thought(thought))
-        if text:
-            parts.append(Text(text))
+        if visible:
+            parts.append(Text(visible))
         return parts
 
-    def _stop(self, end: str, completion_tokens: int | None) -> Stop:
+    def _find_stop(self, end: str, completion_tokens: int | None) -> Stop:
         """Return the kind of the answer's end.
 
-        Raises ModelTooLong if the prompt left no room for an answer, and ModelCut for an unknown reason.
+        ``end``: the server's reason, as `read_end` returns it. ``completion_tokens``: the number of tokens in
+        the answer, if the server counts them. Raises ModelTooLong if the prompt left no room for an answer,
+        and ModelCut for a reason that is not known.
         """
         if self.is_full:
             return Stop.LENGTH

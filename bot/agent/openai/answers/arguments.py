@@ -8,43 +8,52 @@ import json
 import re
 from typing import Any, NamedTuple
 
-_MAX_ENCODED = 3  # times that an object is written as a text
-_MAX_OBJECTS = 8
+from bot.agent.openai.answers.thoughts import join_surrogates
+
+_MAX_ENCODED = 3  # how often an object may be encoded as a JSON text
+_MAX_OBJECTS = 8  # the most objects in a row that are read
 _TWICE_TEXT = (
     "the arguments have the field {!r} twice with different values, so nothing was called. Write it once."
 )
 _SEVERAL_TEXT = (
     "the arguments are several JSON objects, so nothing was called. Write one object for each call."
 )
+
+# a mark of a model's template, such as "<|im_end|>", "</tool_call>" or "<end_of_turn>"
 _MARK_PART = (
     r"(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</?(?:s|tool_calls?|function|arguments|parameters)>|<end_of_turn>)"
 )
-_END = re.compile(rf"(?:\s|{_MARK_PART})*\Z")
-_END_AFTER_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")
+_END = re.compile(rf"(?:\s|{_MARK_PART})*\Z")  # nothing but white space and marks follows
+_END_AFTER_BRACES = re.compile(rf"[\s}}\]]{{0,8}}(?:\s|{_MARK_PART})*\Z")  # also with braces too many
 _SPACE_AND_MARKS = re.compile(rf"(?:\s|{_MARK_PART})*")
-_FENCED = re.compile(r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL)
+_FENCED = re.compile(
+    r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL
+)  # JSON in a fence of Markdown
 
 
 class ReadArguments(NamedTuple):
     """The arguments of a call after parsing."""
 
-    text: str  # one JSON object, or what the server sent if none could be read
-    refused: str = ""  # why the call must not be made, in words for the model
+    text: str  # one JSON object, or what the server sent if no object could be read
+    refused: str = ""  # why the call must not be made, in words for the model; empty if it may be
 
 
 class _DoubtError(Exception):
-    """The arguments have more than one meaning."""
+    """The arguments have more than one meaning; the message says why, in words for the model."""
 
 
 def read_arguments(given: Any) -> ReadArguments:
-    """Read what a server sent as the arguments of one call."""
+    """Read what a server sent as the arguments of one call.
+
+    If the arguments are in doubt, the object returned is ``{"written": …}`` with the text that was sent.
+    """
     if given is None:
         return ReadArguments("{}")
     if isinstance(given, str):
         text = given
     else:
         text = json.dumps(given, ensure_ascii=False)
-    text = _join_surrogates(text).removeprefix("\ufeff")
+    text = join_surrogates(text).removeprefix("\ufeff")
     if not text.strip() or text.strip() == "null":
         return ReadArguments("{}")
     try:
@@ -66,8 +75,9 @@ def is_same_json(one: Any, other: Any) -> bool:
 def _read_object(text: str, depth: int) -> dict[str, Any] | None:
     """Return the one JSON object in a text; None without one, or with other values next to it.
 
-    Empty objects next to another one don't count. ``depth``: how often the text was encoded as JSON. Raises
-    _DoubtError where several objects differ, ValueError for what is no JSON.
+    An object that is sent twice counts once, and empty objects next to another one don't count. ``depth``:
+    how often the text was decoded from JSON before. Raises _DoubtError if several objects differ, ValueError
+    for text that is no JSON.
     """
     fenced = _FENCED.match(text)
     if fenced:
@@ -125,10 +135,3 @@ def make_distinct_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise ValueError
     return made
-
-
-def _join_surrogates(text: str) -> str:
-    """Join pairs of lone surrogates, and replace unpaired ones by U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

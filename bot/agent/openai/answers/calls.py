@@ -1,4 +1,10 @@
-"""Assembly of calls from the pieces in which servers send them. Pure."""
+"""Assembly of a model's calls from the fragments in which servers stream them. Pure.
+
+By the rule, the first fragment of a call has its id and name, the next ones have pieces of its arguments
+(JSON as text), and ``index`` says which call a fragment belongs to. Servers leave out, repeat or mix up each
+of these. `Calls` assembles what comes, and `find_name` finds the tool that a call with a decorated name
+means.
+"""
 
 import json
 import re
@@ -12,28 +18,30 @@ from bot.agent.openai.answers.arguments import read_arguments
 from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import ToolCall
 
-_KNOWN = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
+_KNOWN_FIELDS = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
 _CALL_CHARS = 100  # the characters that a call counts, in addition to its arguments
-_MARK = re.compile(r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL)
-_NUMBERED = re.compile(r"(?::\d{1,6}|\(\))\Z")
+_MARK = re.compile(
+    r"<[|\uff5c][^<>\n]{1,60}[|\uff5c]>.*", re.DOTALL
+)  # after a name, as in "x<|channel|>json"
+_SUFFIX = re.compile(r"(?::\d{1,6}|\(\))\Z")  # after a name, as in "x:0" or "x()"
 
 
 @dataclass(slots=True)
 class _GrowingCall:
     """A call to which more fragments may be added."""
 
-    index: int | None
+    index: int | None  # of its first fragment
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)  # of the arguments
+    extra: dict[str, Any] = field(default_factory=dict)  # the fields that only this server has
 
     @property
     def arguments(self) -> str:
         return "".join(self.pieces)
 
     def repeats(self, other: "_GrowingCall") -> bool:
-        """Tell if this is the other call, sent again."""
+        """Tell if this is the other call, sent again: neither has an id, and all else is the same."""
         if self.id or other.id or self.index is None or self.index != other.index:
             return False
         return self.name == other.name and self.arguments == other.arguments
@@ -55,12 +63,12 @@ def _new_id() -> str:
 
 
 class Calls:
-    """The assembler of calls: `add` takes fragments, `done` returns the calls by their first fragments."""
+    """The assembler of calls: `add` takes fragments, `done` returns the calls, the one begun first first."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
         self._calls: list[_GrowingCall] = []
-        self.size = 0  # the approximate number of characters
+        self.size = 0  # the approximate number of characters of all calls
 
     def add(self, fragments: Any) -> None:
         """Take the fragments of one chunk. A fragment that is no object is left out."""
@@ -86,7 +94,9 @@ class Calls:
         if arguments:
             call.pieces.append(arguments)
             self.size += len(arguments)
-        call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
+        for key, value in fragment.items():
+            if key not in _KNOWN_FIELDS and value:
+                call.extra[key] = value
 
     def _find_call(self, call_id: str, name: str, index: int | None) -> _GrowingCall | None:
         """Return the call to which a fragment belongs; None if the fragment begins a new call.
@@ -126,22 +136,23 @@ class Calls:
         A call without an id is left out if an earlier call has the same index, name and arguments.
         """
         calls: list[ToolCall] = []
-        used: set[str] = set()
+        used_ids: set[str] = set()
         before: list[_GrowingCall] = []
         for call in self._calls:
             if not call.name or any(map(call.repeats, before)):
                 continue
             before.append(call)
-            call_id = claim_id(call.id, used, self._make_id)
-            read = read_arguments(call.arguments)
-            calls.append(ToolCall(call_id, join_surrogates(call.name), read.text, call.extra, read.refused))
+            call_id = claim_id(call.id, used_ids, self._make_id)
+            name, arguments = join_surrogates(call.name), read_arguments(call.arguments)
+            calls.append(ToolCall(call_id, name, arguments.text, call.extra, arguments.refused))
         return tuple(calls)
 
 
-def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -> str:
-    """Return the id of a call, and add it to ``used``. A missing or used id is replaced by a new id."""
-    call_id = join_surrogates(given if given and given not in used else make_id())
-    used.add(call_id)
+def claim_id(given: str, used_ids: set[str], make_id: Callable[[], str] = _new_id) -> str:
+    """Return the id of a call, and add it to ``used_ids``. A missing or used id is replaced by a new id."""
+    is_usable = given and given not in used_ids
+    call_id = join_surrogates(given if is_usable else make_id())
+    used_ids.add(call_id)
     return call_id
 
 
@@ -168,7 +179,7 @@ def find_name(name: str, offered: AbstractSet[str]) -> str:
     if name in offered:
         return name
     bare = _MARK.sub("", name).strip(" \t\r\n\"'`")
-    bare = _NUMBERED.sub("", bare)
-    last = re.split(r"[./]|::?", bare)[-1]
-    meant = [known for known in dict.fromkeys((bare, last)) if known in offered]
+    bare = _SUFFIX.sub("", bare)
+    without_namespace = re.split(r"[./]|::?", bare)[-1]  # "x" of "default_api.x", "tools/x" and "ns::x"
+    meant = [known for known in dict.fromkeys((bare, without_namespace)) if known in offered]
     return meant[0] if len(meant) == 1 else name

@@ -1,4 +1,9 @@
-"""The stream of an answer of Chat Completions, and what servers send in its place. Pure."""
+"""The parser of an answer of Chat Completions, in the forms in which servers send it. Pure.
+
+An event (a chunk) has choices, of which usually there is one. A choice has a ``delta``: the next piece of the
+answer, with text, reasoning, or fragments of calls. The last chunk names the reason for the end. A server
+that does not stream sends one event, with the complete ``message`` in place of the delta.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,11 +30,11 @@ class ChatAnswer(StreamedAnswer):
         self._text_fields: set[str] = set()  # the names of own fields that are kept as a list of texts
         self._end = ""  # the reason for the end, as `read_end` returns it
         self._calls = Calls()
-        self._second_calls = Calls()  # the calls of the second choice
+        self._second_calls = Calls()  # the calls of the other choice
         self._first_index: int | None = None  # the index of the choice that is read as the answer
-        self._second_index: int | None = None  # the index of the other choice that has calls
-        self._call_form = ""  # the form of the first calls; the same calls in another form are not read
-        self._usage: Json = {}
+        self._second_index: int | None = None  # the index of the other choice, if one has calls
+        self._call_form = ""  # the form of the first calls (see `_find_calls`); no other form is read then
+        self._usage: Json = {}  # the counts of tokens that came last
 
     @property
     def complete(self) -> bool:
@@ -101,7 +106,8 @@ class ChatAnswer(StreamedAnswer):
             self._call_chars = self._calls.size + self._second_calls.size
             self.spoke = True
         self._keep_own_fields(delta)
-        return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _read_thought(delta))
+        text = _read_text(delta.get("content")) or _read_text(delta.get("refusal"))
+        return self._add(text, _read_thought(delta))
 
     def _choose_delta(self, choice: Json) -> Json | None:
         """Return the new piece of the answer in a choice, or None.
@@ -143,20 +149,22 @@ class ChatAnswer(StreamedAnswer):
                 self._own_fields[name] = value
 
     def finished(self) -> Finished:
-        written = self._usage.get("completion_tokens")
-        stop = self._stop(self._end, written if isinstance(written, int) else None)
+        completion_tokens = self._usage.get("completion_tokens")
+        is_counted = isinstance(completion_tokens, int)
+        stop = self._find_stop(self._end, completion_tokens if is_counted else None)
         return Finished(
             stop=stop,
             calls=self._finish_calls() if stop is Stop.FINISHED else (),
             prompt_tokens=read_count(self._usage.get("prompt_tokens")),
-            completion_tokens=read_count(written),
+            completion_tokens=read_count(completion_tokens),
             cached_tokens=read_cached_count(self._usage.get("prompt_tokens_details")),
         )
 
     def _finish_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls with the fields that their server wants back.
+        """Return the calls, each with the fields in ``extra`` that only this server has and wants back.
 
-        The own fields of the answer go with the first call.
+        The fields of the answer go with the first call. The other choice's calls are returned if this one has
+        none and its end says that it has.
         """
         answer_fields = {}
         for name, value in self._own_fields.items():
@@ -211,16 +219,17 @@ def _is_call(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call", "function_call")
 
 
-def _text(content: Any) -> str:
+def _read_text(content: Any) -> str:
     """Return the text of a delta's content; some servers send it as a list of parts, thoughts among them."""
     if isinstance(content, dict):
         content = [content]
     if isinstance(content, list):
-        return "".join(map(_part_text, content))
+        return "".join(map(_read_part, content))
     return content or ""
 
 
-def _part_text(part: Any) -> str:
+def _read_part(part: Any) -> str:
+    """Return the text of a part; empty for a part that is no text."""
     if isinstance(part, dict):
         if part.get("type") in ("text", None):
             return part.get("text") or ""
@@ -240,4 +249,4 @@ def _read_thought(delta: Json) -> str:
     parts = delta.get("content")
     if not isinstance(parts, list):
         return ""
-    return "".join(_text(part.get("thinking")) for part in parts if isinstance(part, dict))
+    return "".join(_read_text(part.get("thinking")) for part in parts if isinstance(part, dict))

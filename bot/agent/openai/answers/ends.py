@@ -10,7 +10,7 @@ from bot.domain.model import Stop
 from bot.domain.text import shorten
 
 _MAX_SHOWN_CHARS = 60
-_NO_REASONS = frozenset({"", "null", "none", "undefined"})
+_NO_REASONS = frozenset({"", "null", "none", "undefined"})  # texts that stand for no reason
 _FINISHED = frozenset({
     "stop", "stopped", "stop_sequence", "stop_token", "stop_str", "tool_calls", "tool_call", "tool_use",
     "function_call", "function_calls", "end_turn", "end", "eos", "eos_token", "complete", "completed",
@@ -31,6 +31,7 @@ _FILTERED = frozenset({
 _TEMPORARY_SIGNS = (
     "error", "resource", "network", "overload", "abort", "timeout", "cancel", "unavailable", "busy",
 )  # fmt: skip
+"""Parts of reasons after which the same request may be answered a little later."""
 
 
 def read_end(reason: Any) -> str:

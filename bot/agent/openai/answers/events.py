@@ -1,7 +1,8 @@
 """Parsing of an answer's bytes into events, whatever content type they have. Pure.
 
-A stream is server-sent events. Other servers send one JSON object, one to a line, or only words. Events are
-split at the byte, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
+A stream of server-sent events has fields on lines, such as ``data: {…}``, and an empty line at the end of
+each event. Some servers send JSON objects on lines of their own instead, or only words, which are called
+stray here. Lines are split as bytes, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -11,8 +12,8 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_OBJECT_BYTES = 8 * 1024 * 1024  # the most bytes of an answer that is not a stream
 _BOM = b"\xef\xbb\xbf"
 _OBJECT_STARTS = (b"{", b"[")
-_FIELDS = (b"data", b"event", b"id", b"retry", b"")  # an empty field name begins a comment
-_MAX_STRAY_BYTES = 4_000  # the most bytes of text outside of events
+_FIELDS = (b"data", b"event", b"id", b"retry", b"")  # a line with an empty field name is a comment
+_MAX_STRAY_BYTES = 4_000  # about the most bytes of stray text that are kept
 _MAX_CHARACTER_BYTES = 4  # the most bytes of a character of UTF-8 (RFC 3629)
 _CONTINUATION_BYTES = range(0x80, 0xC0)  # the bytes of a character of UTF-8 after its first
 
@@ -22,14 +23,11 @@ class EventTooLongError(Exception):
 
 
 class Event(NamedTuple):
-    """A server-sent event. ``name`` is "" for most.
-
-    ``is_stray`` says that the data was outside of any event.
-    """
+    """A server-sent event."""
 
     data: str
-    name: str = ""
-    is_stray: bool = False
+    name: str = ""  # the event's own type, such as "error"; most have none
+    is_stray: bool = False  # True if the data was outside of any event
 
 
 async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
@@ -39,30 +37,31 @@ async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, No
     Raises UnicodeDecodeError for bytes that are not UTF-8, EventTooLongError for an event of more than
     `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
     """
-    event = _Growing()
-    lines = split_lines(chunks)
-    async for line in lines:
-        found = event.add(line)
-        if found:
-            yield found
-    found = event.add(b"")
-    if found:
-        yield found
-    stray = event.stray
-    if stray:
-        yield Event(stray.decode(), is_stray=True)
+    parser = _EventParser()
+    async for line in split_lines(chunks):
+        event = parser.add(line)
+        if event:
+            yield event
+    event = parser.add(b"")  # closes an event without an empty line after it
+    if event:
+        yield event
+    if parser.stray:
+        yield Event(parser.stray.decode(), is_stray=True)
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield each line without its end, which is LF, CR LF or CR, and without a byte-order mark."""
-    begun: list[bytes] = []
-    size, first, after_cr = 0, True, False
+    """Yield each line without its end, which is LF, CR LF or CR, and without a byte-order mark.
+
+    Raises EventTooLongError for a line of more than `MAX_EVENT_BYTES`.
+    """
+    begun: list[bytes] = []  # the pieces of the current line
+    size, is_first, is_after_cr = 0, True, False  # ``size``: of the current line
     async for chunk in chunks:
         if not chunk:
             continue
-        if after_cr:
+        if is_after_cr:
             chunk = chunk.removeprefix(b"\n")  # noqa: PLW2901 - the second half of a line's end
-        after_cr = chunk.endswith(b"\r") if chunk else False
+        is_after_cr = chunk.endswith(b"\r") if chunk else False
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # noqa: PLW2901
         size += len(chunk)
@@ -73,13 +72,13 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
         if not others:
             continue
         for line in (b"".join(begun), *others[:-1]):
-            yield line.removeprefix(_BOM) if first else line
-            first = False
+            yield line.removeprefix(_BOM) if is_first else line
+            is_first = False
         begun = [others[-1]]
         size = len(begun[0])
     rest = b"".join(begun)
     if rest:
-        yield rest.removeprefix(_BOM) if first else rest
+        yield rest.removeprefix(_BOM) if is_first else rest
 
 
 def _cut_line(line: bytes) -> bytes:
@@ -92,16 +91,17 @@ def _cut_line(line: bytes) -> bytes:
     return line[:_MAX_STRAY_BYTES]
 
 
-class _Growing:
+class _EventParser:
     """A parser of server-sent events: it takes lines and returns each complete event."""
 
     def __init__(self) -> None:
-        self.stray = b""
-        self._data: list[bytes] = []
+        self.stray = b""  # the text outside of events, a line each
+        self._data: list[bytes] = []  # the lines of the current event's data
         self._name = b""
-        self._size = 0
+        self._size = 0  # of the data
 
     def add(self, line: bytes) -> Event | None:
+        """Take a line. Return the event that it completes, or that it is by itself, or None."""
         if not line.strip():
             return self._close()
         name, _, value = line.partition(b":")
@@ -124,9 +124,7 @@ class _Growing:
             self._name = value.strip()
 
     def _close(self) -> Event | None:
-        if self._data:
-            found = Event(b"\n".join(self._data).decode(), self._name.decode())
-        else:
-            found = None
+        """End the current event, and return it unless it has no data."""
+        event = Event(b"\n".join(self._data).decode(), self._name.decode()) if self._data else None
         self._data, self._name, self._size = [], b"", 0
-        return found
+        return event

@@ -1,7 +1,10 @@
-"""The reason a model's server gives for refusing, in whichever shape it comes. Pure.
+"""The reason why a model's server refuses a request, read from the body of its answer. Pure.
 
-Servers put it into ``error`` (an object or a text), ``detail`` (FastAPI: a text or a list), ``message``,
-``errors``, a JSON text inside a text (LiteLLM, OpenRouter's ``metadata.raw``), plain text, or a web page.
+The body has no common shape. Servers put the reason into ``error`` (an object or a text), ``detail``
+(FastAPI: a text or a list), ``message``, ``errors``, a JSON text inside a text (LiteLLM, OpenRouter's
+``metadata.raw``), plain text, or a web page. `read_refusal` collects the texts and codes from all of these,
+and `Refusal.cause` recognises the cause by the patterns in ``signs.py``. `find_error` tells if a decoded
+answer is an error at all.
 """
 
 import html
@@ -30,9 +33,9 @@ from bot.domain.text import shorten
 
 MAX_SHOWN_CHARS = 200  # the most characters of a server's message that are shown in the chat
 _MAX_READ_CHARS = 20_000
-_MAX_MATCHED_CHARS = 4_000
+_MAX_MATCHED_CHARS = 4_000  # the most characters in which the cause is searched
 _MIN_SECRET_CHARS = 4  # a shorter key would take letters out of words
-_MAX_DEPTH = 6
+_MAX_DEPTH = 6  # levels of values inside each other that are looked at
 _MAX_PARTS = 5  # entries of a list that are looked at
 _TRANSIENT_STATUSES = (408, 409, 425, 429)
 _KEY_STATUSES = (401, 407)
@@ -44,10 +47,11 @@ _WORD_FIELDS = (
     "errorMessage", "error_description", "description", "status_msg", "reason", "faultstring", "fault",
     "base_resp", "metadata", "raw", "cause",
 )  # fmt: skip
+"""The fields that have a reason in words, or contain such a field."""
 _CODE_FIELDS = ("code", "type", "status", "error_code", "errorCode", "error_type", "status_code")
 _NO_ERROR_VALUES = (None, False, 0, "", "0")
 _ANSWER_FIELDS = frozenset({"choices", "output", "delta", "object", "usage"})  # no error has one
-_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1|title)\b", re.IGNORECASE)
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1|title)\b", re.IGNORECASE)  # begins a web page
 _TITLE = re.compile(r"<(title|h1)[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]{0,500}>")
 _MASKED = re.compile(r"[^\s*•]{0,100}[*•]{2,}[^\s]{0,100}")  # a key that is hidden in part
@@ -121,7 +125,10 @@ class Refusal:
 
 
 def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
-    """Read an error's body: decoded JSON, or a text. ``secret`` is the key, which is never shown."""
+    """Read an error's body: decoded JSON, a text, or bytes.
+
+    ``status``: of HTTP, or 0. ``secret``: the key, which is never shown.
+    """
     if isinstance(body, bytes):
         body = body[:_MAX_READ_CHARS].decode(errors="replace")
     if isinstance(body, str):
@@ -137,11 +144,11 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
 def _list_distinct_texts(body: Any) -> list[str]:
     """Return the texts of an error, without any text that an earlier text contains."""
     texts: list[str] = []
-    seen: list[str] = []
+    earlier_texts: list[str] = []
     for text in dict.fromkeys(_list_texts(body, 0)):
-        if text and not any(text in other for other in seen):
+        if text and not any(text in earlier for earlier in earlier_texts):
             texts.append(text)
-        seen.append(text)
+        earlier_texts.append(text)
     return texts
 
 

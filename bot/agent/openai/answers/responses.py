@@ -1,6 +1,8 @@
-"""The stream of an answer of the Responses API. Pure.
+"""The parser of an answer of the Responses API. Pure.
 
-Events: https://platform.openai.com/docs/api-reference/responses-streaming
+The output of a response is a list of items: messages, calls, reasoning. Events bring pieces of an item's
+text, then each complete item, and the last event repeats the complete response. A server that does not stream
+sends only that response. Events: https://platform.openai.com/docs/api-reference/responses-streaming
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +16,11 @@ from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
-_THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
-_WORDS = frozenset({"response.output_text.delta", "response.refusal.delta"})
+_END_EVENTS = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+)
+_THOUGHT_EVENTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
+_TEXT_EVENTS = frozenset({"response.output_text.delta", "response.refusal.delta"})
 
 
 class ResponsesAnswer(StreamedAnswer):
@@ -38,30 +42,31 @@ class ResponsesAnswer(StreamedAnswer):
             raise RefusedError(error)
         delta = event.get("delta")
         delta = delta if isinstance(delta, str) else ""
-        if kind in _WORDS:
+        item = event.get("item")
+        if kind in _TEXT_EVENTS:
             return self._add(delta, "")
-        if kind in _THOUGHTS:
+        if kind in _THOUGHT_EVENTS:
             return self._add("", delta)
         if kind == "response.function_call_arguments.delta":
             self.spoke = True
             self._call_chars += len(delta)
-        elif kind == "response.output_item.done" and isinstance(item := event.get("item"), dict):
+        elif kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append(item)
             self._call_chars += len(str(item.get("arguments") or item.get("encrypted_content") or ""))
-        elif kind in _ENDS:
-            return self._close(event.get("response"))
+        elif kind in _END_EVENTS:
+            return self._take_response(event.get("response"))
         return ()
 
-    def _close(self, response: Any) -> Sequence[Part]:
-        """Read the last event, which repeats the complete output."""
+    def _take_response(self, response: Any) -> Sequence[Part]:
+        """Read the complete response of the last event, but not again the text and items that came before."""
         self._response = response if isinstance(response, dict) else {}
         if self._response.get("status") == "failed" or self._response.get("error"):
             raise RefusedError(self._response.get("error") or "")
         self.ended = True
         output = [item for item in self._response.get("output") or () if isinstance(item, dict)]
         self._items = self._items or output
-        said = "" if self._text_chars else "".join(_texts(output))
-        return self._add(said, "")
+        text = "" if self._text_chars else "".join(_list_texts(output))
+        return self._add(text, "")
 
     def end(self) -> None:
         """Do nothing: this interface ends with its last event, not with ``[DONE]``."""
@@ -72,32 +77,37 @@ class ResponsesAnswer(StreamedAnswer):
         status = read_end(self._response.get("status"))
         reason = read_end(details.get("reason") if isinstance(details, dict) else "")
         self.spoke = self.spoke or any(item.get("type") == "function_call" for item in self._items)
-        written = usage.get("output_tokens")
-        stop = self._stop(reason or status, written if isinstance(written, int) else None)
+        output_tokens = usage.get("output_tokens")
+        stop = self._find_stop(reason or status, output_tokens if isinstance(output_tokens, int) else None)
         return Finished(
             stop=stop,
-            calls=self._calls() if stop is Stop.FINISHED else (),
+            calls=self._read_calls() if stop is Stop.FINISHED else (),
             prompt_tokens=read_count(usage.get("input_tokens")),
-            completion_tokens=read_count(written),
+            completion_tokens=read_count(output_tokens),
             cached_tokens=read_cached_count(usage.get("input_tokens_details")),
         )
 
-    def _calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls. The model's reasoning is kept with the first call, to be sent back."""
-        thoughts = [item for item in self._items if item.get("type") == "reasoning"]
-        kept = {
-            "items": [_make_item_to_send_back(item) for item in thoughts if item.get("encrypted_content")]
-        }
-        extra = {"model": self._model, "answer": kept} if kept["items"] else {}
-        found = [item for item in self._items if item.get("type") == "function_call" and item.get("name")]
-        used: set[str] = set()
-        return tuple(_call(item, {} if at else extra, used) for at, item in enumerate(found))
+    def _read_calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls. The first has the model's encrypted reasoning, to be sent back with it."""
+        reasoning = []
+        calls = []
+        for item in self._items:
+            if item.get("type") == "reasoning" and item.get("encrypted_content"):
+                reasoning.append(_make_item_to_send_back(item))
+            elif item.get("type") == "function_call" and item.get("name"):
+                calls.append(item)
+        extra = {"model": self._model, "answer": {"items": reasoning}} if reasoning else {}
+        used_ids: set[str] = set()
+        return tuple(
+            _read_call(item, {} if position else extra, used_ids) for position, item in enumerate(calls)
+        )
 
 
-def _call(item: Json, extra: Json, used: set[str]) -> ToolCall:
-    read = read_arguments(item.get("arguments"))
-    ident = claim_id(str(item.get("call_id") or item.get("id") or ""), used)
-    return ToolCall(ident, join_surrogates(str(item["name"])), read.text, extra, read.refused)
+def _read_call(item: Json, extra: Json, used_ids: set[str]) -> ToolCall:
+    arguments = read_arguments(item.get("arguments"))
+    call_id = claim_id(str(item.get("call_id") or item.get("id") or ""), used_ids)
+    name = join_surrogates(str(item["name"]))
+    return ToolCall(call_id, name, arguments.text, extra, arguments.refused)
 
 
 def _make_item_to_send_back(item: Json) -> Json:
@@ -105,9 +115,12 @@ def _make_item_to_send_back(item: Json) -> Json:
     return {name: value for name, value in item.items() if name != "status"}
 
 
-def _texts(output: Sequence[Json]) -> Iterator[str]:
+def _list_texts(output: Sequence[Json]) -> Iterator[str]:
+    """Yield the texts of the messages in an output."""
     for item in output:
-        for part in item.get("content") or () if item.get("type") == "message" else ():
+        if item.get("type") != "message":
+            continue
+        for part in item.get("content") or ():
             if isinstance(part, dict):
                 yield str(part.get("text") or part.get("refusal") or "")
             elif isinstance(part, str):

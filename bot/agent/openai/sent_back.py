@@ -1,0 +1,45 @@
+"""Earlier calls and results in the form in which a request sends them back to the model's server. Pure.
+
+Both interfaces use these functions when they write a history: ``chat.py`` and ``responses.py``.
+"""
+
+import json
+from typing import Any
+
+from bot.domain.model import ToolCall, ToolResult
+from bot.domain.outcomes import OUTSIDE
+
+Json = dict[str, Any]
+
+
+def format_tool_result(result: ToolResult) -> str:
+    """Return the text of a result, marked as data from outside unless Nod wrote it."""
+    if result.outside:
+        return f"{OUTSIDE}\n{result.text}"
+    return result.text
+
+
+def find_part_to_send_back(call: ToolCall, model: str, part: str) -> Json:
+    """Return the fields that the model's server sent with a call and wants back; empty without any.
+
+    ``part``: "call" for the fields of the call, "answer" for those of its answer. Fields that another model's
+    server sent are not returned.
+    """
+    fields = call.extra.get(part)
+    if fields and call.extra.get("model") == model:
+        return dict(fields)
+    return {}
+
+
+def make_argument_object(arguments: str) -> str:
+    """Return arguments that are sent back as they are, or within an object if they are no JSON object.
+
+    Some servers refuse every history with broken JSON.
+    """
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except ValueError:
+        is_object = False
+    if is_object:
+        return arguments
+    return json.dumps({"not_json": arguments})
