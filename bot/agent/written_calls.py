@@ -1,8 +1,10 @@
 """Calls that a model wrote into its text, in the dialect that it was trained in. Pure.
 
-Servers without a parser for the dialect leave such calls in the text. They are read strictly: outside code,
-complete, for tools that are offered, and nothing else left that looks like a call. A call that people or
-tools wrote word for word is a quotation and runs nothing. Every call passes the same gate as any other call.
+A dialect is a way to write calls, such as ``<function=search><parameter=query>login</parameter></function>``.
+A server with a parser for it turns such text into calls; a server without one leaves it in the answer. Then
+`read_written_calls` reads it, strictly: the calls must be complete, outside of code, of tools that are
+offered, and nothing else in the text may look like a call. A call that people or tools wrote word for word
+before is a quotation and runs nothing. Every call passes the same gate as any other call.
 """
 
 import json
@@ -24,7 +26,9 @@ _MAX_CHARS = 20_000  # longer text is an answer, whatever it looks like
 _MAX_CALLS = 20
 _NAME_PART = r"([\w.-]{1,64})"
 _NAMESPACE_PART = r"(?:[|\uff5c\u2016]{0,2}DSML[|\uff5c\u2016]{0,2}|[\w-]{1,20}:)?"
-"""The pattern of a name before the tag's own."""
+"""A namespace before a tag's name, as in "antml:invoke"."""
+
+# tags of Claude: <invoke name="x"><parameter name="a" string="true">1</parameter></invoke>
 _INVOKE_PATTERN = re.compile(
     rf'<{_NAMESPACE_PART}invoke\s+name="{_NAME_PART}"\s*>(.*?)</{_NAMESPACE_PART}invoke>', re.DOTALL
 )
@@ -32,10 +36,14 @@ _PARAMETER_PATTERN = re.compile(
     rf'<{_NAMESPACE_PART}parameter\s+name="([^"<>]{{1,64}})"(?:\s+string="(true|false)")?\s*>(.*?)</{_NAMESPACE_PART}parameter>',
     re.DOTALL,
 )
+
+# tags of Qwen: <tool_call><function=x><parameter=a>1</parameter></function>
 _FUNCTION_PATTERN = re.compile(
     rf"(?:<tool_call>\s*)?<function=[\"']?{_NAME_PART}[\"']?\s*>(.*?)</function>", re.DOTALL
 )
 _FIELD_PATTERN = re.compile(r"<parameter=([^<>]{1,64})()>(.*?)</parameter>", re.DOTALL)
+
+# tags of GLM: <tool_call>x<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>
 _KEYED_PATTERN = re.compile(rf"<tool_call>\s*{_NAME_PART}\s*((?:<arg_key>.*?)?)</tool_call>", re.DOTALL)
 _PAIR_PATTERN = re.compile(r"<arg_key>([^<>]{1,64})()</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
 _TAG_PATTERNS = (
@@ -43,6 +51,10 @@ _TAG_PATTERNS = (
     (_FUNCTION_PATTERN, _FIELD_PATTERN),
     (_KEYED_PATTERN, _PAIR_PATTERN),
 )
+"""The patterns of a call and of its fields, by dialect. A field's groups: its name, "true" or "false" if its
+value is marked as text or not, and its value."""
+
+# a name, with marks around it, before the JSON object of the arguments
 _NAMED_PATTERN = re.compile(
     rf"(?:<\|tool_call_begin\|>\s*)?(?:functions\.)?{_NAME_PART}:\d{{1,6}}"  # Kimi
     r"\s*<\|tool_call_argument_begin\|>\s*(?=\{)"
@@ -54,10 +66,14 @@ _NAMED_PATTERN = re.compile(
     rf"|(?:\A|\n)>>>{_NAME_PART}\n\s*(?=\{{)"  # Functionary
     rf"|✿FUNCTION✿:\s*{_NAME_PART}\s*✿ARGS✿:\s*(?=\{{)"  # Qwen's agent
 )
+
+# the opening mark before JSON that has both name and arguments: <tool_call>{"name": "x", "arguments": {}}
 _WRAPPED_PATTERN = re.compile(
     r"(?:<tool_calls?>|<TOOLCALL>|<\|tool_calls?\|>|<function_?call>|<tool_use>|\[TOOL_CALLS\]|\[TOOL_REQUEST\]"
     r"|<\|python_tag\|>|<\|START_ACTION\|>|<\|plugin\|>)\s*(?=[\[{])"
 )
+
+# marks around calls, which are dropped from the prose
 _MARK_PATTERN = re.compile(
     r"</?(?:tool_calls?|TOOLCALL|function_?calls?|tool_use|function)>|<\|/?[\w:/ ]{1,40}\|>"
     r"|<\uff5c[^<>\n]{1,40}\uff5c>|\[/?(?:END_)?TOOL_\w{1,12}\]|\[ARGS\]|✿\w{1,12}✿:?"
@@ -68,30 +84,28 @@ _OPENING_PATTERN = re.compile(
     rf"|<{_NAMESPACE_PART}(?:invoke|parameter)\b|\[TOOL_(?:CALLS|REQUEST)\]|<\|python_tag\|>|to=functions\.|✿FUNCTION"
 )
 """The beginning of a call. If the prose still has such a beginning, not all calls could be read."""
+
+# marks that only a model's template writes, and no person or tool
 _TOKEN_PATTERN = re.compile(
     r"<\|[\w ]{1,40}\|?>|<\uff5c|DSML|✿FUNCTION|<arg_key>|<\w{1,20}:(?:tool_call|invoke)"
     r"|<start_function_call>|(?:\A|\n)>>>\w"
 )
 _FENCED_PART = r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)"
-_CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)
-_SEPARATOR_PATTERN = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")
-"""The separator of one object and the next."""
+_CODE_PATTERN = re.compile(rf"{_FENCED_PART}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)  # code of Markdown
+_SEPARATOR_PATTERN = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")  # between two objects, or lists of objects
 _DECODER = json.JSONDecoder(strict=False)
 _CALL_DECODER = json.JSONDecoder(object_pairs_hook=make_distinct_object, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call in a text, from ``start`` to ``end``.
-
-    ``quote`` is the part that a quotation of the call would repeat.
-    """
+    """A call in a text, from ``start`` to ``end``."""
 
     start: int
     end: int
     name: str
-    arguments: str
-    quote: str
+    arguments: str  # as they are written, usually a JSON object
+    quote: str  # the part of the text that a quotation of the call would repeat
 
 
 def has_tokens(text: str) -> bool:
@@ -102,7 +116,11 @@ def has_tokens(text: str) -> bool:
 def read_written_calls(
     text: str, specs: Sequence[ToolSpec], history: Sequence[Entry]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Split an answer's text into prose and calls. If any call is in doubt, return the text and no calls."""
+    """Split an answer's text into prose and calls. If any call is in doubt, return the text and no calls.
+
+    ``specs``: the offered tools. ``history``: the conversation before the answer, to recognise quotations. A
+    quotation is returned as a call that is refused.
+    """
     offered = {spec.name: spec.parameters for spec in specs}
     if len(text) > _MAX_CHARS or not offered:
         return text, ()
@@ -135,33 +153,21 @@ def _remove_spaces(text: str) -> str:
 
 
 def _find_calls(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[WrittenCall]:
+    """Yield the calls in a text, dialect by dialect. ``offered``: the schemas of the tools, by name."""
     stripped = text.strip()
     if stripped.startswith(("{", "[{")) and stripped.endswith(("}", "]")):
         yield from _read_objects(stripped, 0, offered, is_all=True)
         return
-    code = [match.span() for match in _CODE_PATTERN.finditer(text)]
+    code_spans = [match.span() for match in _CODE_PATTERN.finditer(text)]
     for pattern, field in _TAG_PATTERNS:
         for match in pattern.finditer(text):
-            if _is_within(match.start(), code):
-                continue
-            name = find_name(match[1], offered.keys())
-            arguments = _read_fields(match[2], field, offered.get(name, {}))
-            if arguments:
-                yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
+            if not _is_within(match.start(), code_spans):
+                yield from _read_tags(match, field, offered)
     for match in _NAMED_PATTERN.finditer(text):
-        if _is_within(match.start(), code):
-            continue
-        end = _end_of_object(text, match.end())
-        if end and not _SEPARATOR_PATTERN.match(
-            text, end
-        ):  # with two objects it is not certain which of them has the arguments
-            name = next(group for group in match.groups() if group)
-            quote = text[match.start() : end]
-            yield WrittenCall(
-                match.start(), end, find_name(name, offered.keys()), text[match.end() : end], quote
-            )
+        if not _is_within(match.start(), code_spans):
+            yield from _read_named(text, match, offered)
     for match in _WRAPPED_PATTERN.finditer(text):
-        if not _is_within(match.start(), code):
+        if not _is_within(match.start(), code_spans):
             yield from _read_objects(text, match.end(), offered, start=match.start())
 
 
@@ -169,19 +175,43 @@ def _is_within(position: int, spans: Sequence[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
-def _end_of_object(text: str, at: int) -> int:
-    """Return the end of the JSON object that begins at ``at``; 0 if there is no object."""
+def _read_tags(
+    match: re.Match[str], field: re.Pattern[str], offered: Mapping[str, Mapping[str, Any]]
+) -> Iterator[WrittenCall]:
+    """Yield the call that is written in tags; nothing if its fields can't be read."""
+    name = find_name(match[1], offered.keys())
+    arguments = _read_fields(match[2], field, offered.get(name, {}))
+    if arguments is not None:
+        yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
+
+
+def _read_named(text: str, match: re.Match[str], offered: Mapping[str, Any]) -> Iterator[WrittenCall]:
+    """Yield the call whose name and marks ``match`` has; nothing unless exactly one object follows."""
+    end = _find_object_end(text, match.end())
+    if end is None or _SEPARATOR_PATTERN.match(text, end):
+        return  # with two objects it is not certain which of them has the arguments
+    name = next(group for group in match.groups() if group)
+    arguments, quote = text[match.end() : end], text[match.start() : end]
+    yield WrittenCall(match.start(), end, find_name(name, offered.keys()), arguments, quote)
+
+
+def _find_object_end(text: str, at: int) -> int | None:
+    """Return the end of the JSON object that begins at ``at``; None if no object begins there."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        return 0
-    return end if isinstance(value, dict) else 0
+        return None
+    return end if isinstance(value, dict) else None
 
 
 def _read_objects(
     text: str, at: int, offered: Mapping[str, Any], *, start: int = 0, is_all: bool = False
 ) -> Iterator[WrittenCall]:
-    """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call."""
+    """Yield the calls of JSON objects, or lists of objects, in a row; nothing if an object is no call.
+
+    ``at``: the position of the first object. ``start``: the position of the mark before it. ``is_all``: there
+    is one object or list, which must be the full text.
+    """
     calls: list[WrittenCall] = []
     while True:
         try:
@@ -194,17 +224,21 @@ def _read_objects(
                 return
             name, arguments = call
             calls.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, text[at:end]))
-            start = end  # the other calls of a list have the same position
-        following = _SEPARATOR_PATTERN.match(text, end)
-        if is_all or following is None:
+            start = end  # so that calls of one list don't overlap
+        separator = _SEPARATOR_PATTERN.match(text, end)
+        if is_all or separator is None:
             break
-        at = following.end()
-    if not (is_all and text[end:].strip()):
+        at = separator.end()
+    has_other_text = is_all and text[end:].strip() != ""
+    if not has_other_text:
         yield from calls
 
 
 def _read_object(item: Any) -> tuple[str, str] | None:
-    """Return the name and the arguments of one call; None for anything else."""
+    """Return the name and the arguments of a call in one of the usual shapes; None for anything else.
+
+    For example ``{"function": {"name": "x", "arguments": {}}}``, or the inner object alone.
+    """
     inner = item.get("function", item) if isinstance(item, dict) else None
     if not isinstance(inner, dict):
         return None
@@ -217,28 +251,36 @@ def _read_object(item: Any) -> tuple[str, str] | None:
     return name, json.dumps(fields[0], ensure_ascii=False)
 
 
-def _read_fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str:
-    """Return a call's arguments as JSON; empty if there is other text between them."""
+def _read_fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str | None:
+    """Return the arguments in the body of a tag as JSON; None if it has other text, or a field twice.
+
+    ``field``: the pattern of a field. ``schema``: the schema of the tool's arguments.
+    """
     if body.strip().startswith("{"):
-        if _end_of_object(body.strip(), 0) == len(body.strip()):
-            return body
-        return ""
+        is_one_object = _find_object_end(body.strip(), 0) == len(body.strip())
+        return body if is_one_object else None
     if field.sub("", body).strip():
-        return ""
+        return None
     properties = schema.get("properties")
-    fields = [(name.strip(), text, is_text) for name, is_text, text in field.findall(body)]
-    if len({name for name, _, _ in fields}) < len(fields):
-        return ""
     schemas = properties if isinstance(properties, Mapping) else {}
-    arguments = {name: _read_value(text, is_text, schemas.get(name)) for name, text, is_text in fields}
+    arguments: dict[str, Any] = {}
+    for written_name, text_mark, text in field.findall(body):
+        name = written_name.strip()
+        if name in arguments:
+            return None
+        arguments[name] = _read_value(text, text_mark, schemas.get(name))
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _read_value(text: str, is_text: str, schema: Any) -> Any:
-    """Return a value that is written without quotes, in the type of the tool's schema."""
+def _read_value(text: str, text_mark: str, schema: Any) -> Any:
+    """Return a value that is written without quotes, in the type of the tool's schema.
+
+    ``text_mark``: "true" if the model marked the value as text, "false" if not, empty without such a mark.
+    """
     text = text.removeprefix("\n").removesuffix("\n")
     types = _list_types(schema)
-    if is_text == "true" or (not is_text and (not types or "string" in types)):
+    may_be_text = not types or "string" in types
+    if text_mark == "true" or (not text_mark and may_be_text):
         return text
     try:
         return json.loads(text)
@@ -247,11 +289,14 @@ def _read_value(text: str, is_text: str, schema: Any) -> Any:
 
 
 def _list_types(schema: Any) -> set[str]:
+    """Return the types that a schema and its alternatives state; empty if they state none."""
     if not isinstance(schema, Mapping):
         return set()
-    kind, choices = schema.get("type"), schema.get("anyOf")
-    listed = [kind] if isinstance(kind, str) else kind
-    types = set(map(str, listed)) if isinstance(listed, list) else set()
-    for choice in choices if isinstance(choices, list) else ():
-        types |= _list_types(choice)
+    stated, alternatives = schema.get("type"), schema.get("anyOf")
+    if isinstance(stated, str):
+        stated = [stated]
+    types = set(map(str, stated)) if isinstance(stated, list) else set()
+    if isinstance(alternatives, list):
+        for alternative in alternatives:
+            types |= _list_types(alternative)
     return types

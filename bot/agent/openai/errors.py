@@ -1,4 +1,10 @@
-"""Errors of OpenAI-compatible servers, explained in words for people. Pure; ``model.py`` raises them."""
+"""Errors of OpenAI-compatible servers: what to do about them, and how to explain them to people. Pure.
+
+Errors come from the ``openai`` library: a status of HTTP that says no, or a connection that failed.
+``model.py`` asks here if a try is worth repeating, and when. In the end it raises the `ModelError` that
+`explain` returns, whose message people read: what happened, what to do, and one line of the server's own
+words.
+"""
 
 import re
 from collections.abc import Iterator
@@ -19,11 +25,12 @@ _MIN_SECONDS_IN_MINUTES = 120.0  # a longer time is told in minutes
 _MIN_SERVER_ERROR = 500
 _PASSING_STATUSES = (408, 409, 429)  # timeout, conflict, too many requests
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
-_FIELDS = {
+_SETTING_BY_FIELD = {
     r"parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
     r"stream_options": "NOD_MODEL_STREAM_OPTIONS",
     r"\bstrict\b": "NOD_MODEL_STRICT",
 }
+"""The setting that leaves out a field of requests, by a pattern of the field's name."""
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SPAN = r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
 _SPAN_PART = re.compile(_SPAN, re.IGNORECASE)
@@ -31,10 +38,13 @@ _RETRY_WORDS = re.compile(rf"(?:try again|retry) (?:in|after):? ((?:{_SPAN}[\s,]
 """The wait in words, as Groq, OpenAI, Gemini and others send it: "Please try again in 1m26.4s"."""
 _RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
 """The wait as Google sends it: https://cloud.google.com/apis/design/errors#error_details."""
-_FIXED = "Send “continue” once that is fixed."
-_STRANGE = "The model's server gave an answer Nod does not understand"
-STRANGE = f"{_STRANGE}. Check OPENAI_BASE_URL."
+_FIXED_TEXT = "Send “continue” once that is fixed."
+_STRANGE_TEXT = "The model's server gave an answer Nod does not understand"
+STRANGE = f"{_STRANGE_TEXT}. Check OPENAI_BASE_URL."
 PAGE = "The model's server answered with a web page. Check OPENAI_BASE_URL."
+
+# the subject of a message: what the key may do, a forbidden place or content, the model, the address; the
+# first two of these decide if a status of 403 is about the key, the others what a status of 404 means
 _ABOUT_ACCESS = r"permi|access|\bmodels?\b|key|credential|scope|entitle|allowed to|^\W*(?:\w+\W*){0,2}$"
 _ABOUT_PLACE = r"region|countr|territor|location|moderat|flagged|safety|terms of|polic"
 _ABOUT_MODEL = (
@@ -47,14 +57,14 @@ _ABOUT_ADDRESS = (
 
 
 def find_refusal(error: openai.OpenAIError, secret: str = "") -> Refusal:
-    """Return the refusal in an answer with an error's status."""
+    """Return the refusal in an answer with an error's status; an empty one for any other error."""
     if not isinstance(error, openai.APIStatusError):
         return Refusal("")
     body = error.response.content or error.body
     return read_refusal(body, error.status_code, secret)
 
 
-def worth_retrying(error: openai.OpenAIError) -> bool:
+def is_worth_retrying(error: openai.OpenAIError) -> bool:
     """Tell if the same request may be answered a little later."""
     if not isinstance(error, openai.APIStatusError):
         return isinstance(error, openai.APIConnectionError)
@@ -66,22 +76,23 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
     return error.status_code in _PASSING_STATUSES or error.status_code >= _MIN_SERVER_ERROR
 
 
-def away(error: openai.OpenAIError) -> bool:
+def is_away(error: openai.OpenAIError) -> bool:
     """Tell if another model may answer instead: the server is down, or the account over its limit."""
-    return worth_retrying(error) or find_refusal(error).cause is RefusalCause.MONEY
+    return is_worth_retrying(error) or find_refusal(error).cause is RefusalCause.MONEY
 
 
-def silent(error: openai.OpenAIError) -> bool:
+def is_timeout(error: openai.OpenAIError) -> bool:
     """Tell if the server took the request, or the connection, and then let the time pass.
 
-    The library's own timeout doesn't tell: it stands for a refused or a closed connection, too
-    (``AIOHTTP_EXC_MAP`` in its ``_vendor/httpx_aiohttp/transport.py``). Its causes do.
+    The library's own timeout error doesn't tell: it stands for a refused or a closed connection, too
+    (``AIOHTTP_EXC_MAP`` in its ``_vendor/httpx_aiohttp/transport.py``). The causes of that error tell.
     """
     return _comes_from(error, TimeoutError)
 
 
-def _comes_from(error: BaseException, *kinds: type[BaseException]) -> bool:
-    return any(isinstance(cause, kinds) for cause in _list_causes(error))
+def _comes_from(error: BaseException, *types: type[BaseException]) -> bool:
+    """Tell if an error is of one of these types, or was caused by one."""
+    return any(isinstance(cause, types) for cause in _list_causes(error))
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -90,7 +101,7 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-def retry_after(error: openai.OpenAIError) -> float | None:
+def find_wait(error: openai.OpenAIError) -> float | None:
     """Return the seconds that the server asks to wait, a day at most; None if it names no time.
 
     A header has the time as a number or a date. Without such a header, the error's own words count.
@@ -122,7 +133,7 @@ def _read_date(text: str) -> datetime | None:
 
 
 def _read_wait(words: str) -> float | None:
-    """Find the wait that an error's words name."""
+    """Return the seconds to wait that an error's words name, a day at most; None if they name no time."""
     field = _RETRY_FIELD.search(words)
     if field:
         return min(float(field[1]), _MAX_WAIT_SECONDS)
@@ -149,8 +160,8 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
     ``waited`` is how long people have waited for the answer, over all tries, in seconds.
     """
     match error:
-        case openai.APIConnectionError() if silent(error):
-            return ModelError(f"The model's server did not answer within {_seconds(waited)}.")
+        case openai.APIConnectionError() if is_timeout(error):
+            return ModelError(f"The model's server did not answer within {_format_seconds(waited)}.")
         case openai.APIConnectionError() if _comes_from(error, *_CLOSED):
             return ModelError("The model's server closed the connection without an answer.")
         case openai.APIConnectionError():
@@ -167,49 +178,49 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
 def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     """Put into words an error that came with status 200, in a stream or instead of a stream.
 
-    A temporary error, and an error without a known cause, counts as a cut answer. ``spoke``: a part of
-    the answer came before it.
+    The answer counts as cut if the error is temporary or has no known cause, or if the server did not accept
+    the model's own call. ``spoke``: a part of the answer came before the error.
     """
     cause = refusal.cause
     too_long = _explain_too_long(refusal)
     if too_long:
         return too_long
     if cause in (RefusalCause.TRANSIENT, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
-        cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
+        cut = ModelCut(f"The model's server ended its answer early.{_quote(refusal)}")
         cut.passing, cut.has_reason = cause is RefusalCause.TRANSIENT, True
         return cut
     if cause is RefusalCause.MONEY:
-        refused = ModelError(_unpaid(refusal))
-        refused.away = True
+        explained = ModelError(_describe_unpaid(refusal))
+        explained.away = True
     else:
         reason = refusal.message or "no reason given"
-        refused = ModelError(f"The model's server refused the request: {reason}")
-    refused.may_be_long = refusal.may_be_long and not spoke
-    return refused
+        explained = ModelError(f"The model's server refused the request: {reason}")
+    explained.may_be_long = refusal.may_be_long and not spoke
+    return explained
 
 
-def explain_words(refusal: Refusal) -> ModelError:
+def explain_stray_text(refusal: Refusal) -> ModelError:
     """Put into words an answer that is only a text without a known meaning."""
-    return ModelError(f"{_STRANGE}: “{refusal.message}”. Check OPENAI_BASE_URL.")
+    return ModelError(f"{_STRANGE_TEXT}: “{refusal.message}”. Check OPENAI_BASE_URL.")
 
 
 def _explain_too_long(refusal: Refusal) -> ModelTooLong | None:
     if refusal.cause is not RefusalCause.TOO_LONG:
         return None
-    return ModelTooLong(f"{ModelTooLong.__doc__}{_says(refusal)}")
+    return ModelTooLong(f"{ModelTooLong.__doc__}{_quote(refusal)}")
 
 
 def _describe_status(error: openai.APIStatusError, refusal: Refusal, named: NamedModel) -> str:
     """Describe an answer with an error's status: what happened, what to do, and the server's words."""
-    status, quote = error.status_code, _says(refusal)
+    status, quote = error.status_code, _quote(refusal)
     if refusal.cause is RefusalCause.MONEY:
-        return _unpaid(refusal)
+        return _describe_unpaid(refusal)
     if refusal.cause is RefusalCause.NO_TOOLS:
         remedy = f"Set {_tools_setting(named)} for it."
         return f"The model's server has no tool calls for {named.model}. {remedy}{quote}"
     if status == 429:  # noqa: PLR2004 - HTTP's own
-        wait = retry_after(error)
-        period = "" if wait is None else f" for {_seconds(wait)}"
+        wait = find_wait(error)
+        period = "" if wait is None else f" for {_format_seconds(wait)}"
         return f"The model's server is busy{period}.{quote}"
     if status >= _MIN_SERVER_ERROR:
         return f"The model's server is in trouble (HTTP {status}).{quote}"
@@ -217,24 +228,24 @@ def _describe_status(error: openai.APIStatusError, refusal: Refusal, named: Name
     if remedy:
         return f"{remedy}{quote}"
     reason = refusal.message or "no reason given"
-    return f"The model's server refused the request (HTTP {status}): {reason}{_switch(refusal)}"
+    return f"The model's server refused the request (HTTP {status}): {reason}{_name_setting(refusal)}"
 
 
 def _find_remedy(status: int, refusal: Refusal, named: NamedModel) -> str:
     """Return advice if the status and the server's words agree on the cause, else an empty text."""
     if status == 401:  # noqa: PLR2004 - HTTP's own
-        return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
+        return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED_TEXT}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
-        fits = not refusal.message or (refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE))
-        if fits:
-            return f"The API key may not use the model {named.model}. {_FIXED}"
+        is_about_key = refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE)
+        if not refusal.message or is_about_key:
+            return f"The API key may not use the model {named.model}. {_FIXED_TEXT}"
         return ""
     if status == 404:  # noqa: PLR2004 - HTTP's own
         if refusal.is_about(_ABOUT_ADDRESS):
-            return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED}"
+            return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED_TEXT}"
         unknown = f"The model's server does not know the model {named.model}. Please check {named.setting}."
         if not refusal.message or refusal.is_about(_ABOUT_MODEL):
-            return f"{unknown} {_FIXED}"
+            return f"{unknown} {_FIXED_TEXT}"
         return ""
     return ""
 
@@ -245,29 +256,35 @@ def _tools_setting(named: NamedModel) -> str:
     return 'tools = "text"'
 
 
-def _unpaid(refusal: Refusal) -> str:
-    return f"The account at the model's provider has used up its quota or credit. {_FIXED}{_says(refusal)}"
+def _describe_unpaid(refusal: Refusal) -> str:
+    quote = _quote(refusal)
+    return f"The account at the model's provider has used up its quota or credit. {_FIXED_TEXT}{quote}"
 
 
-def _says(refusal: Refusal) -> str:
+def _quote(refusal: Refusal) -> str:
+    """Return a sentence with the server's own words; empty without any."""
     if refusal.message:
         return f" It says: “{refusal.message}”"
     return ""
 
 
-def _switch(refusal: Refusal) -> str:
-    """Return a sentence about the setting that leaves out the field which the server refuses."""
-    for field, setting in _FIELDS.items():
-        if re.search(field, refusal.message):
+def _name_setting(refusal: Refusal) -> str:
+    """Return the rest of a text that ends with the refusal's message.
+
+    It is a sentence about the setting that leaves out the field which the server refuses, or empty.
+    """
+    for pattern, setting in _SETTING_BY_FIELD.items():
+        if re.search(pattern, refusal.message):
             end = "" if refusal.message.endswith((".", "…")) else "."
             return f"{end} Set {setting}=false if the server doesn't support it."
     return ""
 
 
-def _seconds(count: float) -> str:
-    if count >= _MIN_SECONDS_IN_MINUTES:
-        return format_span(timedelta(seconds=count))
-    whole = max(1, round(count))
-    if whole == 1:
+def _format_seconds(seconds: float) -> str:
+    """Return a time in words, such as "1 second", "90 seconds" or "5 min"."""
+    if seconds >= _MIN_SECONDS_IN_MINUTES:
+        return format_span(timedelta(seconds=seconds))
+    rounded = max(1, round(seconds))
+    if rounded == 1:
         return "1 second"
-    return f"{whole} seconds"
+    return f"{rounded} seconds"

@@ -1,9 +1,11 @@
-"""A model behind any OpenAI-compatible server, over streamed Chat Completions or the Responses API.
+"""A model behind any OpenAI-compatible server, over one of two interfaces: Chat Completions or Responses.
 
-The library opens a request. The stream is then read here as plain JSON, for two reasons: building the
-library's typed chunks costs more than all other work of a turn, and only the raw stream tells an answer that
-ended from one that was cut. A server that does not stream answers with one JSON object, which is read as a
-stream of one event.
+`OpenAIModel.stream` sends a history and the tools until the server answers, and yields the parts of the
+answer. Before that it waits after temporary failures, and leaves out parts of the request that the server
+refuses. The ``openai`` library sends each request. The stream is then read here as plain JSON, for two
+reasons: building the library's typed chunks costs more than all other work of a turn, and only the raw stream
+tells an answer that ended from one that was cut. An answer that is no stream is read as a stream of one
+event.
 
 Requests are made in ``requests.py``, ``chat.py`` and ``responses.py``. Answers are read in ``answers/``.
 Errors are put into words in ``errors.py``.
@@ -32,14 +34,14 @@ from bot.agent.openai.chat import chat_body
 from bot.agent.openai.errors import (
     PAGE,
     STRANGE,
-    away,
     explain,
     explain_refusal,
-    explain_words,
+    explain_stray_text,
     find_refusal,
-    retry_after,
-    silent,
-    worth_retrying,
+    find_wait,
+    is_away,
+    is_timeout,
+    is_worth_retrying,
 )
 from bot.agent.openai.refused_parts import STATUSES
 from bot.agent.openai.requests import BodyOf, RequestWriter, WrittenRequest
@@ -65,21 +67,21 @@ _SHAPE_ERRORS = (AttributeError, LookupError, TypeError)  # the JSON does not ha
 _CONNECT_SECONDS = 5.0
 _LINGER_SECONDS = 0.1  # the wait for the end of a stream that the server keeps open after the answer
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: half a minute of an outage
-_MAX_WAIT = 45.0  # the most seconds in all that a server may ask for; for more, people are told
-_TRIES_BEFORE_STAND_IN = 2
-_NOTABLE_WAIT = 2.0  # seconds; people are told the reason for a wait of this length or more
-_BUSY = "The model's server is busy. I'm trying again."
-_SILENT_TRIES = 2  # a server that accepts and never answers has taken a full timeout each time
-_AGAIN = "Send “continue” to try again."
-_TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
+_MAX_TOTAL_WAIT_SECONDS = 45.0  # for one request; if a server asks for more, people are told
+_RETRIES_BEFORE_STAND_IN = 2
+_NOTABLE_WAIT_SECONDS = 2.0  # people are told the reason for a wait of this length or more
+_BUSY_TEXT = "The model's server is busy. I'm trying again."
+_MAX_TIMED_OUT_TRIES = 2  # a server that accepts and never answers takes a full timeout each time
+_AGAIN_TEXT = "Send “continue” to try again."
+_TOO_LONG_TEXT = "The model's answer is too long to read. Ask for less at a time."
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
-_DONE = ("[DONE]", '"[DONE]"')
-_STREAMS = (b"data", b"event", b"id", b"retry", b":")  # the beginnings of a stream of events
-_OBJECTS = (b"{", b"[")
+_DONE = ("[DONE]", '"[DONE]"')  # the data of the last event in a stream of Chat Completions
+_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")  # the beginnings of a stream of events
+_OBJECT_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"  # UTF-8's byte-order mark
-_BAD_CALL_TRIES = 3
-_MAX_LESSONS = 24  # the most times that one request is sent again with a part left out
+_MAX_BAD_CALL_TRIES = 3
+_MAX_OMISSIONS = 24  # the most times that one request is sent again with a part left out
 _MAX_SEARCHES = 4  # the most searches for a refused tool that the server does not name
 
 
@@ -87,8 +89,8 @@ class _Interface(NamedTuple):
     """One of the two interfaces of a server."""
 
     path: str
-    body: BodyOf
-    answer: Callable[[str], StreamedAnswer]
+    body: BodyOf  # writes the fields of a request
+    answer: Callable[[str], StreamedAnswer]  # returns a parser for an answer of the model with this name
     field: str  # the field by which an answer that is not a stream is recognised
 
 
@@ -106,11 +108,7 @@ _INTERFACES = {
 
 
 class OpenAIModel:
-    """The implementation of `Model` for a server. The model's ``timeout`` limits each read of a stream.
-
-    An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them. If
-    another model may answer instead, there are at most two tries.
-    """
+    """The implementation of `Model` for a server. The setting ``timeout`` limits each read of a stream."""
 
     def __init__(
         self,
@@ -124,21 +122,23 @@ class OpenAIModel:
     ) -> None:
         """Take the settings of the model.
 
-        ``speechless``: the most seconds without a visible word. ``longest``: the most seconds of one answer.
+        ``max_retries``: how often a request is sent again after temporary failures; at most twice if another
+        model may answer instead. ``pause``: waits for some seconds before that. ``speechless``: the most
+        seconds without a visible word. ``longest``: the most seconds of one answer.
         """
         self.name = named.name
         self._named, self._interface = named, _INTERFACES[named.api]
         self._writer = RequestWriter(named, self._interface.body)
         self._key = named.secret.strip() or "none"
         if named.fallback:
-            max_retries = min(max_retries, _TRIES_BEFORE_STAND_IN)
+            max_retries = min(max_retries, _RETRIES_BEFORE_STAND_IN)
         self._waits = _WAITS[:max_retries]
         self._pause = pause
         self._clock = clock
         self._speechless = speechless
         self._longest = longest
-        self._window: int | None = None
-        self._asked_window = False
+        self._window: int | None = None  # the model's context window in tokens, if the server tells it
+        self._asked_window = False  # the server was asked for the window
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=named.base_url,
@@ -164,13 +164,14 @@ class OpenAIModel:
     async def _stream_parts(
         self, answer: StreamedAnswer, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Part]:
+        """Yield the parts of one answer, which ``answer`` parses."""
         loop = asyncio.get_running_loop()
         async for opening in self._open(transcript, tools):
             if isinstance(opening, _Opened):
                 stream, offers = opening.stream, opening.request.offers
             else:
                 yield opening
-        check = self._watch(answer)
+        check = self._make_time_check(answer)
         async with stream:
             try:
                 async with (
@@ -186,7 +187,7 @@ class OpenAIModel:
                         if answer.ended:  # what follows is read, too: only such a connection is used again
                             timeout.reschedule(loop.time() + _LINGER_SECONDS)
             except EventTooLongError:
-                raise ModelError(_TOO_LONG) from None
+                raise ModelError(_TOO_LONG_TEXT) from None
             except _CUT_ERRORS:
                 if not answer.complete:
                     raise ModelCut from None
@@ -202,9 +203,9 @@ class OpenAIModel:
         yield replace(finished, calls=tuple(map(offers.restore_call, calls)))
 
     def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
-        """Read an event of an answer, unless it follows the end. Raises ModelError for an error.
+        """Return the parts of an event of an answer; none after its end. Raises ModelError for an error.
 
-        A stray text, outside of events, is read as an error if no word came before it.
+        A stray text, outside of events, is read as an error, unless the answer has a word already.
         """
         data = event.data.strip()
         if data in _DONE:
@@ -220,22 +221,22 @@ class OpenAIModel:
         except RefusedError as refused:
             refusal = read_refusal(refused.error, secret=self._named.secret)
             if event.is_stray and refusal.cause is RefusalCause.UNKNOWN:
-                raise explain_words(refusal) from None
+                raise explain_stray_text(refusal) from None
             raise explain_refusal(refusal, spoke=answer.spoke) from None
 
     async def _open(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Busy | LeftOut | _Opened]:
-        """Send the request until it is answered. Yield events about tries and omissions, last the answer.
+        """Send the request until it is answered. Yield what people should know of it, and last the stream.
 
         A part that the server refuses is left out of the next request. After a temporary failure the same
-        request is sent again.
+        request is sent again. Raises ModelError if there is no further try.
         """
         began = self._clock()
-        tries = 0  # the tries of the request in its present form
-        paused = 0.0  # seconds
-        lessons = 0  # times that something was left out
-        searches = 0
+        tries = 0  # the tries of the request, without those after which a tool or reasoning was left out
+        paused = 0.0  # the seconds waited between tries
+        omissions = 0  # how often a part was left out
+        searches = 0  # how often a refused tool was searched for
         request = self._writer.write(transcript, tools)
         while True:
             tries += 1
@@ -245,12 +246,12 @@ class OpenAIModel:
                 if self._drops_system_role(error):
                     request = self._writer.write(transcript, tools)
                     continue
-                left_out = self._writer.learn(error, request) if lessons < _MAX_LESSONS else None
+                left_out = self._writer.learn(error, request) if omissions < _MAX_OMISSIONS else None
                 if left_out is None and searches < _MAX_SEARCHES and self._writer.is_unclear(error, request):
                     searches += 1
-                    left_out = await self._search(transcript, request, error)
+                    left_out = await self._find_refused_tool(transcript, request, error)
                 if left_out is not None:
-                    lessons += 1
+                    omissions += 1
                     tries -= 1
                     request = self._writer.write(transcript, tools)
                     yield left_out
@@ -258,12 +259,12 @@ class OpenAIModel:
                 wait = self._choose_wait(error, tries, paused)
                 if wait is None:
                     explained = explain(error, self._named, self._clock() - began)
-                    explained.passing, explained.away = worth_retrying(error), away(error)
+                    explained.passing, explained.away = is_worth_retrying(error), is_away(error)
                     raise explained from None
             else:
                 return
-            if wait >= _NOTABLE_WAIT:
-                yield Busy(_BUSY)
+            if wait >= _NOTABLE_WAIT_SECONDS:
+                yield Busy(_BUSY_TEXT)
             paused += wait
             await self._pause(wait)
 
@@ -275,13 +276,14 @@ class OpenAIModel:
         self._writer.takes_system = False
         return True
 
-    async def _search(
+    async def _find_refused_tool(
         self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
     ) -> LeftOut | None:
-        """Return the one tool without which the server takes the request; None if that is not certain.
+        """Leave out the one tool without which the server takes the request, and return it.
 
-        It is a binary search: each request offers half of the suspects, and its answer is given up as soon
-        as it begins. To be sure, some request must have been taken, and the last suspect alone refused.
+        Returns None, and leaves out nothing, if it is not certain which tool that is. The tool is found by a
+        binary search: each request offers half of the suspects, and its answer is closed as soon as it
+        begins. To be certain, some request must have been taken, and the last suspect alone refused.
         """
         suspects = [offer.spec for offer in request.offers.all]
         was_taken_once = False
@@ -342,18 +344,18 @@ class OpenAIModel:
                 ) from None
             return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
 
-    def _watch(self, answer: StreamedAnswer) -> Callable[[], None]:
-        """Return a check to call with each piece; it raises ModelError once an answer takes too long."""
+    def _make_time_check(self, answer: StreamedAnswer) -> Callable[[], None]:
+        """Return a check to call for each piece of an answer: it raises ModelError if that takes too long."""
         began = self._clock()
 
         def check() -> None:
             taken = self._clock() - began
             if taken > self._longest:
                 minutes = f"{self._longest / 60:.0f} min"
-                raise ModelError(f"The model's answer did not end within {minutes}. {_AGAIN}")
+                raise ModelError(f"The model's answer did not end within {minutes}. {_AGAIN_TEXT}")
             if taken > self._speechless and not answer.spoke:
                 minutes = f"{self._speechless / 60:.0f} min"
-                raise ModelError(f"The model said nothing within {minutes}. {_AGAIN}")
+                raise ModelError(f"The model said nothing within {minutes}. {_AGAIN_TEXT}")
 
         return check
 
@@ -372,18 +374,18 @@ class OpenAIModel:
     def _choose_wait(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
         """Return the seconds to wait before the next try; None when people should be told instead.
 
-        ``paused``: the seconds that were waited before.
+        ``tries``: how often the request was sent. ``paused``: the seconds that were waited before.
         """
-        if tries > len(self._waits) or not worth_retrying(error):
+        if tries > len(self._waits) or not is_worth_retrying(error):
             return None
-        if tries >= _SILENT_TRIES and silent(error):
+        if tries >= _MAX_TIMED_OUT_TRIES and is_timeout(error):
             return None
-        if tries >= _BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL:
+        if tries >= _MAX_BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL:
             return None
-        wait = retry_after(error)
+        wait = find_wait(error)
         if wait is None:
             wait = self._waits[tries - 1]
-        if paused + wait > _MAX_WAIT:
+        if paused + wait > _MAX_TOTAL_WAIT_SECONDS:
             return None
         return wait
 
@@ -407,10 +409,10 @@ async def _read_events(
             break
     first = begun.removeprefix(_BOM).lstrip()
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_page = content_type == "text/html" and not first.startswith((*_STREAMS, *_OBJECTS))
+    is_page = content_type == "text/html" and not first.startswith((*_STREAM_STARTS, *_OBJECT_STARTS))
     if first.startswith(b"<") or is_page:
         raise ModelError(PAGE)
-    if first.startswith(_OBJECTS):
+    if first.startswith(_OBJECT_STARTS):
         for event in _split_objects(await _read_all(begun, chunks), field):
             yield event
     else:
@@ -430,7 +432,7 @@ async def _read_all(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
     async for chunk in chunks:
         content += chunk
         if len(content) > MAX_OBJECT_BYTES:
-            raise ModelError(_TOO_LONG)
+            raise ModelError(_TOO_LONG_TEXT)
     return content.decode("utf-8-sig").strip()
 
 

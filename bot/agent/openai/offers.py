@@ -1,6 +1,9 @@
-"""Tools as a model is offered them: name, description and schema in a form that all model servers accept.
+"""Tools in the form in which a model is offered them, which the servers of all makers accept. Pure.
 
-The tool keeps its own name and schema: arguments are checked against that, and cards show it. Pure.
+A `ToolOffer` has the name, description and schema that are sent. They may differ from the tool's own: makers
+limit names and lengths, and refuse parts of schemas (``schemas/``). The tool keeps its own name and schema,
+by which arguments are checked and cards are shown. So a model's call is translated back (*restored*) when it
+arrives, and an earlier call is translated (*renamed*) when it is sent in a history.
 """
 
 import json
@@ -30,14 +33,12 @@ class ToolOffer:
     spec: ToolSpec
     name: str
     description: str
-    parameters: (
-        Json | None
-    )  # the schema; None for a tool without arguments, if the server wants no schema then
-    strict: bool = False
+    parameters: Json | None  # the schema; None for a tool without arguments at a server that wants none then
+    strict: bool = False  # the server is told that the model must keep to the schema exactly
     left_out: tuple[str, ...] = ()  # the parts of the tool that the model does not see, in words for admins
     own_names: Mapping[str, str] = field(default_factory=dict)  # the arguments' own names, by the sent names
     texts: AbstractSet[str] = frozenset()  # sent names of arguments whose objects are sent as text
-    plain: bool = False  # the schema is in the plainest form
+    plain: bool = False  # the schema is in the plainest form: see `offer_tool`
 
     def restore_arguments(self, arguments: str) -> str:
         """Return the arguments of a model's call under the tool's own names, objects as objects again.
@@ -52,7 +53,7 @@ class ToolOffer:
         return json.dumps(self._restore_value(given, self.parameters), ensure_ascii=False)
 
     def rename_arguments(self, arguments: str) -> str:
-        """Return the arguments of an earlier call under the names that the model is given."""
+        """Return the arguments of an earlier call under the names that are sent."""
         given = _parse_object(arguments) if self.own_names else None
         if given is None:
             return arguments
@@ -60,7 +61,10 @@ class ToolOffer:
         return json.dumps(_rename_fields(given, sent_names), ensure_ascii=False)
 
     def _restore_value(self, value: Any, schema: Any) -> Any:
-        """Return a value under the tool's own names. Names that its schema doesn't have stay as they are."""
+        """Return a value with the tool's own names in it.
+
+        ``schema`` is the sent schema of the value. Names that it doesn't have stay as they are.
+        """
         if isinstance(value, list):
             item_schema = _find_item_schema(schema)
             return [self._restore_value(item, item_schema) for item in value]
@@ -78,7 +82,7 @@ class ToolOffer:
 
 
 class ToolOffers:
-    """The tools of one request, which translate calls between the model's names and the tools' own."""
+    """The tools of one request. They translate calls between the sent names and the tools' own names."""
 
     def __init__(self, offers: Sequence[ToolOffer]) -> None:
         self.all = tuple(offers)
@@ -86,14 +90,14 @@ class ToolOffers:
         self._by_own_name = {offer.spec.name: offer for offer in offers}
 
     def restore_call(self, call: ToolCall) -> ToolCall:
-        """Return a model's call with the tool's own names."""
+        """Return a model's call with the tool's own names; as it is, if it names no tool of the request."""
         offer = self._by_sent_name.get(call.name)
         if offer is None:
             return call
         return replace(call, name=offer.spec.name, arguments=offer.restore_arguments(call.arguments))
 
     def rename_call(self, call: ToolCall) -> ToolCall:
-        """Return an earlier call with the names that the model is given, also of a tool that is gone."""
+        """Return an earlier call with the names that are sent. Its tool may be gone by now."""
         offer = self._by_own_name.get(call.name)
         if offer is None:
             return replace(call, name=make_tool_name(call.name))
@@ -103,8 +107,8 @@ class ToolOffers:
 def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> ToolOffer:
     """Return a tool in the form that every maker accepts.
 
-    ``strict``: the model's server may be told that a schema is strict, if it is. ``plain``: for servers that
-    refuse an object whose names are not known, such as Gemini's: such objects are sent as text.
+    ``strict``: the server may be told to keep to the schema exactly, if the schema allows that. ``plain``: an
+    object whose names are not known is sent as text, for servers that refuse it, such as Gemini's.
     """
     writer = SchemaWriter(spec.parameters, plain=plain)
     parameters: Json | None = writer.write()

@@ -1,7 +1,9 @@
-"""The part of a request that a server refuses, where a request without it can succeed. Pure.
+"""The part of a request that a server refuses, found in the words of the refusal. Pure.
 
-The patterns match the messages of model makers, gateways and inference servers. Each message and its source
-is in ``tests/fakes``, where the checkers of the model server refuse as they do.
+A request without that part may succeed. ``requests.py`` asks here, for each refusal, if it is about a tool or
+about earlier reasoning that is sent back. Some servers sign reasoning, or encrypt it, and refuse what they
+can't verify. The patterns match the messages of model makers, gateways and inference servers. Each message
+and its source is in ``tests/fakes``, where the checkers of the model server refuse as they do.
 """
 
 import json
@@ -20,7 +22,10 @@ _TOOL_POSITIONS = (
     re.compile(r"\btools\.(\d{1,4})\b"),
     re.compile(r"\btools[\"']?[,/] ?(\d{1,4})\b"),
 )
-"""The position of a tool in a request. The first match counts: Gemini's tools are all in ``tools[0]``."""
+"""The position of a tool in a request, such as "tools[3].function.name".
+
+The first pattern that matches counts: Gemini's tools are all in ``tools[0]``.
+"""
 _POSSIBLE_NAME = re.compile(
     r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
 )
@@ -31,9 +36,11 @@ _ABOUT_TOOLS = re.compile(
     r"schema|grammar|function[_ ]?(?:declaration|parameter|call)|\btools?\b|properties|pattern must",
     re.IGNORECASE,
 )
+"""Words that a refusal of a tool has."""
 _ABOUT_OTHER_PARTS = re.compile(
     r"messages?[\[.]\d|\brole\b|context length|too long for|max_tokens|support tool|tool use", re.IGNORECASE
 )
+"""Words by which a refusal is not about a single tool."""
 _ABOUT_MESSAGE_ORDER = re.compile(
     r"messages?[\[.]\s?\d|(?:unexpected|invalid|after) role|roles must alternate"
     r"|tool_use[`'\"]? (?:ids?|blocks?)|tool_result|must be followed by tool|tool_call_id"
@@ -55,6 +62,7 @@ _REJECTED_REASONING = re.compile(
     r"|reasoning_(?:details|content).{0,80}(?:invalid|unexpected|not permitted|unsupported|unknown)",
     re.IGNORECASE | re.DOTALL,
 )
+"""Complaints about reasoning that is sent back: it can't be verified, or its field is not known."""
 _MISSING_REASONING = re.compile(
     r"missing.{0,20}reasoning_content|reasoning_content.{0,60}(?:is missing|is required|must be passed back)",
     re.IGNORECASE,
@@ -72,22 +80,22 @@ def words_of(error: openai.APIStatusError) -> str:
 
 
 def rejects_reasoning(words: str) -> bool:
-    """Return whether a server can no longer verify earlier reasoning."""
+    """Return whether a server refuses earlier reasoning that was sent back."""
     return _REJECTED_REASONING.search(words) is not None and not wants_signature(words)
 
 
 def wants_reasoning_back(words: str) -> bool:
-    """Return whether a server wants each answer back with its reasoning, answers of other models, too."""
+    """Return whether a server wants reasoning in each answer that is sent back, also in other models'."""
     return _MISSING_REASONING.search(words) is not None
 
 
 def wants_signature(words: str) -> bool:
-    """Return whether a call of another model lacks the signature that this model gives to its own calls."""
+    """Return whether a server misses the signature that its model gives to its own calls."""
     return _MISSING_SIGNATURE.search(words) is not None
 
 
 def blames_tool(words: str) -> bool:
-    """Return whether the words blame a tool, and no message."""
+    """Return whether the words of a refusal blame a tool, and no message."""
     is_about_messages = _ABOUT_OTHER_PARTS.search(words) or _ABOUT_MESSAGE_ORDER.search(words)
     return _ABOUT_TOOLS.search(words) is not None and not is_about_messages
 

@@ -1,7 +1,9 @@
-"""Requests to a model's server, in a form that all makers accept, without the parts that it has refused.
+"""The writing of requests to a model's server, without the parts that this server has refused.
 
-A `RequestWriter` belongs to one model. It remembers in memory what its server refused, so that no
-conversation meets the same refusal again before a restart.
+A request is a history and the tools that the model may call. A `RequestWriter` belongs to one model. `write`
+makes a request in a form that all makers accept. If the server still refuses it, `learn` remembers the
+refused part, and the next `write` leaves it out. All of that is in memory, so no conversation meets the same
+refusal again before a restart. ``model.py`` sends the requests.
 """
 
 import hashlib
@@ -36,15 +38,16 @@ log = logger(__name__)
 
 Json = dict[str, Any]
 BodyOf = Callable[..., Json]
-"""A function that makes an interface's fields from a model, a history and offers. See ``chat.py``."""
+"""Returns an interface's fields of a request: `chat_body` or `responses_body`."""
 
 _MAX_REMEMBERED = 10_000  # the most refused pieces of reasoning
 _MAX_LISTED_CHARS = 4_000  # the most characters of the names of tools that a model is not given
 _RECENT_ENTRIES = 12  # the newest entries, by whose words tools are chosen
 _MAX_MATCHED_CHARS = 400  # the characters of a tool's description that are searched
 _WORD = re.compile(r"[^\W_]{3,}")
-_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # see `chat.py`
-_WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # refuses objects whose names are not known
+_WITH_SIGNATURES = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")  # models that sign calls: see ``chat.py``
+_WITH_PLAIN_SCHEMAS = re.compile(r"gemini")  # models that refuse objects whose names are not known
+_NAME_WEIGHT = 4  # a word in a tool's name counts as much as that many in its description
 _MORE_TEXT = (
     f"{NOTE} There are more tools than this model takes at the same time. You don't have these now: {{}}. "
     "To get one, write its full name; then you have it in your next answer."
@@ -72,9 +75,9 @@ class RequestWriter:
     _plain: dict[str, ToolSpec] = field(default_factory=dict)  # tools sent in the plainest form, by name
     _refused: dict[str, ToolSpec] = field(default_factory=dict)  # tools that are not sent at all, by name
     _rejected_reasoning: set[str] = field(default_factory=set)  # digests of reasoning that was refused
-    _needs_signatures: bool = False
-    _needs_reasoning: bool = False
-    _logged: set[tuple[str, ...]] = field(default_factory=set)
+    _needs_signatures: bool = False  # each answer needs a signature: see `chat_body`
+    _needs_reasoning: bool = False  # each answer needs its reasoning: see `chat_body`
+    _logged: set[tuple[str, ...]] = field(default_factory=set)  # keys of what was logged: see `_log_once`
 
     def __post_init__(self) -> None:
         self._needs_signatures = bool(_WITH_SIGNATURES.search(self.named.model.lower()))
@@ -115,9 +118,10 @@ class RequestWriter:
         return WrittenRequest(body, offers, frozenset(sent_digests))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
-        """Remember the refused part for the next request, and return it; None if the error names no part.
+        """Remember the refused part for the next request; None if the error names no part.
 
-        Each call removes one more part, so that a request is not repeated endlessly.
+        Returns the tools that are no longer sent, which are none if the part was no tool. Each call removes
+        one more part, so that a request is not repeated endlessly.
         """
         if not _is_of_request(error):
             return None
@@ -249,10 +253,10 @@ def choose_tools(
 
 
 def _count_shared_words(spec: ToolSpec, words: set[str]) -> int:
-    """Return the number of ``words`` in a tool's texts. A word in its name counts four times."""
+    """Return the number of ``words`` in a tool's description and its name, which counts more."""
     name_words = _list_words(spec.name.replace("-", "_").replace("_", " "))
     description_words = _list_words(spec.description[:_MAX_MATCHED_CHARS])
-    return 4 * len(name_words & words) + len(description_words & words)
+    return _NAME_WEIGHT * len(name_words & words) + len(description_words & words)
 
 
 def _list_words(text: str) -> set[str]:
@@ -260,13 +264,14 @@ def _list_words(text: str) -> set[str]:
 
 
 def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
+    """Add notes behind the first entry, which is the system prompt."""
     if notes:
         return [*transcript[:1], *map(SystemText, notes), *transcript[1:]]
     return transcript
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """List names up to the limit of characters, and the number of the others."""
+    """Return the names up to `_MAX_LISTED_CHARS`, and the number of the others, as one text."""
     chars = count = 0
     for name in names:
         chars += len(name) + len(", ")

@@ -1,4 +1,9 @@
-"""Names of tools and of their arguments, as every maker accepts them."""
+"""Names of tools and of their arguments in the form in which they are sent to every maker's server.
+
+Makers limit the characters and the length of names. A name that fits is sent as it is. Any other name is
+cleaned and, if it would be too long or could be mistaken for another, gets a digest of the original at its
+end.
+"""
 
 import hashlib
 import re
@@ -8,7 +13,7 @@ from typing import Any
 
 _MAX_NAME_CHARS = 64
 _DIGEST_CHARS = 8
-_MAX_SEARCHED_PARTS = 60_000
+_MAX_SEARCHED_PARTS = 60_000  # the most values of a schema in which names are searched
 _ACCEPTED_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{1,{_MAX_NAME_CHARS}}}")
 
 
@@ -23,7 +28,7 @@ def make_tool_name(name: str) -> str:
 
 
 def make_argument_name(name: str, taken: AbstractSet[str]) -> str:
-    """Return an argument's name as it is sent; none of those that are taken."""
+    """Return the name under which an argument is sent, different from the names that are taken."""
     clean = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_") or "argument"
     if len(clean) <= _MAX_NAME_CHARS and clean not in taken:
         return clean
@@ -31,7 +36,7 @@ def make_argument_name(name: str, taken: AbstractSet[str]) -> str:
 
 
 def _add_digest(clean: str, name: str) -> str:
-    """Return a name that is short enough, and that no other name leads to."""
+    """Return the cleaned name, shortened, with a digest of the original name."""
     digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
     return f"{clean[: _MAX_NAME_CHARS - len(digest) - 1]}_{digest}"
 
@@ -42,7 +47,7 @@ def is_accepted_name(name: str) -> bool:
 
 
 def list_property_names(schema: Any) -> Iterator[str]:
-    """Yield the names of all properties in a schema, as far as its first 60,000 parts go."""
+    """Yield the names of all properties in a schema, at any depth, up to a limit of its size."""
     unread, count = [schema], 0
     while unread and count < _MAX_SEARCHED_PARTS:
         part = unread.pop()

@@ -1,4 +1,9 @@
-"""Facts of one part of a tool's schema, such as its types and values, and the union of two parts."""
+"""Facts of one part of a tool's JSON schema, such as its types and values, and the union of two parts.
+
+A part is a schema, or a schema inside one: of a property, an item or an alternative. A tool of another maker
+may bring any schema, so no key is sure to have the type that the standard demands. ``writer.py`` and
+``words.py`` ask here.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,13 +30,13 @@ _TYPE_HINTS = {
     "string": ("pattern", "format", "minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""The keys that are only found with a type, for parts that don't state theirs."""
+"""Keys that tell the type of a part that does not state it."""
 
 
 def list_types(part: Part) -> list[str]:
-    """Return the types that a part may have; none if it may have any.
+    """Return the types that a part may have; an empty list if it may have any type.
 
-    These are the stated types, else the types of its values, else the type that its keys hint at.
+    These are the stated types, else the types of its values, else the first type that its keys tell.
     """
     types = _list_stated_types(part)
     if not types:
@@ -61,9 +66,9 @@ def list_values(part: Part) -> list[Any]:
 
 
 def list_enum_texts(part: Part) -> list[str]:
-    """Return the texts among the values, if every maker takes such an ``enum``; else an empty list.
+    """Return the texts among the values of a part, if every maker accepts them as an ``enum``; else no text.
 
-    No text may be empty or long, and the number of texts is limited.
+    For that, no text may be empty or too long, and there may not be too many.
     """
     texts = list(dict.fromkeys(value for value in list_values(part) if isinstance(value, str)))
     is_accepted = len(texts) <= _MAX_ENUM_VALUES and all(0 < len(text) <= MAX_VALUE_CHARS for text in texts)
@@ -71,11 +76,14 @@ def list_enum_texts(part: Part) -> list[str]:
 
 
 def find_item(part: Part) -> Any:
-    """Return the schema of a list's items; alternatives where each position has a schema of its own."""
-    items, places = part.get("items", True), part.get("prefixItems")
-    if isinstance(places, list) and places:
-        return {"anyOf": places}
-    if isinstance(items, list) and items:
+    """Return the schema of a list's items; True, which is the schema for anything, if it states none.
+
+    If each position has a schema of its own, these become alternatives for every item.
+    """
+    items, schemas_by_position = part.get("items", True), part.get("prefixItems")
+    if isinstance(schemas_by_position, list) and schemas_by_position:
+        return {"anyOf": schemas_by_position}
+    if isinstance(items, list) and items:  # the older way to state a schema for each position
         return {"anyOf": items}
     if isinstance(items, list) or items is False:
         return True
@@ -91,7 +99,7 @@ def list_required(part: Part) -> list[str]:
 
 
 def list_alternatives(part: Part) -> list[Any]:
-    """Return the alternatives of a part, with null if it is nullable; none if it has no alternatives."""
+    """Return the alternatives of a part, and null among them if the part may be null; else an empty list."""
     for key in ("anyOf", "oneOf"):
         alternatives = part.get(key)
         if isinstance(alternatives, list) and alternatives:
@@ -110,9 +118,10 @@ def has_one_type(part: Part) -> bool:
 
 
 def unite_parts(part: Part, other: Part, *, optional: bool) -> Json:
-    """Return a part with the keys of both parts; the first part's value counts for a key that both have.
+    """Return a part with the keys of both parts; for a key that both have, the first part's value.
 
-    ``optional``: only the properties of ``other`` are taken, and none of them is required.
+    ``optional``: only the properties of ``other`` are taken, and none of them is required. A property that
+    both have may then be either of the two.
     """
     united: Json = dict(part)
     if not optional:
@@ -132,7 +141,10 @@ def unite_parts(part: Part, other: Part, *, optional: bool) -> Json:
 
 
 def _make_either(first: Any, second: Any) -> Any:
-    """Return a part that may be either of two; two lists of texts become one."""
+    """Return a part that may be either of two.
+
+    Two lists of texts become one list. If both have the same types, the first stands for both.
+    """
     if first == second or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return first
     first_values, second_values = list_values(first), list_values(second)

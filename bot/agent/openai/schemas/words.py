@@ -1,4 +1,8 @@
-"""Descriptions of a schema's parts, with the facts that the schema itself can't state for every maker."""
+"""Descriptions of a schema's parts, with the facts that the sent schema can't state.
+
+Many keys of JSON schema, such as ``minimum`` and ``pattern``, are refused by some maker's server. They are
+left out of the schema that is sent, and become sentences in the part's description: "At least 1."
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +13,7 @@ from bot.agent.openai.schemas.parts import MAX_VALUE_CHARS, Part, list_enum_text
 KEPT_FORMATS = frozenset({"date-time"})
 """The formats that every maker takes."""
 _MAX_DESCRIPTION_CHARS = 2_000
-_UNREACHED_BOUND = 1_000_000  # a bound beyond it is not worth a word
+_UNREACHED_BOUND = 1_000_000  # no value comes near a bound of this size, so it is not worth a sentence
 _BOUND_TEXTS = {
     "minimum": "At least {}.",
     "maximum": "At most {}.",
@@ -63,7 +67,7 @@ def _list_facts(part: Part) -> Iterator[str]:
 
 
 def _is_enum_enough(part: Part, values: Sequence[Any]) -> bool:
-    """Tell if the ``enum`` that is sent has all of the values. Null is no value but a type of its own."""
+    """Tell if the ``enum`` that is sent has all values, apart from null, which is sent as a type."""
     return bool(list_enum_texts(part)) and all(isinstance(value, str | None) for value in values)
 
 

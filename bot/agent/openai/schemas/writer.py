@@ -1,4 +1,9 @@
-"""A writer that turns a tool's schema into a schema that every maker's server accepts."""
+"""A writer that turns a tool's JSON schema into a schema that every maker's server accepts.
+
+Each part of the schema is written again with only the keys that all makers accept. References (``$ref``) are
+replaced by their targets, ``allOf`` and conditions are merged into the part, other facts become words in its
+description, and the rest is left out and recorded. `SchemaWriter.write` returns the result.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +16,7 @@ from bot.agent.openai.schemas.words import KEPT_FORMATS, describe_part, end_sent
 
 _MAX_DEPTH = 10  # levels of objects and lists inside each other
 _MAX_PARTS = 3_000  # parts of one schema, with its references written out
-_MAX_REPEATS = 2  # levels at which a type may contain itself
+_MAX_REPEATS = 2  # how often a reference may be inside itself
 _ANYTHING: Sequence[Json] = (
     {"type": "string"},
     {"type": "number"},
@@ -19,6 +24,7 @@ _ANYTHING: Sequence[Json] = (
     {"type": "object"},
     {"type": "array", "items": {"type": "string"}},
 )
+"""The alternatives for a part that may have any type."""
 _OMISSIONS = {
     "not": "what is not allowed",
     "if": "conditions between arguments",
@@ -37,12 +43,13 @@ _AS_TEXT = "A JSON object, written as text."
 class SchemaWriter:
     """A writer of one tool's schema, which records its omissions and the names that it changed.
 
-    ``references`` holds the ``$ref`` values on the way from the top to a part. An empty string among them
-    marks a level of alternatives, so that such a level counts as depth.
+    In its methods, ``depth`` is the number of levels above a part, and ``references`` are the ``$ref`` values
+    on the way from the top to the part. An empty string among them stands for a level of ``allOf``,
+    conditions or alternatives, so that these levels are limited, too.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, plain: bool) -> None:
-        """``plain``: an object with unknown property names is sent as text."""
+        """Take the tool's schema. ``plain``: an object with unknown property names is sent as text."""
         self.own_name_by_sent: dict[str, str] = {}  # the tool's names, by the names that are sent instead
         self.omissions: set[str] = set()  # the omissions, in words for admins
         self.text_properties: set[str] = set()  # the sent names of properties whose objects are sent as text
@@ -55,10 +62,11 @@ class SchemaWriter:
     def write(self) -> Json:
         """Return the schema of the arguments: an object, without alternatives at its top."""
         part, references = self._resolve(self._schema, ())
-        part = self._join(part, references, is_top=True)
+        part = self._merge_branches(part, references, is_top=True)
         return self._write_object({**part, "type": "object"}, 0, references)
 
     def _write_part(self, given: Any, depth: int, references: tuple[str, ...]) -> Json:
+        """Return a part of any type, with its description. ``given``: a schema, or True or False."""
         self._part_count += 1
         if given is False:
             return {"type": "string", "description": "Leave this out."}
@@ -68,7 +76,7 @@ class SchemaWriter:
             self.omissions.add(_DEEP_OMISSION)
             return {"type": "object", "description": "Anything that fits here."}
         part, references = self._resolve(given, references)
-        part = self._join(part, references, is_top=False)
+        part = self._merge_branches(part, references, is_top=False)
         self.omissions.update(omission for key, omission in _OMISSIONS.items() if key in part)
         description = describe_part(part)
         alternatives = parts.list_alternatives(part)
@@ -134,7 +142,10 @@ class SchemaWriter:
         return self._sent_names[name]
 
     def _resolve(self, part: Part, references: tuple[str, ...]) -> tuple[Part, tuple[str, ...]]:
-        """Return a part with its reference replaced by the target, and the references up to there."""
+        """Return a part with its reference replaced by the target, and the references up to the target.
+
+        A target may have a reference itself. A reference that leads too deep, or to nothing, is left out.
+        """
         for _ in range(_MAX_DEPTH):
             reference = part.get("$ref")
             if not isinstance(reference, str):
@@ -165,42 +176,43 @@ class SchemaWriter:
                 return None
         return target
 
-    def _join(self, part: Part, references: tuple[str, ...], *, is_top: bool) -> Part:
-        """Return a part with ``allOf``, ``then``, ``else`` and alternatives merged into its other keys.
+    def _merge_branches(self, part: Part, references: tuple[str, ...], *, is_top: bool) -> Part:
+        """Return a part with its branches (``allOf``, ``then``, ``else``, alternatives) merged into it.
 
         - Alternatives at the top, and of any other object, become one object with all of their arguments.
         - Alternatives of a part that states one other type only narrow this type, and are left out.
         - Alternatives of any other part stay as they are.
         """
-        joined = dict(part)
-        for each in self._read_branches(joined.pop("allOf", None), references):
-            joined = parts.unite_parts(joined, each, optional=False)
+        merged = dict(part)
+        for branch in self._read_branches(merged.pop("allOf", None), references):
+            merged = parts.unite_parts(merged, branch, optional=False)
         for key in ("then", "else"):
-            branches = [joined[key]] if key in joined else None
-            for each in self._read_branches(branches, references):
-                joined = parts.unite_parts(joined, each, optional=True)
+            given = [merged[key]] if key in merged else None
+            for branch in self._read_branches(given, references):
+                merged = parts.unite_parts(merged, branch, optional=True)
         for key in ("anyOf", "oneOf"):
-            may_join = is_top or parts.is_object(joined) or parts.has_one_type(joined)
-            if key in joined and may_join:
-                alternatives = self._read_branches(joined.pop(key), references)
-                joined = _join_alternatives(joined, alternatives, is_object=is_top or parts.is_object(joined))
+            is_object = is_top or parts.is_object(merged)
+            if key in merged and (is_object or parts.has_one_type(merged)):
+                alternatives = self._read_branches(merged.pop(key), references)
+                merged = _merge_alternatives(merged, alternatives, is_object=is_object)
                 self.omissions.add(_ALTERNATIVES_OMISSION)
-        return joined
+        return merged
 
     def _read_branches(self, given: Any, references: tuple[str, ...]) -> list[Part]:
+        """Return a list of schemas, each resolved and merged; empty for anything else and beyond limits."""
         self._part_count += 1
         if not isinstance(given, list) or self._part_count > _MAX_PARTS or len(references) > _MAX_DEPTH:
             return []
         branches = []
-        for each in given:
-            if isinstance(each, Mapping):
-                part, within = self._resolve(each, references)
-                branches.append(self._join(part, (*within, ""), is_top=False))
+        for branch in given:
+            if isinstance(branch, Mapping):
+                part, references_within = self._resolve(branch, references)
+                branches.append(self._merge_branches(part, (*references_within, ""), is_top=False))
         return branches
 
 
 def close_objects(written: Any) -> Any:
-    """Return a written schema whose objects take no further properties, as strict mode demands."""
+    """Return a written schema whose objects take no further properties, as OpenAI's strict mode demands."""
     if isinstance(written, list):
         return [close_objects(each) for each in written]
     if not isinstance(written, dict):
@@ -243,20 +255,22 @@ def _write_any_of(alternatives: Sequence[Json], description: str) -> Json:
     return {"anyOf": [first, *others]} if others else first
 
 
-def _join_alternatives(part: Json, alternatives: Sequence[Part], *, is_object: bool) -> Json:
+def _merge_alternatives(part: Json, alternatives: Sequence[Part], *, is_object: bool) -> Json:
     """Return a part with the arguments of its alternatives.
 
-    Its description says which arguments belong together. An argument that all alternatives require is
-    required. Without ``is_object`` the alternatives have no arguments to add.
+    Its description says which arguments belong together: "Give one of: id; or name and place." An argument
+    that all alternatives require is required. Without ``is_object`` the alternatives have no arguments to
+    add.
     """
-    joined = part
-    for each in alternatives if is_object else ():
-        joined = parts.unite_parts(joined, each, optional=True)
-    required = [set(parts.list_required(each)) for each in alternatives]
+    merged = part
+    if is_object:
+        for alternative in alternatives:
+            merged = parts.unite_parts(merged, alternative, optional=True)
+    required = [set(parts.list_required(alternative)) for alternative in alternatives]
     always_required = set.intersection(*required) if required else set()
-    joined["required"] = [*parts.list_required(joined), *sorted(always_required)]
+    merged["required"] = [*parts.list_required(merged), *sorted(always_required)]
     choices = [" and ".join(sorted(names - always_required)) for names in required if names - always_required]
     if len(choices) > 1:
         sentence = f"Give one of: {'; or '.join(choices)}."
-        joined["description"] = f"{joined.get('description') or ''} {sentence}".strip()
-    return joined
+        merged["description"] = f"{merged.get('description') or ''} {sentence}".strip()
+    return merged
