@@ -1,7 +1,9 @@
-"""Files that people attached, before the model answers: fetched from their platform and read.
+"""The reading of attached files: before the model answers, they are fetched from their platform and read.
 
-People are told of files that can't be read, and of the parts of a file that were left out.
-Unread files are stored as rows (``bot/store/outputs.py``), so a turn that is run again continues there.
+A file that came with a message is a row (``bot/store/outputs.py``). Reading it stores its text, or the fault
+for which it can't be read, so a turn that is run again continues with the next file. People are told of files
+that can't be read, and of parts that were left out. The agent loop calls `AttachmentReader` before each
+answer.
 """
 
 import asyncio
@@ -25,7 +27,10 @@ from bot.store.database import Database
 from bot.tools.documents import Documents
 
 Fetch = Callable[[Address, str, int], Awaitable[bytes]]
-"""Fetches a file: the address it came to, the channel's reference, the most bytes. Raises ChannelError."""
+"""A function that fetches a file from a platform. Raises ChannelError.
+
+Its arguments are the address to which the file came, the platform's reference, and the most bytes.
+"""
 
 _FETCH_SECONDS = 30.0  # for one file
 _TOTAL_SECONDS = 90.0  # for all unread files of a conversation
@@ -46,15 +51,18 @@ class AttachmentReader:
     documents: Documents = field(default_factory=Documents)
 
     async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
-        """Read the unread files. Return True if people are to be told of an unread file or part.
+        """Read the unread files, and store a notice for each one that people are to be told of.
 
-        ``pictures``: the model takes them. ``delivered``: as in `messages.add_notice`.
+        Returns True if there is such a notice. ``pictures``: the model takes pictures. ``delivered``: as in
+        `messages.add_notice`.
         """
         deadline = time.monotonic() + _TOTAL_SECONDS
         has_notice = False
         for file in transcript.unread:
-            is_late = time.monotonic() > deadline
-            content = FileContent("", fault=_TOO_SLOW_TEXT) if is_late else await self._read(transcript, file)
+            if time.monotonic() > deadline:
+                content = FileContent("", fault=_TOO_SLOW_TEXT)
+            else:
+                content = await self._read(transcript, file)
             fault = content.fault
             if not fault and not pictures and content.kind.startswith("image/"):
                 fault = _NO_PICTURES_TEXT
@@ -65,15 +73,18 @@ class AttachmentReader:
         return has_notice
 
     async def _read(self, transcript: Transcript, file: Attachment) -> FileContent:
-        """Return the content of a file; a feature may read what the kernel can't."""
+        """Return the content of a file. A feature may read a fetched file that the kernel can't read."""
         content = await self._read_document(transcript.conversation.origin, file)
-        for read_file in self.hooks.read_file if content.fault and content.data else ():
-            found = await read_file(transcript, file, content)
-            if found is not None:
-                return found
+        if not content.fault or not content.data:
+            return content
+        for read_file in self.hooks.read_file:
+            read_by_feature = await read_file(transcript, file, content)
+            if read_by_feature is not None:
+                return read_by_feature
         return content
 
     async def _read_document(self, address: Address, file: Attachment) -> FileContent:
+        """Fetch a file, unless its data is stored already, and read it. A failure is the content's fault."""
         if file.fault:
             return FileContent(file.kind, fault=file.fault)
         data, ref = await self.database.read(outputs.load_source, file.handle)
@@ -91,7 +102,7 @@ class AttachmentReader:
         return await self.documents.read(data)
 
     async def with_pictures(self, transcript: Transcript) -> Transcript:
-        """Return the transcript with the pictures that the model is shown."""
+        """Return the transcript with the newest pictures, at most `_MAX_PICTURES`, for the model to see."""
         handles = []
         for line in transcript.lines:
             for handle in line.files:
@@ -105,6 +116,7 @@ class AttachmentReader:
 
 
 def _describe_reading(name: str, fault: str, note: str) -> str:
+    """Return the notice for people about a file; empty if it was read completely."""
     if fault:
         return f"I can't read {name}: {fault}."
     if note:
@@ -128,7 +140,7 @@ def _store_reading(
     transcript: Transcript,
     delivered: bool,
 ) -> None:
-    """Store the content of a file, and post ``notice`` if it is not empty."""
+    """Store the content of a file, and the notice about it if there is one, unless another turn has."""
     if outputs.mark_read(session, handle, content) and notice:
         conversation_id = transcript.conversation.id
         messages.add_notice(session, conversation_id, notice, transcript.seen, now, delivered=delivered)

@@ -1,11 +1,14 @@
 """The agent loop: ask the model, run its reads, turn its writes into proposals, until the turn ends or waits.
 
-A turn is the agent's work on a conversation, from a message to the answer without further calls. `Loop.run`
-is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends it.
+A turn is the agent's work on a conversation, from a message to the answer without further calls. Callers run
+one by iterating over `Loop.run`, which yields a `TurnEvent` for each thing that people may see, such as a
+piece of text. Each round of the loop gets one answer of the model, judges its calls
+(``bot/approvals/gate.py``), and commits the answer with its proposals. All text is committed before the event
+that ends the turn.
 
 A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. A new
-turn resumes it once every call of that answer has ended (`settle` in ``bot/approvals/lifecycle.py``). Running
-a turn again from its rows is safe, because a turn never writes anything but its own rows.
+turn continues once every call of that answer has ended (`settle_answer` in ``bot/approvals/lifecycle.py``).
+Running a turn again from its rows is safe, because a turn writes only its own rows.
 """
 
 import asyncio
@@ -23,13 +26,13 @@ from bot.agent.summary import sum_up
 from bot.agent.transactions import (
     CONTINUE_NOTE,
     commit_answer,
-    end_if_silent,
+    end_if_answered,
     fail_turn,
+    post_notice_once,
+    store_notice_for_admins,
     store_summary,
-    tell_admins,
-    tell_once,
 )
-from bot.agent.transcript import history_of, quote_heard_before, size_of
+from bot.agent.transcript import make_history, quote_heard_before, size_of
 from bot.approvals import asking, budgets
 from bot.approvals.gate import Gate, JudgedCall
 from bot.approvals.team import plans
@@ -118,7 +121,7 @@ T = TypeVar("T")
 class TurnLimits:
     """The limits of a turn."""
 
-    model_calls: int = 12
+    model_calls: int = 12  # the most answers of the model
     history_tokens: int | None = None  # about the most tokens of history; None: by the model's window
     team: TeamLimits = field(default_factory=TeamLimits)
 
@@ -135,24 +138,24 @@ class _Run:
     """The state of a running turn: its transcript, what it has said so far, and how it ended."""
 
     turn: Turn
-    delivered: bool  # the text is shown while it is written, so it needs no posting
+    delivered: bool  # the text is displayed while it is written, so it is not posted later
     texts: list[str] = field(default_factory=list)  # the texts of the turn's answers so far
     ending: Ending | None = None
     message_id: int | None = None  # the id of the turn's last stored answer
-    summary_tried: bool = False
+    summary_tried: bool = False  # a summary was asked for in this turn, and maybe not written
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request to the model. A refused request is followed by a shorter request."""
+    """A request to the model, which may be repeated. A refused request may be followed by a shorter one."""
 
     model: Model
     max_chars: int  # the most characters of history
     history: Sequence[Entry]
-    overdue: Sequence[Line]  # the oldest lines, which do not fit without a summary
+    overdue: Sequence[Line]  # the oldest lines, for which a summary should be written first
     is_shortened: bool = False  # it is shorter than a request that the server refused
     is_halved: bool = False  # it was shortened although the server did not call it too long
-    attempt: int = 0
+    attempt: int = 0  # how often the request was repeated
 
 
 class _Read(NamedTuple):
@@ -178,9 +181,9 @@ class Loop:
     hooks: Hooks = field(default_factory=Hooks)
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
-        """Run a wanted turn to its end, yielding its events.
+        """Run a turn to its end, yielding its events. Raises TakenOver if another process has taken it over.
 
-        ``delivered``: the caller shows the text while it is written, so it is stored as posted.
+        ``delivered``: the caller displays the text while it is written, so it is stored as posted.
         """
         run = _Run(self._keep_to_one_person(turn), delivered)
         asker = run.turn.transcript.asker
@@ -206,14 +209,14 @@ class Loop:
             yield TurnEnded(run.ending, seen, _join_paragraphs(run.texts), run.message_id)
 
     async def _advance(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
-        """Bring the rows up to date, or answer once, or end the turn if there is nothing to answer."""
+        """Do one round: bring the rows up to date, or answer once, or end the turn without an answer."""
         jobs = await self._bring_up_to_date(run.turn.transcript)
         if jobs is not None:
             yield FollowUpJobs(jobs)
         elif run.turn.transcript.awaits_answer:
             async for event in self._answer_once(run, available):
                 yield event
-        elif await self.database.write(end_if_silent, run.turn, self.clock()):
+        elif await self.database.write(end_if_answered, run.turn, self.clock()):
             run.ending = Ending.WAITING
 
     async def _end_failed(self, run: _Run, error: Exception) -> AsyncIterator[TurnEvent | FollowUpJobs]:
@@ -240,7 +243,8 @@ class Loop:
     async def _read_newer_lines(self, run: _Run, asker: Actor) -> tuple[Job, ...]:
         """Read the transcript again.
 
-        If someone else has written since, this turn ends, and the next one's job is returned.
+        If the turn is for one person and another person has written since, it ends. Returns the job of the
+        next turn then.
         """
         await self._read_rows(run)
         if not self._serves_persons or str(run.turn.transcript.asker) == str(asker):
@@ -294,17 +298,18 @@ class Loop:
         turn, usage_before = run.turn, run.turn.usage
         await self._check_bounds(turn)
 
-        # ask; ``heard`` quotes what people said aloud, above the answer
+        # ask; above the answer to a voice message, the words of the message are quoted
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
-        answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
+        is_group = not turn.transcript.conversation.private and turn.transcript.teammate is None
+        answer = ModelOutput(may_be_silent=is_group)
         is_further = any(text.strip() for text in run.texts)
-        heard = quote_heard_before(turn.transcript)
-        if heard:
-            yield TextDelta(heard)
+        quotation = quote_heard_before(turn.transcript)
+        if quotation:
+            yield TextDelta(quotation)
         async for event in self._get_answer(run, available, answer, is_further=is_further):
             yield event
-            if heard and isinstance(event, TextRestarted):
-                yield TextDelta(heard)
+            if quotation and isinstance(event, TextRestarted):
+                yield TextDelta(quotation)
         turn = run.turn  # it has a summary now, if one was written
         finished = answer.finished
         if finished is None:
@@ -313,7 +318,7 @@ class Loop:
         note = _TEXT_OF_STOP.get(finished.stop)
         if note and not will_continue:
             yield TextDelta(answer.add(note))
-        text = f"{heard}{answer.text}"
+        text = f"{quotation}{answer.text}"
 
         # judge the calls, and run those that only read
         calls = _list_calls(finished)
@@ -357,7 +362,7 @@ class Loop:
             yield ProposalOpened(proposal)
 
     async def _check_bounds(self, turn: Turn) -> None:
-        """Raise ModelError if the turn may not call the model again."""
+        """Raise ModelError if the turn may not call the model again: by a limit, a feature or a budget."""
         if _count_steps(turn) >= self.limits.model_calls:
             raise ModelTooManySteps
         if turn.transcript.teammate:
@@ -389,8 +394,8 @@ class Loop:
         specs = tuple(tool.spec for tool in offered)
         specs_chars = sum(spec.size for spec in specs)
         zone = await self.gate.time_zone(transcript)
-        briefing = self.briefing.on_the_clock(zone, private=transcript.conversation.private)
-        prompt = await self._prompt(transcript, offered, briefing)
+        briefing = self.briefing.in_zone_of_asker(zone, private=transcript.conversation.private)
+        prompt = await self._write_prompt(transcript, offered, briefing)
         chosen = await self._choose_model(transcript)
         with_pictures = await self._load_pictures(transcript)
 
@@ -398,7 +403,7 @@ class Loop:
             current = run.turn.transcript
             takes_images = self.models.settings_of(model).images
             sent = replace(with_pictures, summary=current.summary) if takes_images else current
-            history = history_of(sent, prompt, max_chars, briefing.zone)
+            history = make_history(sent, prompt, max_chars, briefing.zone)
             return _Request(model, max_chars, history.entries, history.overdue)
 
         # choose the model, and give it a history that fits
@@ -423,6 +428,7 @@ class Loop:
                 if not correction:
                     return
                 request.history = [*request.history, *correction]
+                request.attempt += 1
             except ModelError as error:
                 shorter = _shorten_request(request, error, answer, specs_chars, make_request)
                 if shorter:
@@ -433,13 +439,14 @@ class Loop:
                         raise
                     max_chars = self.models.max_history_chars(stand_in, specs_chars)
                     request = make_request(stand_in, max_chars)
-                    request.attempt = -1  # the stand-in has all attempts: 0 after the count below
                     yield await self._tell_stand_in(transcript, chosen, stand_in)
-            request.attempt += 1
+                else:
+                    request.attempt += 1
             if answer.restart():
                 yield TextRestarted()
 
     async def _load_pictures(self, transcript: Transcript) -> Transcript:
+        """Return the transcript with its pictures, if any model takes pictures."""
         if transcript.files and self.models.any_takes_pictures:
             return await self.attachments.with_pictures(transcript)
         return transcript
@@ -453,8 +460,8 @@ class Loop:
         return None
 
     async def _summarise(self, run: _Run, request: _Request) -> None:
-        """Have the model summarise the oldest lines. If it writes nothing, they are cut."""
-        turn, upto, now = run.turn, request.overdue[-1].id, self.clock()
+        """Have the model summarise the oldest lines. If it writes nothing, they stay cut or left out."""
+        turn, last_id, now = run.turn, request.overdue[-1].id, self.clock()
         run.summary_tried = True
         try:
             text, finished = await sum_up(request.model, turn.transcript, request.overdue, request.max_chars)
@@ -462,12 +469,13 @@ class Loop:
             log.warning("no summary was written", model=request.model.name, why=error.message)
             return
         with_summary = self._add_usage(turn.usage, request.model.name, finished)
-        usage = replace(with_summary, model_calls=turn.usage.model_calls)  # counts answers only
-        await self.database.write(store_summary, turn, text, upto, usage, now)
-        summary = Line(0, LineRole.SUMMARY, text, upto, None, (), {}, now)
+        usage = replace(with_summary, model_calls=turn.usage.model_calls)  # a summary is no answer
+        await self.database.write(store_summary, turn, text, last_id, usage, now)
+        summary = Line(0, LineRole.SUMMARY, text, last_id, None, (), {}, now)
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
     async def _choose_model(self, transcript: Transcript) -> Model:
+        """Return the model that the rules name for this conversation, by default the first."""
         book = self.gate.policies.held.book
         if book.list_about(Subject.MODEL):
             return await self.database.read(self.models.choose, book, transcript)
@@ -476,16 +484,17 @@ class Loop:
     async def _tell_stand_in(self, transcript: Transcript, model: Model, stand_in: Model) -> FollowUpJobs:
         """Announce, once a day, that another model will receive the conversation."""
         notice = _STAND_IN_TEXT.format(model.name, stand_in.name, self.models.settings_of(stand_in).host)
-        return FollowUpJobs(await self.database.write(tell_once, transcript, notice, self.clock()))
+        return FollowUpJobs(await self.database.write(post_notice_once, transcript, notice, self.clock()))
 
-    async def _tell_refused(self, model: Model, reasons: Mapping[str, str]) -> tuple[Job, ...]:
+    async def _tell_refused(self, model: Model, reasons: Mapping[str, str]) -> None:
         """Tell the admins which tools the model's server refuses. ``reasons``: its words by a tool's name."""
         if not reasons:
-            return ()
+            return
         notices = [_TOOL_REFUSED_TEXT.format(name, model.name, why) for name, why in reasons.items()]
-        return await self.database.write(tell_admins, self.gate.policies, "\n".join(notices), self.clock())
+        text = "\n".join(notices)
+        await self.database.write(store_notice_for_admins, self.gate.policies, text, self.clock())
 
-    async def _prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
+    async def _write_prompt(self, transcript: Transcript, offered: AvailableTools, briefing: Briefing) -> str:
         """Return the system prompt: the fixed rules first, then the facts of this conversation."""
         now, book = self.clock(), self.gate.policies.held.book
         workspace = ""
@@ -515,7 +524,7 @@ class Loop:
                 case Busy(words):
                     yield Waited(words)
                 case Text(text):
-                    shown = _show_more(answer, text, is_further=is_further)
+                    shown = _add_text(answer, text, is_further=is_further)
                     if shown:
                         yield TextDelta(shown)
                 case Retracted():
@@ -523,7 +532,7 @@ class Loop:
                         yield TextRestarted()
                 case LeftOut(tools):
                     self.models.note_refused(request.model, tools, specs)
-                    yield FollowUpJobs(await self._tell_refused(request.model, tools))
+                    await self._tell_refused(request.model, tools)
                 case Finished():
                     answer.finished = part
                 case Thought():
@@ -539,7 +548,7 @@ class Loop:
             raise ModelEmpty
 
     def _take_written_calls(self, request: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
-        """Take the calls that an answer contains as text. Return False without any.
+        """Take the calls that an answer contains as text. Return True if there were any.
 
         A model that writes calls even after it was asked not to is noted in ``Models.text_callers``.
         """
@@ -557,7 +566,7 @@ class Loop:
         transcript: Transcript,
         text: str,
     ) -> AsyncIterator[Waited]:
-        """Judge the calls of an answer into ``judged``, and yield an event for each trial."""
+        """Judge the calls of an answer, add the results to ``judged``, and yield an event for each trial."""
 
         async def consider_calls(report: Callable[[Waited], None]) -> None:
             async def report_trial(words: str) -> None:
@@ -571,7 +580,7 @@ class Loop:
     async def _run_reads(
         self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
     ) -> AsyncIterator[ToolStarted | ToolProgress | ToolFinished]:
-        """Run reads side by side into ``results``, and yield their events."""
+        """Run reads side by side, put their results into ``results``, and yield their events."""
         if not reads:
             return
         for call, tool, arguments in reads:
@@ -672,9 +681,9 @@ def _shorten_request(
     specs_chars: int,
     make_request: Callable[[Model, int], _Request],
 ) -> _Request | None:
-    """Return a request with less history, if this one may have failed because it was too long, or None.
+    """Return a request with less history if this one may have failed because it was too long, else None.
 
-    The caller counts an attempt afterwards, so one is subtracted here: this request is no further attempt.
+    The shorter request is no further attempt.
     """
     sent_chars = size_of(request.history)
     may_halve = error.may_be_long and not request.is_halved and sent_chars >= _MIN_CHARS_TO_HALVE
@@ -684,7 +693,7 @@ def _shorten_request(
     if size_of(shorter.history) >= sent_chars:
         return None
     is_halved = request.is_halved or may_halve
-    return replace(shorter, is_shortened=True, is_halved=is_halved, attempt=request.attempt - 1)
+    return replace(shorter, is_shortened=True, is_halved=is_halved, attempt=request.attempt)
 
 
 def _next_history_chars(sent_chars: int, specs_chars: int, error: ModelError) -> int:
@@ -706,10 +715,9 @@ def _count_steps(turn: Turn) -> int:
     A message that joins the turn starts the count again.
     """
     transcript = turn.transcript
-    since = sum(
-        line.role is LineRole.ASSISTANT and line.after == transcript.seen for line in transcript.lines
-    )
-    return min(turn.usage.model_calls, since)
+    answers = [line for line in transcript.lines if line.role is LineRole.ASSISTANT]
+    since_newest = [answer for answer in answers if answer.after == transcript.seen]
+    return min(turn.usage.model_calls, len(since_newest))
 
 
 def _list_calls(finished: Finished) -> list[ToolCall]:
@@ -750,7 +758,7 @@ def _report_refused(
             yield ToolFinished(call.id, call.tool_name, ok=False, result=judged.result.text)
 
 
-def _show_more(answer: ModelOutput, text: str, *, is_further: bool) -> str:
+def _add_text(answer: ModelOutput, text: str, *, is_further: bool) -> str:
     """Add ``text`` to the answer and return what to display of it.
 
     ``is_further``: an earlier answer was displayed, so this one begins a new paragraph.

@@ -1,7 +1,11 @@
-"""The output of one model call, collected as it streams: its text, and calls that it wrote as text. Pure.
+"""The output of one model call, collected while it streams: its text, and calls written as text. Pure.
 
-Where people talk with each other, a model may answer with `SILENT`, which is not shown. Calls in the text are
-run if they are written in the way of a known model; otherwise the model is told to make a real call.
+`ModelOutput` decides what of the text people see. In a chat of several people a model may stay silent: it
+answers with the one word `SILENT`, which is not shown. So text that may become this word is held back.
+
+Some models write a call into their text instead of making it. If the text has the marks of a known dialect
+(``written_calls.py``), it is turned into calls. If it only looks like a call, the model is asked to make a
+real one.
 """
 
 import json
@@ -19,7 +23,9 @@ from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, Too
 
 _MAX_CALL_CHARS = 20_000  # a longer text is an answer, whatever it looks like
 _MAX_OBJECTS = 20  # the most JSON objects of a text that are decoded
-_TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # the tags of Qwen's calls
+_TAG_PATTERN = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # such as "<function=search"
+
+# the beginning of a JSON object with a key that calls have
 _OBJECT_PATTERN = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
 _DECODER = json.JSONDecoder()
 _CORRECTION_TEXT = (
@@ -32,12 +38,12 @@ _CORRECTION_TEXT = (
 class ModelOutput:
     """The output of one model call."""
 
-    may_be_silent: bool  # people in the chat also talk with each other, so no text is an answer, too
-    pieces: list[str] = field(default_factory=list)
-    finished: Finished | None = None
+    may_be_silent: bool  # people in the chat also talk with each other, so the model may say nothing
+    pieces: list[str] = field(default_factory=list)  # the text that was shown
+    finished: Finished | None = None  # the end of the answer, with its calls; None until it comes
     model: str = ""  # the name of the model that answers
     _held_back: str = ""  # text that is not shown yet, because it may become `SILENT`
-    _speaks: bool = False  # the text is more than `SILENT` by now
+    _speaks: bool = False  # the text can no longer become `SILENT`, so all of it is shown
 
     def add(self, text: str) -> str:
         """Add text of the answer, and return the text that can be shown now."""
@@ -49,7 +55,7 @@ class ModelOutput:
         return self._show()
 
     def rest(self) -> str:
-        """Return the text still held back at the end of the answer; none for a silent one."""
+        """Return the text still held back at the end of the answer; empty if the model stays silent."""
         is_silent = not self._speaks and _strip_marks(self._held_back) in ("", SILENT)
         return "" if is_silent else self._show()
 
@@ -61,6 +67,7 @@ class ModelOutput:
 
     @property
     def text(self) -> str:
+        """The text that was shown."""
         return "".join(self.pieces)
 
     @property
@@ -73,8 +80,9 @@ class ModelOutput:
     def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
         """Turn calls that the model wrote into its text into real calls. Return True if there were any.
 
-        Only a complete answer has such calls. Before the model was ``told`` that nothing runs that way, only
-        calls with tokens count that no person or tool writes: see `has_tokens`.
+        Only a complete answer without real calls is read. ``specs``: the offered tools. ``told``: the model
+        was told before that nothing runs that way. Otherwise only a text with marks counts that no person or
+        tool writes: see `has_tokens`.
         """
         if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
             return False
@@ -89,7 +97,7 @@ class ModelOutput:
     def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
         """Return the entries that ask the model to make a real call instead of writing it as text.
 
-        Empty unless the answer holds such a text and no real call.
+        Empty unless the text looks like a call of one of these tools and the answer has no real call.
         """
         if self._calls:
             return ()
@@ -113,11 +121,12 @@ class ModelOutput:
 
 
 def _strip_marks(text: str) -> str:
+    """Return a text in lower case, without the marks of Markdown around it."""
     return text.strip().strip("`*").casefold()
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
-    """Tell if a text holds a tag that names one of the tools, or a JSON object of a call of one."""
+    """Tell if a text has a tag that names one of these tools, or a JSON object that calls one of them."""
     if len(text) > _MAX_CALL_CHARS:
         return False
     if not names.isdisjoint(_TAG_PATTERN.findall(text)):
@@ -133,7 +142,10 @@ def is_written_call(text: str, names: AbstractSet[str]) -> bool:
 
 
 def _names_tool(written: Any, names: AbstractSet[str]) -> bool:
-    """Tell if a JSON value is a call of one of the tools, a list of calls, or a call as in OpenAI's API."""
+    """Tell if a JSON value is a call of one of these tools, or a list of calls.
+
+    A call has a name and arguments, as in ``{"name": "x", "arguments": {}}``, perhaps within ``function``.
+    """
     if isinstance(written, list):
         return bool(written) and all(_names_tool(item, names) for item in written)
     if not isinstance(written, dict):

@@ -1,4 +1,10 @@
-"""The configured models: the choice of the model that answers, and each model's faults and limits."""
+"""The configured models: the choice of the model that answers, and each model's faults and limits.
+
+A rule may name a model for a place or a person; otherwise the first model answers. A model may have a
+stand-in, another model that answers while the first can't be reached. `Models` also keeps what this process
+has learned from the answers: the last failure of each model, the tools that its server refuses, and how much
+history it takes. The agent loop asks it before and after each request.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -30,7 +36,7 @@ class ModelFault(NamedTuple):
 
     words: str  # the message of the failure
     at: datetime
-    away: bool  # the model can't be reached, so another model may answer
+    away: bool  # the model can't be reached, or its account is used up, so another model may answer
 
 
 class _Refusal(NamedTuple):
@@ -41,10 +47,7 @@ class _Refusal(NamedTuple):
 
 
 class Models:
-    """The configured models, with the faults, refusals and limits of each model.
-
-    Nothing of that is stored: each process learns it from the models' answers.
-    """
+    """The configured models, with the faults, refusals and limits of each model, which are not stored."""
 
     def __init__(
         self, models: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None

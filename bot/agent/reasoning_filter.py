@@ -1,15 +1,20 @@
-"""Reasoning of a model as people see it: in complete lines or sentences, without secrets. Pure."""
+"""Reasoning of a model as people see it: in complete lines or sentences, without secrets. Pure.
+
+Reasoning streams in small pieces. A secret, such as a key, may be cut between two of them, and then neither
+half is recognised. So text is held back until its sentence ends, and secrets are hidden in complete
+sentences.
+"""
 
 import re
 
 from bot.domain.redaction import redact_text
 
-_SENTENCE_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
-_MAX_HELD_CHARS = 2000  # held back until their sentence ends
+_SENTENCE_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")  # the last line break, or a mark and spaces
+_MAX_HELD_CHARS = 2000  # a longer sentence is released before it ends
 
 
 class ReasoningFilter:
-    """A buffer for reasoning that releases complete sentences: half a secret looks like none."""
+    """A buffer for reasoning that releases complete sentences."""
 
     def __init__(self) -> None:
         self._held = ""

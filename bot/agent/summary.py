@@ -6,7 +6,7 @@ outside can't become part of it, unless a person repeats it. It is data, and mar
 
 from collections.abc import Sequence
 
-from bot.agent.transcript import NOTE, ends_of
+from bot.agent.transcript import NOTE, list_ends_of
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.model import Entry, Finished, Model, Retracted, Stop, SystemText, Text, UserText
 from bot.domain.redaction import redact_text
@@ -14,8 +14,8 @@ from bot.domain.text import one_line, shorten
 from bot.errors import ModelEmpty
 
 LONGEST = 4_000  # the most characters of a summary
-_MIN_LINE_CHARS = 60
-_CHARS_PER_WORD = 8
+_MIN_LINE_CHARS = 60  # the least characters that are kept of a line
+_CHARS_PER_WORD = 8  # an estimate, on the safe side
 _TASK_TEXT = """\
 You write down what is to be remembered of a conversation between people and Nod, an AI teammate. Below is its
 oldest part, which Nod will not read again. Write in the language of the conversation, as plain text, at most
@@ -70,5 +70,5 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], max_chars: int)
         else:
             name = "Nod"
         paragraphs.append(f"{name}: {shorten(line.text, share)}".strip())
-        paragraphs += ends_of(transcript, line)
+        paragraphs += list_ends_of(transcript, line)
     return "\n".join("\n    ".join(paragraph.splitlines()) for paragraph in paragraphs)

@@ -1,8 +1,10 @@
-"""Tool calls for models without native ones: JSON between fences in the answer's text.
+"""Tool calls for models that can't make calls: the model writes them as JSON between fences in its text.
 
-The prompt says how to write a call (docs/models.md has it). Answers are read strictly, line by line. A call
-stands in the answer itself, outside any other fence. If people or tools said the same word for word, it is a
-quotation and runs nothing. A fenced block that is no call is refused in words. No call skips the gate.
+`TextCalls` wraps such a model. It puts the tools, and how to call them, into the system prompt
+(docs/models.md shows a call), and writes earlier calls and results as text. In the answer it looks for blocks
+between the fences "```call" and "```", outside of any other fence. A block that is a call becomes a real
+call, which passes the gate as any other. A block that people or tools wrote word for word before is a
+quotation and runs nothing. A block that is no call gets a result that says why.
 """
 
 import json
@@ -55,7 +57,7 @@ _MAX_NAME_CHARS = 64
 
 
 class TextCalls:
-    """Implements `Model` over one that only reads and writes text."""
+    """The implementation of `Model` for a model that only reads and writes text."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -89,7 +91,7 @@ class TextCalls:
 
 @dataclass(slots=True)
 class _BlockParser:
-    """A parser of fenced calls: it takes an answer's text as it streams, and returns the rest of it."""
+    """A parser of an answer's text as it streams: it collects the blocks and returns the text to show."""
 
     contents: list[str] = field(default_factory=list)  # the text of each block, without its fences
     _line: str = ""  # the current line, held back while it may become a fence
@@ -144,6 +146,7 @@ class _BlockParser:
 
 
 def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
+    """Yield a call for each block; for a block that is no call or a quotation, a call that is refused."""
     if not blocks:
         return
     texts = [entry.text for entry in transcript if isinstance(entry, UserText | ToolResult)]
@@ -163,7 +166,7 @@ def _read_blocks(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator
 
 
 def _find_fault(parsed: Any) -> str:
-    """Return why a block is no call, in words for the model; empty if it is one."""
+    """Return why the JSON of a block is no call, in words for the model; empty if it is a call."""
     if not isinstance(parsed, dict):
         return _NOT_JSON_TEXT
     name, arguments = parsed.get("name"), parsed.get("arguments")
@@ -174,13 +177,14 @@ def _find_fault(parsed: Any) -> str:
 
 
 def _remove_spaces(text: str) -> str:
+    """Return a text without white space, since a quotation may break its lines elsewhere."""
     return "".join(text.split())
 
 
 def _write_history(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Iterator[Entry]:
     """Yield the history with its calls and results as text, and the tools in the system prompt."""
-    names: dict[str, str] = {}
-    results: list[str] = []
+    names: dict[str, str] = {}  # names of called tools, by the ids of the calls
+    results: list[str] = []  # the lines of results that are not yielded yet
     descriptions = [
         json.dumps(
             {"name": tool.name, "description": tool.description, "arguments": tool.parameters}, default=dict

@@ -1,4 +1,9 @@
-"""The transactions of a turn: an answer with its proposals, a failure, a quiet end, a summary, a notice."""
+"""The transactions of a turn, which is the agent's work on a conversation from a message to its last answer.
+
+Each function is called within one transaction, by the loop (``bot/agent/loop.py``): to store an answer of the
+model with its proposals, to end the turn without an answer, to end it because of a failure, to store a
+summary, or to post a notice. A notice is a line that people read and the model does not.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,15 +46,12 @@ CONTINUE_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The stored outcome of one answer of the model: its proposals, and the turn's end.
-
-    ``ending`` is None while the turn continues, ``message_id`` is None if the answer was not stored.
-    """
+    """The stored outcome of one answer of the model: its proposals, and the turn's end."""
 
     opened: tuple[Proposal, ...]
-    ending: Ending | None
+    ending: Ending | None  # None while the turn continues
     jobs: tuple[Job, ...] = ()
-    message_id: int | None = None
+    message_id: int | None = None  # the id of the answer; None if it was not stored
 
 
 def commit_answer(
@@ -68,8 +70,10 @@ def commit_answer(
 ) -> Committed:
     """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
 
-    ``delivered``: people have seen its text. ``will_continue``: the answer was cut at its length, and the
-    model may continue it. ``usage_before``: the turn's usage before this answer.
+    A turn waits after an answer with proposals, and is done after an answer without calls. ``judged_calls``:
+    the answer's calls. ``results``: the results of those that have one, by the calls' ids. ``delivered``:
+    people have seen the text. ``will_continue``: the answer was cut at its length, and the model may continue
+    it. ``usage_before``: the turn's usage before this answer.
     """
     conversation_id = turn.transcript.conversation.id
     calls = [judged.call for judged in judged_calls]
@@ -100,27 +104,27 @@ def commit_answer(
     batch_of = assign_batches(
         [(judged.proposal.id, judged.batch) for judged in judged_calls if judged.proposal]
     )
-    opened = []
-    for proposal, like in proposed:
+    to_insert = []
+    for proposal, likeness in proposed:
         placed = replace(proposal, message_id=message_id, batch=batch_of.get(proposal.id))
-        opened.append(grants.approve_by_grant(session, policies, placed, like, now))
-    inserted = transitions.insert_proposals(session, opened, By.nod(Act.PROPOSE))
+        to_insert.append(grants.approve_by_grant(session, policies, placed, likeness, now))
+    opened = transitions.insert_proposals(session, to_insert, By.nod(Act.PROPOSE))
     if will_continue:
         messages.add_note(session, conversation_id, CONTINUE_NOTE, now)
     if turn.transcript.teammate:
-        silent = ending is Ending.DONE
-        jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
-    return Committed(inserted, ending, tuple(jobs), message_id)
+        is_done = ending is Ending.DONE
+        jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, is_done=is_done)
+    return Committed(opened, ending, tuple(jobs), message_id)
 
 
 def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
     jobs: list[Job] = []
     for warning in budgets.warnings(session, book, turn, now):
-        jobs += _tell(session, turn.transcript, warning, now)
+        jobs += _post_notice(session, turn.transcript, warning, now)
     return jobs
 
 
-def end_if_silent(session: Session, turn: Turn, now: datetime) -> bool:
+def end_if_answered(session: Session, turn: Turn, now: datetime) -> bool:
     """End a turn that has nothing to answer. Return False if new lines have come since it was read."""
     turns.lock_turn(session, turn)
     turns.check_owned(session, turn)
@@ -136,16 +140,17 @@ def fail_turn(
 ) -> tuple[str, tuple[Job, ...]]:
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
-    A ``passing`` failure is retried later. A failed turn of a teammate ends the teammate's work, and the lead
-    agent is told. Returns the text for people, empty where they know it already, and the jobs.
+    ``passing``: the failure may pass, so the turn is retried, for a day at most. A failed turn of a teammate
+    is not retried: it ends the teammate's work, and the lead agent is told. Returns the text for people,
+    empty if they were told before, and the jobs.
     """
     transcript, teammate = turn.transcript, turn.transcript.teammate
     conversation_id, seen = transcript.conversation.id, transcript.seen
     if teammate:
         teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
-    away_since = _find_retry_notice(transcript)
-    waited = now - away_since if away_since else timedelta()
+    failing_since = _find_retry_notice(transcript)
+    waited = now - failing_since if failing_since else timedelta()
     retry_at = None
     if passing and not teammate:
         if waited < _RETRY_PERIOD:
@@ -154,7 +159,7 @@ def fail_turn(
     turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
     if teammate:
         return explanation, plans.fail(session, conversation_id, explanation, now)
-    notice = "" if away_since and retry_at else explanation
+    notice = "" if failing_since and retry_at else explanation
     if notice:
         messages.add_notice(session, conversation_id, notice, seen, now, delivered=delivered)
     if messages.has_heard_since(session, conversation_id, seen):
@@ -163,7 +168,7 @@ def fail_turn(
 
 
 def _find_retry_notice(transcript: Transcript) -> datetime | None:
-    """Return when people were told that the turn will be retried, or None if that is not the last line."""
+    """Return the time of the last line if it tells people that the turn will be retried, else None."""
     last = transcript.lines[-1] if transcript.lines else None
     if last is None or last.role is not LineRole.NOTICE or not last.text.endswith(_WILL_RETRY_TEXT):
         return None
@@ -171,40 +176,34 @@ def _find_retry_notice(transcript: Transcript) -> datetime | None:
 
 
 def store_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
+    """Store a summary of the lines up to the line with the id ``upto``, and the turn's usage with it."""
     turns.store_usage(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
-def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -> list[Job]:
-    """Store a notice in the conversation that people read, and return the job that delivers it."""
-    conversation_id = _lead_conversation_id(transcript)
-    messages.add_notice(
-        session,
-        conversation_id,
-        words,
-        messages.find_last_heard(session, conversation_id),
-        now,
-        delivered=False,
-    )
+def post_notice_once(session: Session, transcript: Transcript, text: str, now: datetime) -> tuple[Job, ...]:
+    """Post a notice, unless the same was posted there within ``_NOTICE_PERIOD``. Returns the jobs."""
+    if messages.was_noticed(session, _find_lead_conversation(transcript), text, now - _NOTICE_PERIOD):
+        return ()
+    return tuple(_post_notice(session, transcript, text, now))
+
+
+def store_notice_for_admins(session: Session, policies: Policies, text: str, now: datetime) -> None:
+    """Store a notice for each admin's private chat; the delivery sweep posts it."""
+    for admin in sorted(policies.load(session).holders(Role.ADMIN)):
+        notices.store_notice(session, Address.parse(admin), text, now)
+
+
+def _post_notice(session: Session, transcript: Transcript, text: str, now: datetime) -> list[Job]:
+    """Store a notice in the conversation that people read, and return the job that posts it."""
+    conversation_id = _find_lead_conversation(transcript)
+    last_heard = messages.find_last_heard(session, conversation_id)
+    messages.add_notice(session, conversation_id, text, last_heard, now, delivered=False)
     return [Job(Work.DELIVER, conversation_id)]
 
 
-def tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
-    """Store a notice like `_tell`, unless the same was posted there within ``_NOTICE_PERIOD``."""
-    if messages.was_noticed(session, _lead_conversation_id(transcript), words, now - _NOTICE_PERIOD):
-        return ()
-    return tuple(_tell(session, transcript, words, now))
-
-
-def tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
-    """Store a notice for each admin's private chat; the delivery sweep posts it."""
-    for admin in sorted(policies.load(session).holders(Role.ADMIN)):
-        notices.store_notice(session, Address.parse(admin), words, now)
-    return ()
-
-
-def _lead_conversation_id(transcript: Transcript) -> str:
-    """Return the id of the lead agent's conversation."""
+def _find_lead_conversation(transcript: Transcript) -> str:
+    """Return the id of the conversation that people read: for a teammate, its lead agent's."""
     if transcript.teammate:
         return transcript.teammate.lead_id
     return transcript.conversation.id

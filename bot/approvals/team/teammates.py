@@ -132,14 +132,14 @@ def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datet
 
 
 def after_answer(
-    session: Session, teammate: Teammate, text: str, now: datetime, *, silent: bool
+    session: Session, teammate: Teammate, text: str, now: datetime, *, is_done: bool
 ) -> tuple[Job, ...]:
     """Handle a teammate's answer and return the jobs.
 
-    ``silent``: the teammate ended its turn, so the text is its result, unless it has open proposals. Then it
-    only waits, and their end wakes it again.
+    ``is_done``: the answer ends the teammate's turn. Then the text is its result, unless it has open
+    proposals: with these it only waits, and their end wakes it again.
     """
-    if silent and not proposals.list_open_in(session, teammate.id):
+    if is_done and not proposals.list_open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
     return (teams.mark_team_changed(session, teammate.lead_id),)
 

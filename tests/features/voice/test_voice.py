@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.transcript import NOTE, history_of
+from bot.agent.transcript import NOTE, make_history
 from bot.domain.attachments import Upload, type_of
 from bot.domain.chat import Answer, Parts
 from bot.domain.model import AssistantText
@@ -74,7 +74,7 @@ async def test_the_quoted_words_are_told_once_and_the_model_never_reads_them_as_
     assert nod.chat.shown.count("Heard:") == 1
     spoken = [
         each.text
-        for each in history_of(await nod.transcript(), "", 100_000).entries
+        for each in make_history(await nod.transcript(), "", 100_000).entries
         if isinstance(each, AssistantText)
     ]
     assert spoken == ["I look.", "It is white.", "OK."]
