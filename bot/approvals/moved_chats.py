@@ -1,4 +1,8 @@
-"""A chat that has two addresses: what people set at the first holds at the second from then on."""
+"""The move of a chat to a new address, which platforms make, for example when a Telegram group grows.
+
+Rules and grants name a chat by its address, such as ``telegram:-100123``. After a move they must hold at the
+new address. The channel that learns of a move calls `move_chat`.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -20,18 +24,20 @@ _NOD = Actor(NOD, "moves", "Nod")
 
 
 def move_chat(session: Session, policies: Policies, old: Address, new: Address, now: datetime) -> None:
-    """Have the rules of a chat hold at its new address as well, move its grants there, and tell features.
+    """Copy the rules of a chat to its new address, move its grants there, and tell features.
 
     The rules stay at the old address too, since conversations that began there continue. A rule that was set
-    at the new address stays as it is. Safe to repeat.
+    at the new address before is not replaced. Safe to repeat.
     """
     conversation_lock.everywhere(session)
     book = policies.load(session).book
-    taken = {rule.slot for rule in book.rules}
+    taken_slots = {rule.slot for rule in book.rules}
     for rule in book.rules:
-        moved = replace(rule, scope=f"{new}{rule.scope.removeprefix(str(old))}")
-        if covers(str(old), rule.scope) and moved.slot not in taken:
-            rules.set_rule(session, moved, _NOD, now)
+        if not covers(str(old), rule.scope):
+            continue
+        copied = replace(rule, scope=f"{new}{rule.scope.removeprefix(str(old))}")
+        if copied.slot not in taken_slots:
+            rules.set_rule(session, copied, _NOD, now)
     grants.move_to_chat(session, old, new, By.nod(Act.MOVE), now)
-    for tell_move in hooks_of(session).move_chat:
-        tell_move(session, old, new, now)
+    for move_in_feature in hooks_of(session).move_chat:
+        move_in_feature(session, old, new, now)

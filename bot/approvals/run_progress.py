@@ -1,7 +1,12 @@
-"""The progress of a tool that runs, in its own words, shown never more often than people can read."""
+"""The progress of a running tool, in its own words, shown no more often than people can read.
+
+A tool gets a `Progress` in its `CallContext` and calls it with a text whenever it likes. The texts that come
+too soon after the last one, or repeat it, are dropped; the others are cut, freed of secrets and shown.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from bot.domain.chat import Clock
 from bot.domain.redaction import veil
@@ -10,11 +15,19 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-ON_CARDS = timedelta(seconds=5)  # each copy is an edit that counts against what a platform lets Nod send
+# the least time between two texts; on a card each is an edit that counts against the platform's limits
+ON_CARDS = timedelta(seconds=5)
 IN_TURNS = timedelta(seconds=1)
 
 _MAX_LINE_CHARS = 100
-_MAX_LINES = 5  # of what it prints, the last
+_MAX_LINES = 5  # the most lines that are shown of a command's output
+
+
+class _ShownText(NamedTuple):
+    """The text that was shown last."""
+
+    at: datetime
+    text: str
 
 
 class Progress:
@@ -27,33 +40,44 @@ class Progress:
         show: Callable[[str], Awaitable[None]],
         secrets: Sequence[str] = (),
     ) -> None:
+        """Take the least time between two texts, the function that shows a text, and the secrets to hide."""
         self._clock = clock
         self._pace = pace
         self._show = show
         self._secrets = secrets
-        self._shown: tuple[datetime, str] | None = None
+        self._last: _ShownText | None = None
 
     async def __call__(self, words: str) -> None:
-        await self._show_cut(words, lambda text: one_line(text)[:_MAX_LINE_CHARS])
+        """Show a text on one line."""
+        await self._show_cut(words, _cut_line)
 
     async def tail(self, printed: str) -> None:
-        """Show the last lines of a command's output, each on a line of its own. Never raises."""
-        await self._show_cut(printed, _last_lines)
+        """Show the last lines of a command's output. Never raises."""
+        await self._show_cut(printed, _cut_to_last_lines)
 
     async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
+        """Hide secrets in a text, cut it, and show it, unless it is empty, too early or the same."""
         try:
-            said = cut(veil(str(words), self._secrets))
+            text = cut(veil(str(words), self._secrets))
             now = self._clock()
-            if not said or (
-                self._shown is not None and (now - self._shown[0] < self._pace or said == self._shown[1])
-            ):
+            if not text or self._is_too_early_or_same(text, now):
                 return
-            self._shown = now, said
-            await self._show(said)
-        except Exception as error:  # noqa: BLE001 - the call it is about continues
+            self._last = _ShownText(now, text)
+            await self._show(text)
+        except Exception as error:  # noqa: BLE001 - the tool's call continues
             log.warning("progress was not shown", why=type(error).__name__)
 
+    def _is_too_early_or_same(self, text: str, now: datetime) -> bool:
+        if self._last is None:
+            return False
+        return now - self._last.at < self._pace or text == self._last.text
 
-def _last_lines(printed: str) -> str:
-    lines = (one_line(line)[:_MAX_LINE_CHARS] for line in printed.splitlines())
-    return "\n".join([line for line in lines if line][-_MAX_LINES:])
+
+def _cut_line(text: str) -> str:
+    return one_line(text)[:_MAX_LINE_CHARS]
+
+
+def _cut_to_last_lines(printed: str) -> str:
+    lines = [_cut_line(line) for line in printed.splitlines()]
+    not_empty = [line for line in lines if line]
+    return "\n".join(not_empty[-_MAX_LINES:])

@@ -1,7 +1,9 @@
-"""Telling the features that a person's account has changed, so that they end their data for it.
+"""Calls of the hook by which features are told that a person's account has changed.
 
-A change that ends a right must not fail because of a feature. So a feature that raises is rolled back alone
-and told again later, until it doesn't raise. Until then it still has its data, and the log says so.
+An account changes when it is unlinked from a person, signed out, or gone from its platform. A feature then
+ends the data that it keeps for the account. The change itself must not fail because of a feature. So a
+feature that raises is rolled back alone, the account is stored, and a sweep calls `tell_again` until no
+feature raises. Until then the feature still has its data, and the log says so.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ _UNTOLD = "untold-changes"  # the group of stored states that has an entry for e
 class ToldChange:
     """The outcome of telling the features of a change."""
 
-    is_told: bool  # True if none of them raised
+    is_told: bool  # True if no feature raised
     jobs: tuple[Job, ...]
 
 
@@ -65,9 +67,10 @@ def tell_again(session: Session, now: datetime) -> tuple[int, tuple[Job, ...]]:
 def _tell(
     session: Session, change_person: ChangePerson, account: Actor, now: datetime
 ) -> Sequence[Job] | None:
-    """Tell one feature. Returns its jobs, or None if it raised.
+    """Tell one feature, by its hook ``change_person``. Returns its jobs, or None if it raised.
 
-    OperationalError is raised further: with it the database has ended the whole transaction.
+    Raises OperationalError if the database did: then the full transaction has ended, not only the feature's
+    part.
     """
     try:
         with session.begin_nested():

@@ -1,8 +1,11 @@
 """Linking of accounts to one Person, and unlinking. One transaction each.
 
-Who must agree is asked before, by the commands and the console: the first account asks for a code, the second
-gives the code and confirms, then the first confirms the second. If an account gains a role and neither side
-is an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
+A Person is someone with all their accounts, for example one in Slack and one in the console. An account that
+is not linked is a Person of its own, and has no row. A Person's id is one of their accounts.
+
+The commands and the console have asked everyone who must agree before: the first account asks for a code, the
+second gives the code and confirms, then the first confirms the second. If an account gains a role and neither
+side is an admin, an admin confirms as well. The accounts of a Person are read in ``bot/store/people.py``.
 """
 
 from collections.abc import Mapping
@@ -42,12 +45,15 @@ class Pair:
 
     first: Actor
     second: Actor
-    gains: Mapping[str, frozenset[Role]]  # the roles that each account of the two would gain
+    gains: Mapping[str, frozenset[Role]]  # the roles that each account of both Persons would gain
     needs_admin: bool  # True if an admin must confirm the link
 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
-    """Make the Persons of two accounts one, the first's. Each account whose Person changes is recorded."""
+    """Link two accounts: the second's Person becomes a part of the first's, with all accounts.
+
+    Each account whose Person changes is recorded.
+    """
     conversation_lock.everywhere(session)
     gains = pair_of(session, policies, first, second).gains
     person, joined = people.person_of(session, first), people.person_of(session, second)
@@ -77,9 +83,9 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
 
 
 def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking | None:
-    """Make an account a Person of its own again. Returns None if it is not linked.
+    """Unlink an account, which is a Person of its own then. Returns None if it is not linked.
 
-    The Person's grants end: no one can tell which of the two people gave them.
+    All grants that the Person gave end: no one can tell which of the accounts' owners gave them.
     """
     conversation_lock.everywhere(session)
     person = people.person_of(session, Actor.parse(account))
@@ -89,8 +95,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> Unlinking 
     author = people.by(session, Act.UNLINK, by)
     ended = grants.end_given_by(session, person.id, author, now)
 
-    # the others keep the Person's id, unless the account that leaves has it; a single account needs no
-    # row
+    # the others keep the Person's id, unless the leaving account has it; if one is left, it needs no row
     id_of_others = others[0] if person.id == account else person.id
     unlinked = {account}
     if len(others) == 1:
@@ -136,7 +141,7 @@ def describe_unlinking(account: str, ended: int) -> str:
 
 
 def pair_of(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
-    """Return the pair of two accounts, with the roles that each would gain as one Person."""
+    """Return two accounts as a pair, with the roles that their Persons' accounts would gain by a link."""
     policy = policies.load(session)
     persons = [people.person_of(session, first), people.person_of(session, second)]
     accounts = persons[0].accounts | persons[1].accounts

@@ -1,8 +1,11 @@
-"""Signing in to the console by a one-time link: someone known in a chat becomes the same Person in a browser.
+"""Sessions of the console, and the two ways to begin one.
 
-A link has a code, and a browser has the secret of its session. Only the SHA-256 of each is stored. Each
-account that signs in gets an account in the console, which is linked with it the first time. Sign-ins at the
-organisation's provider (OpenID Connect) have their sessions here, too.
+By a one-time link: someone with an account in a chat asks Nod for a link and opens it in a browser. The chat
+account gets an account in the console, and both are linked as one Person. By the organisation's own sign-in
+(OpenID Connect): the browser goes to the provider and comes back, and `sign_in_as` begins the session.
+
+A link has a code, and a browser has the secret of its session. Both are rows of `SignInRow` with only the
+SHA-256 of the code or secret. Each function is part of one transaction.
 """
 
 import secrets
@@ -28,27 +31,30 @@ from bot.store.tables.people import SignInRow
 from bot.store.tables.row import count_changed
 
 LINK_LIFE = timedelta(minutes=10)
-SESSION_LIFE = timedelta(days=30)
-ORGANISATION_LIFE = timedelta(hours=12)
+SESSION_LIFE = timedelta(days=30)  # of a session that a link began
+ORGANISATION_LIFE = timedelta(hours=12)  # of a session that the organisation's sign-in began
 AWAY = timedelta(minutes=10)
 """The longest time that a browser may spend at the organisation's sign-in."""
 _BEGUN = "sign-in"  # the group of stored states with an entry for each browser at the organisation's sign-in
-_NOD = Actor(NOD, "departures", "Nod")
-_MOST_BEGUN = 10_000
+_NOD = Actor(NOD, "departures", "Nod")  # the author of changes when an account is gone
+_MAX_BEGUN = 10_000  # the most browsers at the organisation's sign-in at the same time
 
 
 def new_link(session: Session, actor: Actor, now: datetime) -> str:
     """Store a link that signs this account in once, within `LINK_LIFE`, and return its code.
 
-    Earlier links end.
+    Earlier links of the account end, and expired rows are deleted.
     """
-    old = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
-    session.execute(delete(SignInRow).where(old | (col(SignInRow.expires_at) <= now)))
-    return _keep(session, actor, now + LINK_LIFE, code=True)
+    is_earlier_link = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
+    session.execute(delete(SignInRow).where(is_earlier_link | (col(SignInRow.expires_at) <= now)))
+    return _store_secret(session, actor, now + LINK_LIFE, is_link=True)
 
 
 def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
-    """Use up a link, and return the secret of a new session. None for an unknown, used or expired link."""
+    """Use up the link with this code, and return the secret of a new session.
+
+    None for an unknown, used or expired link.
+    """
     row = session.execute(
         delete(SignInRow)
         .where(col(SignInRow.hash) == hash_text(code), col(SignInRow.code).is_(True))
@@ -63,17 +69,17 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
         join(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
     _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
-    return _keep(session, console, until, code=False)
+    return _store_secret(session, console, until, is_link=False)
 
 
 def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
     """Store the values that a browser is checked by when it returns from the organisation's sign-in.
 
-    Anyone can begin a sign-in, so the number is limited: returns False if too many browsers have not
-    returned.
+    ``state``: the value that the browser brings back, by which ``kept`` is found. Anyone can begin a sign-in,
+    so the number is limited: returns False if too many browsers have not returned.
     """
     forget_states(session, _BEGUN, now - AWAY)
-    if count_states(session, _BEGUN) >= _MOST_BEGUN:
+    if count_states(session, _BEGUN) >= _MAX_BEGUN:
         return False
     keep_state(session, _BEGUN, hash_text(state), kept, now)
     return True
@@ -88,11 +94,11 @@ def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
     """Begin a session for someone whom the organisation has signed in, and return its secret."""
     until = now + ORGANISATION_LIFE
     _record(session, actor, Act.SIGN_IN, actor, {"how": "organisation", "until": until.isoformat()}, now)
-    return _keep(session, actor, until, code=False)
+    return _store_secret(session, actor, until, is_link=False)
 
 
 def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
-    """Return the account of a session; None if unknown, ended or too old."""
+    """Return the account of the session with this secret; None if it is unknown, ended or too old."""
     row = session.exec(
         select(SignInRow).where(
             SignInRow.hash == hash_text(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
@@ -115,7 +121,7 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
 
 
 def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
-    """Return the signed-in accounts and the ends of their sessions."""
+    """Return the account and the end of each live session, ordered by both."""
     live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
     rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
@@ -146,15 +152,20 @@ def end_all(session: Session, who: Actor, by: Actor, now: datetime, how: str = "
 
 
 def _record(
-    session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
+    session: Session, account: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
 ) -> None:
-    admin_changes.record(session, Thing.SESSION, str(console), people.by(session, act, by), None, how, now)
+    """Record a sign-in or sign-out of an account. Features are told of a sign-out."""
+    admin_changes.record(session, Thing.SESSION, str(account), people.by(session, act, by), None, how, now)
     if act is Act.SIGN_OUT:
-        changes.tell_features(session, console, now)
+        changes.tell_features(session, account, now)
 
 
-def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:
+def _store_secret(session: Session, actor: Actor, until: datetime, *, is_link: bool) -> str:
+    """Store a row for a link or a session, and return its code or secret, which is stored nowhere."""
     secret = secrets.token_urlsafe(32)
-    row = SignInRow(hash=hash_text(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
-    session.add(row)
+    session.add(
+        SignInRow(
+            hash=hash_text(secret), account=str(actor), name=actor.label, code=is_link, expires_at=until
+        )
+    )
     return secret

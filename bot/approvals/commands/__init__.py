@@ -1,7 +1,9 @@
-"""Slash commands, the same words in every channel: ``/nod``, and ``/approvals`` to decide and for rules.
+"""Slash commands, the same in every channel: ``/nod`` for everyone, ``/approvals`` for decisions and rules.
 
-Each answer goes only to the person who asked. Rules are for admins; what someone may decide by a button they
-may decide here.
+After the command comes the word of a subcommand, as in ``/approvals show 3f2a``. A module here has the
+subcommands of one purpose; features add more by a `CommandSet`. `Commands.handle` finds the subcommand and
+runs it. Each reply goes only to the person who asked. Rules are for admins. A decision that someone may make
+by a button, they may make here.
 """
 
 from collections.abc import Sequence
@@ -15,27 +17,33 @@ from bot.domain.verbs import Verb
 
 
 class Commands:
-    """Answers slash commands."""
+    """The handler of slash commands."""
 
-    def __init__(self, parts: CommandParts, more: Sequence[CommandSet] = ()) -> None:
-        """``more``: the words of features, which are listed after those of the kernel."""
+    def __init__(self, parts: CommandParts, of_features: Sequence[CommandSet] = ()) -> None:
+        """Take the dependencies, and the subcommands of features, which are listed after the kernel's."""
         self._database, self._policies = parts.database, parts.policies
         everyone = EveryoneCommands(parts)
-        deciding = [*DecideCommands(parts).words, *(word for each in more for word in each.approvals)]
-        [undo] = (each.do for each in deciding if each.word == Verb.UNDO)
-        admins = [word for each in more for word in each.admins]
-        ruling = [*RuleCommands(parts, undo).words, *admins]
+        of_nod = list(everyone.words)
+        deciding = list(DecideCommands(parts).words)
+        [undo] = (subcommand.do for subcommand in deciding if subcommand.word == Verb.UNDO)
+        ruling = list(RuleCommands(parts, undo).words)
+        everywhere = set(EVERYWHERE_WORDS)
+        for command_set in of_features:
+            of_nod += command_set.nod
+            deciding += command_set.approvals
+            ruling += command_set.admins
+            if command_set.everywhere:
+                everywhere.update(subcommand.word for subcommand in command_set.admins)
+        words_of_all = {subcommand.word for subcommand in deciding}
         self._stop = everyone.stop
-        self._everyone = Words("nod", [*everyone.words, *(word for each in more for word in each.nod)])
-        self._deciding = Words("approvals", deciding)
-        self._admins = Words("approvals", [*deciding, *ruling])
-        self._for_admins = {each.word for each in ruling} - {w.word for w in deciding}
-        self._everywhere = EVERYWHERE_WORDS | {
-            word.word for each in more if each.everywhere for word in each.admins
-        }
+        self._everyone = Words("nod", of_nod)
+        self._deciding = Words("approvals", deciding)  # what `/approvals` has for everyone
+        self._admins = Words("approvals", [*deciding, *ruling])  # what it has for admins
+        self._only_for_admins = {subcommand.word for subcommand in ruling} - words_of_all
+        self._everywhere = everywhere  # words that concern every workspace
 
     async def handle(self, command: Command) -> Reply:
-        """Answer a command. Unknown words change nothing."""
+        """Run a command and return the reply. A word that is not known changes nothing."""
         word = first_word(command.text)[0].lower()
         match command.name:
             case "stop":
@@ -49,7 +57,7 @@ class Commands:
                         Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
                     )
                 return await self._admins.answer(command)
-            case "approvals" if word in self._for_admins:
+            case "approvals" if word in self._only_for_admins:
                 return Reply(
                     Answer.REFUSED,
                     f"/approvals {word} is for admins. Ask one of them, or use /approvals help.",

@@ -1,6 +1,8 @@
-"""Subcommands of ``/approvals`` that look at proposals and decide them by ID.
+"""Subcommands of ``/approvals`` for everyone: they show proposals, and press buttons of proposals.
 
-Also the texts for lists of proposals and for rows of the audit log.
+A proposal is named by its ID, or the first characters of it. A subcommand such as ``/approvals approve 3f2a``
+is a press of the button with that verb, so it has the same rights and checks as a press on a card. Also here
+are the texts for lists of proposals and for rows of the audit log, which other commands use.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -55,7 +57,7 @@ class DecideCommands:
             ),
         ]
 
-    async def _list(self, command: Command, __: str) -> str:
+    async def _list(self, command: Command, _: str) -> str:
         waiting = await self._groups.read(self._list_waiting, command.actor)
         text = format_titled_list("Waiting for a decision", waiting, self._clock())
         return text or "Nothing is waiting for a decision."
@@ -101,20 +103,20 @@ class DecideCommands:
     def _make_press_handler(self, button: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
         """Return the handler of the subcommand that presses a button of the proposal with an ID."""
 
-        async def press(command: Command, rest: str) -> CommandReply:
-            prefix, words = rest, ""
-            if button.asks:
-                prefix, words = first_word(rest)
+        async def press_button(command: Command, rest: str) -> CommandReply:
+            prefix, reason = rest, ""
+            if button.asks:  # the button takes a text, which follows the ID
+                prefix, reason = first_word(rest)
             if button.verb is Verb.REASSIGN:
-                named = _check_who(words)
-                await self._accounts.check([name for name in named if ":" in name], command)
+                deciders = _parse_deciders(reason)
+                await self._accounts.check([name for name in deciders if ":" in name], command)
             proposal = await self._find(command, prefix)
-            reason = words.strip() or None
-            reply = await self._inbox(Press(command.actor, button.verb, proposal.id, reason=reason))
+            press = Press(command.actor, button.verb, proposal.id, reason=reason.strip() or None)
+            reply = await self._inbox(press)
             text = f"`{proposal.id[:SHORT_ID_CHARS]}` {proposal.description}: {reply.text}"
             return CommandReply(text, answer=reply.answer)
 
-        return press
+        return press_button
 
 
 def _format_usage(button: Button) -> str:
@@ -123,15 +125,15 @@ def _format_usage(button: Button) -> str:
     return f"{button.verb} ID"
 
 
-def _check_who(text: str) -> list[str]:
-    """Return the named deciders. Raises CommandError for a word that is no account and no suitable role."""
-    words = names_in(text)
-    if not words:
+def _parse_deciders(text: str) -> list[str]:
+    """Return the named deciders: accounts, roles and "requester". Raises CommandError for another word."""
+    deciders = names_in(text)
+    if not deciders:
         raise CommandError("Who should decide?")
-    for word in words:
-        if word not in ("requester", *Role):
-            parse_account(word)
-    return words
+    for decider in deciders:
+        if decider not in ("requester", *Role):
+            parse_account(decider)
+    return deciders
 
 
 async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:
@@ -159,9 +161,9 @@ def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> 
         return ""
     batches = together(found)
     lines = [f"**{title}**"]
-    for p, *rest in batches[:MAX_LISTED]:
-        what = f"`{p.id[:SHORT_ID_CHARS]}` {redact_text(p.description)}{others(len(rest))}"
-        lines.append(f"- {what} (asked by {p.requester.label}, {format_expiry(p.expires_at, now)})")
+    for first, *rest in batches[:MAX_LISTED]:
+        what = f"`{first.id[:SHORT_ID_CHARS]}` {redact_text(first.description)}{others(len(rest))}"
+        lines.append(f"- {what} (asked by {first.requester.label}, {format_expiry(first.expires_at, now)})")
     if len(batches) > MAX_LISTED:
         lines.append(f"…and {len(batches) - MAX_LISTED} more")
     return "\n".join(lines)
@@ -175,9 +177,10 @@ def list_mentioned(row: Mapping[str, Any]) -> list[str]:
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """Return one row of the audit log (`verification.rows`) as a line: when, what, who, from where, why.
+    """Return one row of the audit log (`verification.find_rows`) as a line: when, what, who, from where, why.
 
-    ``private``: its place is a chat with one person.
+    A row is about a proposal, or about another thing, which its column ``thing`` names. ``private``: the
+    row's place is a chat with one person.
     """
     minute = row["at"][:16]  # the date, hour and minute of ISO 8601
     who = names.get(row["actor"]) or row["actor"]
@@ -199,7 +202,10 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
 
 def _format_thing(row: Mapping[str, Any], who: str) -> str:
-    """Format the change of a rule, a role, a grant or anything else that admins manage."""
+    """Format the change of a rule, a role, a grant or anything else that admins manage.
+
+    ``who``: the name of the change's author.
+    """
     subject, key = None, row["key"]
     if row["thing"] == "rule":
         typed, _, about = key.partition(" ")

@@ -1,4 +1,8 @@
-"""Subcommands of ``/nod``, for everyone."""
+"""Subcommands of ``/nod``, for everyone: about the conversation at hand, and about a person's own proposals.
+
+A conversation's agent may have started teammates, which are agents for parts of its work: ``/nod team`` lists
+them, and ``/nod stop`` stops them together with the agent.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +21,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
 
-_MAX_REPORT_CHARS = 160  # the most characters of a teammate's last words
+_MAX_REPORT_CHARS = 160  # the most characters of the text about a teammate's work
 
 
 class EveryoneCommands:
@@ -40,11 +44,12 @@ class EveryoneCommands:
         ]
 
     async def _new(self, command: Command, _: str) -> str:
-        stopped = await self._stop(command.address, command.actor, None)
+        """End the conversation at the command's address, so that the next message begins another."""
+        stopped_text = await self._stop(command.address, command.actor, None)
         if not await self._database.write(_end_conversation, command, self._clock()):
             return "No conversation to end here. Just write to me."
-        others = "other open proposals" if stopped else "open proposals"
-        return f"{stopped or 'Done.'} Your next message starts a new conversation; {others} stay open."
+        others = "other open proposals" if stopped_text else "open proposals"
+        return f"{stopped_text or 'Done.'} Your next message starts a new conversation; {others} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
         to_decide, asked_for = await self._groups.read(self._list_open, command)
@@ -73,10 +78,14 @@ class EveryoneCommands:
         return to_decide, asked_for
 
     async def stop(self, command: Command, _: str) -> str:
-        """Stop the turn at the command's address, and its team. The reply is empty if that has ended."""
-        stopped = await self._stop(command.address, command.actor, command.begun_by)
-        if stopped or command.begun_by is not None:
-            return stopped
+        """Stop the agent's work at the command's address, and its teammates.
+
+        A command from a stop button is about the work that had begun by then (``begun_by``). The reply is
+        empty if that work has ended since.
+        """
+        stopped_text = await self._stop(command.address, command.actor, command.begun_by)
+        if stopped_text or command.begun_by is not None:
+            return stopped_text
         return "Nothing was running here."
 
     async def _team(self, command: Command, _: str) -> str:
@@ -84,7 +93,10 @@ class EveryoneCommands:
 
 
 def _end_conversation(session: Session, command: Command, now: datetime) -> bool:
-    """End the conversation at an address, and the grants that hold only there. Return False without one."""
+    """End the conversation at a command's address, and the grants for it alone.
+
+    Returns False if no conversation is there.
+    """
     conversation = conversations.find_current_conversation(session, command.address)
     if conversation is None:
         return False

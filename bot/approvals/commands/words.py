@@ -1,6 +1,8 @@
-"""Slash commands: their subcommands, the help for them, and a suggestion for a wrong word.
+"""The parts of slash commands: subcommands, the choice of the one that is meant, help, and hints on typos.
 
-`CommandParts` has what the handlers of all subcommands need.
+``/approvals show 3f2a`` is a command (``approvals``), the word of a subcommand (``show``), and the rest,
+which the subcommand's handler reads. `Words` has the subcommands of one command. `CommandParts` has the
+dependencies of all handlers.
 """
 
 import difflib
@@ -27,6 +29,7 @@ _NOT_HERE = (
 )
 _MAX_HELP_LINES = 15  # a command with more subcommands lists only their words
 QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
+"""Quotation marks of several languages, straight and curly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class CommandParts:
     registry: Registry
     clock: Clock
     inbox: Inbox  # takes presses
-    # stops the work at an address, or only work that began before a time; describes it, empty for nothing
+    # stops the agent's work at an address, of a person, or only work that began before a time; returns a text
+    # on the stopped work, empty if there was none
     stop: Callable[[Address, Actor, datetime | None], Awaitable[str]]
     wake: Wake
     site_url: Callable[[], str]  # returns the address of the console, or an empty text
@@ -48,9 +52,10 @@ class CommandParts:
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
     workspace: Callable[[], str] | None = None  # returns the instructions of the workspace's owner; it blocks
-    # the next two functions ask the channels; None if no channels run
+    # the next two functions ask a platform; None if no channels run
+    # returns a person's membership in the team of a chat, None for a person that the platform does not know
     standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
-    has_account: Callable[[Actor], Awaitable[bool]] | None = None
+    has_account: Callable[[Actor], Awaitable[bool]] | None = None  # see `HasAccount` in ``accounts/gone.py``
     connections: Connections | None = None  # people's connected accounts; None if they are not set up
 
 
@@ -66,6 +71,7 @@ class CommandReply:
 
 
 Do = Callable[[Command, str], Awaitable[str | CommandReply]]
+"""A handler of a subcommand. It gets the command and the text after the subcommand's word."""
 
 
 class CommandError(NodError):
@@ -76,9 +82,9 @@ class CommandError(NodError):
 class Subcommand:
     """A subcommand."""
 
-    usage: str  # begins with its word
+    usage: str  # the word and what may follow it, such as "show ID"
     meaning: str
-    do: Do  # the handler, which gets the text after the word
+    do: Do
     here: bool = False  # the subcommand is about the conversation in which it is typed
     is_private: bool = False  # the reply may have facts from other chats
     also: tuple[str, ...] = ()  # other words, for which this subcommand is suggested
@@ -115,15 +121,18 @@ def first_word(text: str) -> tuple[str, str]:
 
 
 class Words:
-    """The subcommands of ``/<name>``. ``help`` is always one of them."""
+    """The subcommands of a command, ``/<name>``, by their words. ``help`` is always one of them."""
 
-    def __init__(self, name: str, words: Sequence[Subcommand]) -> None:
+    def __init__(self, name: str, subcommands: Sequence[Subcommand]) -> None:
         self._name = name
         help_command = Subcommand("help [WORD]", "this list, or one of its commands", self._help)
-        self._subcommands = {subcommand.word: subcommand for subcommand in (help_command, *words)}
+        self._subcommands = {subcommand.word: subcommand for subcommand in (help_command, *subcommands)}
 
     async def answer(self, command: Command) -> Reply:
-        """Run the subcommand that a command names. An unknown word gets a reply with the nearest one."""
+        """Run the subcommand that a command names, by default ``help``, and return the reply.
+
+        An unknown word gets a reply with the nearest known word.
+        """
         word, rest = first_word(command.text)
         subcommand = self._subcommands.get(word.lower() or "help")
         if subcommand is None:
@@ -147,11 +156,12 @@ class Words:
         )
 
     def _explain_unknown(self, word: str) -> str:
-        near = [known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.also]
-        if not near:
-            near = difflib.get_close_matches(word.lower(), self._subcommands, 1)
-        if near:
-            hint = f"Did you mean `/{self._name} {self._subcommands[near[0]].usage}`?"
+        """Return the reply to an unknown word, with the subcommand that is probably meant."""
+        meant = [known for known, subcommand in self._subcommands.items() if word.lower() in subcommand.also]
+        if not meant:
+            meant = difflib.get_close_matches(word.lower(), self._subcommands, 1)
+        if meant:
+            hint = f"Did you mean `/{self._name} {self._subcommands[meant[0]].usage}`?"
         else:
             hint = f"`/{self._name} help` lists them all."
         return f"Unknown command `{word[:40]}`. {hint}"
