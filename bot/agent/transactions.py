@@ -119,7 +119,7 @@ def commit_answer(
 
 def _warn_about_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
     jobs: list[Job] = []
-    for warning in budgets.warnings(session, book, turn, now):
+    for warning in budgets.claim_warnings(session, book, turn, now):
         jobs += _post_notice(session, turn.transcript, warning, now)
     return jobs
 

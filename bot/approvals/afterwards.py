@@ -1,7 +1,8 @@
 """Two steps after a run, before its end is stored: read the changed fields again, and draft the inverse call.
 
-Both run the tool's own code, so both are limited in time and may fail. Then the card does not show the
-fields again, or offers no Undo.
+The card then shows the fields as they are now, next to the values that people approved, and offers Undo,
+which is a proposal for the inverse call. Both steps run the tool's own code, so both are limited in time and
+may fail. Then the card does not show the fields again, or offers no Undo. ``execute.py`` calls `look_after`.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ log = logger(__name__)
 
 _STEP_SECONDS = 10.0
 _MAX_INVERSE_CHARS = 1_500_000  # enough for 1 MB of a file in base64, with the rest of the call
-_MAX_VALUE_CHARS = 300  # the most characters of a value that is stored for people
+_MAX_VALUE_CHARS = 300  # the most characters of a value that are stored for people
 
 
 async def look_after(
@@ -58,7 +59,7 @@ async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, 
     try:
         values = await await_tool(tool.name, _read_values(tool, p), seconds)
         for field in p.preview:
-            is_hidden = HIDDEN in (field.new_value or "")  # so it can't be compared
+            is_hidden = HIDDEN in (field.new_value or "")  # a hidden secret can't be compared
             if field.field in values and not is_hidden:
                 fields.append(_compare(field.field, values[field.field], field.new_value))
     except Exception as error:  # noqa: BLE001 - a tool's own code; then nothing is said of the fields
@@ -73,14 +74,15 @@ async def _read_values(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
         return await tool.trying.current(p.trial.files)
     if tool.current is not None:
         return await tool.current(p.arguments)
-    shown = {field.field for field in p.preview if field.old_value is not None}
-    if tool.preview is None or not shown:
+    names = {field.field for field in p.preview if field.old_value is not None}
+    if tool.preview is None or not names:
         return {}
     preview = await tool.preview(p.arguments)
-    return {field.field: field.old_value for field in preview if field.field in shown}
+    return {field.field: field.old_value for field in preview if field.field in names}
 
 
 def _compare(name: str, value: object, approved: str | None) -> Reread:
+    """Return a field with its current value, the approved value, and whether they are the same."""
     current = None if value is None else storable(str(value))
     return Reread(name, _cut(current), _cut(approved), current == approved)
 
@@ -94,7 +96,10 @@ def _cut(text: str | None) -> str | None:
 async def _draft_inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """Return the inverse call and its arguments, or the reason why there is no such call, and None."""
+    """Return the inverse call and its arguments.
+
+    Without such a call, returns an `Inverse` with the reason, and None.
+    """
     try:
         call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
         if isinstance(call, str):  # the reason why no call undoes the change

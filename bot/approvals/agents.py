@@ -1,8 +1,13 @@
 """Calls of agents, which are programs that call Nod's tools with a token of a person.
 
-Each call is judged by the rules like any other. A call that only reads is answered immediately; any other
-becomes a proposal. The tool's answer is shown only to the agent and its person; how it is kept from
-others is in ``bot/store/agent_calls.py``.
+The person of the token is the agent's person: the agent acts for them, within the tools of the token. Each
+call is judged by the rules like any other. A call that only reads is answered immediately. Any other call
+becomes a proposal, and the agent asks for its state from time to time, which is called a look. The tool's
+answer is shown only to the agent and its person; how it is kept from others is in
+``bot/store/agent_calls.py``.
+
+`AgentCalls` is the service behind the API and MCP. The functions below it are for tokens: which tools an
+agent gets, the person's consent, and the end of its work.
 """
 
 import asyncio
@@ -40,18 +45,19 @@ from bot.tools.tool import CallContext, Tool
 
 ALLOW = "allow_agent"
 """The tool whose proposal asks a person whether an agent may call tools for them."""
-_NODS_OWN = frozenset(
+_GROUPS_OF_NOD = frozenset(
     {
         "agents", "connections", "decisions", "memory", "outputs", "questions", "requests", "rules",
         "schedules", "team",
     }
 )  # fmt: skip
+"""The groups of tools that are about Nod itself, which no agent gets."""
 MAX_LOOKS = 1200
-"""The most requests in a minute of one token for the states of its calls, or for its tools: 20 a second."""
+"""The most looks in a minute with one token, and requests for its tools: 20 a second."""
 _MINUTE = timedelta(minutes=1)
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
-_LOOKS_A_SECOND = 10  # the requests of all agents that keep to their pauses
-_MAX_KNOWN_CALLS = 10_000  # the most open calls whose last request is remembered
+_LOOKS_A_SECOND = 10  # about the most looks of all agents together, if they keep to their pauses
+_MAX_KNOWN_CALLS = 10_000  # the most open calls whose last look is remembered
 _READS_TOGETHER = 4  # reads of one agent that run side by side
 _MAX_NAMED = 30  # the most tools named in one message
 _TOO_DEEP = "Calls led to calls {depth} times here, which is too deep. Nothing was done."
@@ -69,11 +75,11 @@ class CallStatus:
     """The state of an agent's call, for the agent."""
 
     tool_name: str
-    end: str  # "waiting", "running", or how it ended: see `name_end`
-    text: str
-    id: str = ""  # empty for a read, which has no proposal either
+    end: str  # "waiting", "running", or how the call ended: see `name_end`
+    text: str  # the result, or the state in words
+    id: str = ""  # the call's id; empty for a read, which has no proposal either
     proposal: Proposal | None = None
-    joined: bool = False  # True if an earlier call is the same, so that no new one was made
+    joined: bool = False  # True if an earlier call is the same, so that no new call was made
     files: tuple[File, ...] = ()  # the files of the tool's answer
     pause: float = 0  # the seconds after which the agent is to ask again about an open call
 
@@ -97,12 +103,15 @@ class AgentCalls:
     most_per_minute: int  # the most calls of one agent
 
     def __post_init__(self) -> None:
-        self._call_times: dict[str, deque[datetime]] = {}  # by the label of an agent's token
-        self._look_times: dict[str, deque[datetime]] = {}  # by the key of an agent's account
-        # the time of the last request for each open call, oldest first
-        self._open_looks: dict[str, datetime] = {}
-        self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by label, too
-        self._asked_about: set[tuple[str, ...]] = set()  # a label and servers, as its person was asked
+        self._call_times: dict[str, deque[datetime]] = {}  # the last minute's, by the label of the token
+        self._look_times: dict[
+            str, deque[datetime]
+        ] = {}  # the last minute's, by the key of the agent's account
+        # the time of the last look at each open call, by the id of the call, oldest first
+        self._last_looks: dict[str, datetime] = {}
+        # limits the reads that run side by side, by the label of the token
+        self._read_slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._asked_about: set[tuple[str, ...]] = set()  # labels with servers that a person was asked about
 
     async def find_agent(self, actor: Actor) -> Agent:
         """Return the agent behind an account. Raises Refused if its token has ended."""
@@ -121,15 +130,15 @@ class AgentCalls:
         return agent
 
     def count_look(self, actor: Actor) -> None:
-        """Count a request for the state of calls. Raises TooMuch for more than `MAX_LOOKS` a minute."""
+        """Count a look of an agent; other accounts are not limited. Raises TooMuch above `MAX_LOOKS`."""
         if actor.channel == AGENTS:
             self._count(self._look_times, actor.key, MAX_LOOKS, _LOOKS_TOO_OFTEN)
 
     async def list_tools(self, actor: Actor) -> list[Tool]:
         """Return the tools that an agent may call, sorted by name.
 
-        The agent's person is told of tools that are new to it. Raises Refused if its token has ended, TooMuch
-        if it has asked too often.
+        The agent's person is told of tools that are new to the agent. Raises Refused if the token has ended,
+        TooMuch if the agent has asked too often.
         """
         self.count_look(actor)
         agent = await self.find_agent(actor)
@@ -137,6 +146,7 @@ class AgentCalls:
         return sorted(await self._list_tools(agent), key=lambda tool: tool.name)
 
     async def _list_tools(self, agent: Agent) -> list[Tool]:
+        """Return the tools that an agent may call. Its person is told, or asked, of what is new."""
         available = await load_available(self.gate.registry, agent.person)
         policy, person = await self.database.read(self.gate.policies.load_for, agent.person)
         place = Place(str(agent.address_of("")), private=False, home=str(agent.person))
@@ -156,7 +166,10 @@ class AgentCalls:
         return tools
 
     async def _ask_about_servers(self, agent: Agent, granted: Collection[Tool]) -> None:
-        """Ask an agent's person once about servers where ``granted`` tools act as them without consent."""
+        """Ask an agent's person, once, for consent to tools that act in their name at a server.
+
+        ``granted``: the tools of the token.
+        """
         new_servers = set(find_servers(granted)) - set(agent.servers)
         question = (agent.label, *sorted(new_servers))
         if not new_servers or question in self._asked_about:
@@ -258,9 +271,9 @@ class AgentCalls:
         return await self._tell(status)
 
     async def _tell(self, status: CallStatus) -> CallStatus:
-        """Return the status of a call for the agent, with the pause if the call is open.
+        """Return the status of a call for the agent, with the pause until its next look if the call is open.
 
-        The end of a call is noted as told.
+        If the call has ended, the agent is noted as told.
         """
         if status.is_open and status.proposal is not None:
             return replace(status, pause=self._choose_pause(status.proposal, self.clock()))
@@ -268,17 +281,18 @@ class AgentCalls:
         return status
 
     def _choose_pause(self, p: Proposal, now: datetime) -> float:
-        """Return the seconds after which an agent is to ask again for the state of its open call."""
-        self._open_looks.pop(p.conversation_id, None)  # so that it is the newest below
-        self._open_looks[p.conversation_id] = now
+        """Note a look at an open call, and return the seconds after which the next look should come."""
+        self._last_looks.pop(p.conversation_id, None)  # so that it becomes the newest
+        self._last_looks[p.conversation_id] = now
         while True:
-            oldest_id, looked_at = next(iter(self._open_looks.items()))
-            if len(self._open_looks) <= _MAX_KNOWN_CALLS and not _is_old(looked_at, now):
+            oldest_id, looked_at = next(iter(self._last_looks.items()))
+            if len(self._last_looks) <= _MAX_KNOWN_CALLS and not _is_old(looked_at, now):
                 break
-            del self._open_looks[oldest_id]
-        return choose_pause((now - p.created_at).total_seconds(), len(self._open_looks))
+            del self._last_looks[oldest_id]
+        return choose_pause((now - p.created_at).total_seconds(), len(self._last_looks))
 
     async def _note_use(self, agent: Agent) -> None:
+        """Store that a token is in use, if that was not stored lately."""
         now = self.clock()
         if tokens.is_use_due(agent, now):
             await self.database.write(tokens.note_use, agent.label, now)
@@ -296,16 +310,16 @@ class AgentCalls:
 
 
 def choose_pause(waited_seconds: float, calls: int) -> float:
-    """Return the seconds until the next request for an open call: as long as it has waited, within limits.
+    """Return the seconds until the next look at an open call: as long as the call has waited, within limits.
 
-    ``calls``: the number of open calls that agents ask about. The more calls, the longer the pause.
+    ``calls``: the number of open calls that agents look at. The more calls, the longer the pause.
     """
     pause = max(_SHORTEST_PAUSE_SECONDS, waited_seconds, calls / _LOOKS_A_SECOND)
     return min(_LONGEST_PAUSE_SECONDS, pause)
 
 
 def _is_old(looked_at: datetime, now: datetime) -> bool:
-    """Tell if the last request is long ago. A time in the future is old, too: the clock was set back."""
+    """Tell if the last look is long ago. A time in the future is old, too: the clock was set back."""
     return not now - 2 * _MINUTE < looked_at <= now
 
 
@@ -322,9 +336,11 @@ async def list_matching(registry: Registry, person: Actor, patterns: Collection[
 def make_consent(
     agent: Agent, names: Collection[str], servers: Collection[str], made_by: Actor, until: datetime | None
 ) -> Request:
-    """Return the request to an agent's person to let the agent call ``names`` and act at ``servers``.
+    """Return the request that asks an agent's person to let the agent call tools for them.
 
-    Its event id depends on the agent and the servers alone, so the same question is asked only once.
+    ``names``: of the tools. ``servers``: where the agent may then act in the person's name. ``made_by``: who
+    made the token. ``until``: when the token ends. The request's event id depends on the agent and the
+    servers alone, so the same question is asked only once.
     """
     arguments = {
         "label": agent.label,
@@ -345,8 +361,8 @@ def make_consent(
 def make_private_request(person: Actor, text: str) -> Request:
     """Return a request that only one person sees; the caller adds its tool and arguments.
 
-    In a chat, the request comes in the conversation with that person. A channel that posts nothing has no
-    such conversation, so the request begins a new conversation there.
+    In a chat, the request comes in the private conversation with that person. A channel that posts nothing,
+    such as the console, has no such conversation, so the request begins a new conversation there.
     """
     key, begin = person.key, None
     if person.channel in notices.POSTLESS:
@@ -368,11 +384,15 @@ def list_callable(available: AvailableTools) -> list[Tool]:
 def _is_callable(tool: Tool) -> bool:
     if tool.effect is not None or tool.run is None:
         return False  # it changes only the conversation that calls it, and an agent has none
-    return not (tool.kind.always_asks or tool.undoes or tool.group in _NODS_OWN)
+    return not (tool.kind.always_asks or tool.undoes or tool.group in _GROUPS_OF_NOD)
 
 
 def may_act(agent: Agent, tool: Tool) -> bool:
-    """Tell if a tool acts in no person's name, or in the name of the agent's person with their consent."""
+    """Tell if an agent may call a tool, by the connection that the tool uses.
+
+    True for a tool without a connection, and for one that acts in the name of the agent's person at a server
+    for which the person has consented.
+    """
     connection = tool.connection
     if connection is None:
         return True
@@ -395,7 +415,7 @@ def end_work(session: Session, ended: Collection[tokens.IssuedToken], now: datet
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": _TOKEN_ENDED}
     for token in ended:
         agent = f"{token.name}/{token.label}"
-        agent_calls.lock_calls(session, agent)  # a call that is being opened comes before this, or is refused
+        agent_calls.lock_calls(session, agent)  # a call that is being opened is stored before, or is refused
         grants.end_with_agent(session, agent, by, now)
         if not token.is_agent:
             continue
@@ -412,7 +432,10 @@ def _describe_read(tool_name: str, result: CallResult) -> CallStatus:
 
 
 def describe_call(p: Proposal, *, joined: bool = False, files: tuple[File, ...] = ()) -> CallStatus:
-    """Return the state of a call from its proposal, which has the tool's answer."""
+    """Return the state of a call by its proposal.
+
+    ``p`` has the tool's answer, which rows of proposals don't have: see ``bot/store/agent_calls.py``.
+    """
     end = name_end(p)
     return CallStatus(p.tool_name, end, _describe_end(p, end), p.conversation_id, p, joined, files)
 
@@ -438,6 +461,7 @@ def name_end(p: Proposal) -> str:
 
 
 def _describe_end(p: Proposal, end: str) -> str:
+    """Return the text on a call for the agent: the result, or the state in words. ``end``: see `name_end`."""
     if end != "succeeded" or p.ended_badly:
         return bound_text(for_model(p))
     edits = "".join(f"{edit.told}.\n" for edit in p.edits)

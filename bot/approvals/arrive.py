@@ -1,6 +1,9 @@
 """Storage of incoming messages and requests: each event of a channel becomes one line of its conversation.
 
-A request opens a proposal that no model call led to, together with the notice above it, in one transaction.
+A platform may deliver an event twice, or to two processes. The event's id makes sure that it is stored once.
+A message of a person is stored by `accept`, with its files, and wants a turn of the agent. A request is a
+call that no model made: a program or a feature asks for it. `open_request` stores it as a proposal, with a
+notice above the card, in one transaction.
 """
 
 import secrets
@@ -46,7 +49,7 @@ _DAY_IS_FULL_TEXT = "I have read as many files for you today as I may"
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A stored message."""
+    """A stored message or notice."""
 
     conversation_id: str
     message_id: int
@@ -57,10 +60,11 @@ class Accepted:
 def accept(
     session: Session, message: Message, now: datetime, bounds: Bounds, owner: str = ""
 ) -> Accepted | None:
-    """Store a person's message, and want a turn for it. Returns None if its event was stored before.
+    """Store a person's message, and request a turn for it. Returns None if its event was stored before.
 
-    ``owner``: as in `turns.want_turn`. Raises TooMuch if the person sent more than ``bounds`` allow,
-    LostRace if the message continues a conversation that has ended.
+    The message begins a conversation if none is current at its address. ``owner``: as in
+    `turns.request_turn`. Raises TooMuch if the person sent more than ``bounds`` allow, LostRace if the
+    message continues a conversation that has ended.
     """
     arrival = conversations.load_arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = arrival.conversation_id
@@ -94,7 +98,8 @@ def accept(
         if begins:
             conversations.delete_if_empty(session, conversation_id)  # another process received it as well
         return None
-    # the limits come after the check for a second delivery, which does not count
+    # the limits come after the check for a second delivery, which does not count; if they raise, the
+    # transaction is rolled back, and the message is not stored
     if arrival.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
@@ -120,9 +125,9 @@ def _store_files(
 ) -> None:
     """Store a message's files, each with the reason if it can't be read.
 
-    A message may bring earlier files of its thread. These count for the person as well, after their own
-    files. Files beyond the limits of a day are left unread. Raises TooMuch if the person's own files exceed
-    the limits.
+    A message may bring earlier files of its thread. These count for the person as well, after the files of
+    the message itself. Earlier files beyond the limits of a day are left unread. Raises TooMuch if the
+    message's own files exceed these limits.
     """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
     own_first = sorted(zip(handles, message.files, strict=True), key=lambda pair: pair[1].earlier)
@@ -205,10 +210,11 @@ def open_request(
     process: str,
     now: datetime,
 ) -> Opened:
-    """Store a drafted proposal and the notice above it, or return the one that is stored already.
+    """Store a drafted proposal and the notice above it, or return the proposal that is stored already.
 
-    ``process``: the id of this process, which waits for the answer if the proposal is a question. Raises
-    LostRace if another process stores the same request now, Refused if the agent's token has ended since.
+    ``like``: the call's likeness to others, by which grants may approve it. ``process``: the id of this
+    process, which waits for the answer if the proposal is an MCP server's question. Raises LostRace if
+    another process stores the same request now, Refused if the agent's token has ended since.
     """
     if request.agent is not None:
         agent_calls.lock_calls(session, request.agent)

@@ -1,8 +1,9 @@
-"""Questions of the agent: a person answers with a choice or in words, and that is the call's result.
+"""Questions of the agent: a person answers with a choice or in words, which becomes the call's result.
 
-A question is a proposal of kind ``question`` that the model's call of ``ask_person`` led to. Answering it
-puts the answer into its arguments and lets it run, so it is recorded, expires and survives a restart as any
-other. An answer approves nothing. Questions of MCP servers are in ``bot/approvals/elicitation.py``.
+A question is a proposal of kind ``question``, which the model's call of the tool ``ask_person`` led to. The
+person's answer is put into its arguments, and the call then "runs" by returning it. So a question is
+recorded, expires and survives a restart as any other proposal. An answer approves nothing. A message that a
+person writes instead ends the question. Questions of MCP servers are in ``bot/approvals/elicitation.py``.
 """
 
 import re
@@ -36,6 +37,7 @@ IN_A_ROW = 5
 """The number of questions to which one request of a person may lead."""
 
 _MAX_ANSWER_CHARS = 1000
+# words for secrets, such as "password", "API key", "your PIN"
 _SECRET = re.compile(
     r"\b(pass(word|wd|phrase|code|wort)s?|pwd|secrets?|credentials?|t?otp|cvv|jwt|kennwort"
     r"|mot de passe|contraseña|senha|(your|the) pin|pin (code|number)"
@@ -85,7 +87,7 @@ def check_in_a_row(transcript: Transcript) -> None:
 
 
 def choose_answerers(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
-    """Return the people who may answer a question. Raises ToolError if it can't be asked."""
+    """Return the people who may answer a question. Raises ToolError, for the model, if it can't be asked."""
     choices = arguments.get("choices") or ()
     if any(_SECRET.search(text) for text in (arguments["question"], *choices)):
         raise ToolError(_NO_SECRETS)
@@ -97,8 +99,8 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
     names = arguments.get("who")
     if not names:
         return Deciders(requester=True)
-    written = [line.actor for line in transcript.lines if line.role is LineRole.USER and line.actor]
-    authors = list(dict.fromkeys(written))
+    actors = [line.actor for line in transcript.lines if line.role is LineRole.USER and line.actor]
+    authors = list(dict.fromkeys(actors))
     answerers = [_find_by_name(session, authors, name) for name in names]
     return Deciders(requester=False, people=tuple(map(str, answerers)))
 
@@ -127,20 +129,23 @@ def _find_by_name(session: Session, authors: Sequence[Actor], name: str) -> Acto
 
 
 def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Take an answer: one of the choices, or a text, in which apparent secrets are hidden."""
+    """Apply a press that answers a question: by the button of a choice, or by a text.
+
+    Apparent secrets in the text are hidden.
+    """
     press = context.press
     if press.verb is Verb.ANSWER:
-        words = press.reason or ""
+        written = press.reason or ""
     else:
-        words = _find_choice(p.choices or (), press.verb)
-    words = redact_text(storable(one_line(words)))
-    if not words:
+        written = _find_choice(p.choices or (), press.verb)
+    answer = redact_text(storable(one_line(written)))
+    if not answer:
         return refuse(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
-    if len(words) > _MAX_ANSWER_CHARS:
-        text = f"That is {len(words):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
+    if len(answer) > _MAX_ANSWER_CHARS:
+        text = f"That is {len(answer):,} characters. An answer has at most {_MAX_ANSWER_CHARS:,}."
         return refuse(Answer.INVALID, p, text, {"reason": text})
-    context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=words))
-    arguments = {**p.arguments, "answer": words}
+    context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=answer))
+    arguments = {**p.arguments, "answer": answer}
     p = context.move(
         session,
         p,
@@ -165,7 +170,10 @@ def _find_choice(choices: Sequence[str], verb: Verb) -> str:
 
 
 def list_overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """Return the open questions after which a possible answerer wrote a message, each with the author."""
+    """Return the open questions after which someone who may answer wrote a message, each with the author.
+
+    Of several such authors of a question, it is the last.
+    """
     overtaken = []
     for question in _list_open(transcript):
         for line in reversed(transcript.lines):
@@ -206,7 +214,10 @@ def _list_open(transcript: Transcript) -> list[Proposal]:
 
 
 def _count_asked(transcript: Transcript) -> int:
-    """Return the number of answers with a question since a person last asked; for a teammate, the total."""
+    """Return the number of the model's answers that asked a question, for one request of a person.
+
+    For the lead agent they are counted since the person's request, for a teammate over all its work.
+    """
     since = 0 if transcript.teammate else transcript.order
     count = 0
     for line in transcript.lines:

@@ -1,6 +1,8 @@
 """Checks of budgets for what models cost: before each call of a model, and with each stored answer.
 
-A budget is a rule for a place or a person, for a period (a day, a week, a month) or for one turn.
+A budget is a rule with an amount of money for a place or a person. It is for a period (a day, a week, a
+month), or for one turn: for the answers to one request of a person. The agent loop stops a turn whose budget
+is used up, and people are warned once a budget is almost used up.
 """
 
 from collections.abc import Sequence
@@ -19,8 +21,8 @@ from bot.domain.times import format_in_zone
 from bot.errors import ModelOverBudget
 from bot.store import counts, events, people
 
-_WARNINGS = "budget"  # in place of a channel among the stored events, each of which is claimed once
-_MAX_TURN = timedelta(days=31)  # the longest time that a turn lasts: it may wait for people
+_WARNINGS = "budget"  # the group of stored events for warnings; each event is claimed once
+_MAX_TURN = timedelta(days=31)  # longer than any turn lasts, although a turn may wait for people
 _STILL_RUNS_TEXT = "Approved changes still run, and cards work as usual."
 
 
@@ -35,6 +37,7 @@ class BudgetUse(NamedTuple):
 
     @property
     def share(self) -> float:
+        """The used share of the budget: 1 or more if it is used up."""
         return self.spent / self.limit
 
     @property
@@ -43,10 +46,55 @@ class BudgetUse(NamedTuple):
         return f"{money(self.spent, self.budget.currency)} of {self.rule.said.partition(' ')[2]}"
 
 
-def standings(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
+def list_uses(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
     """Return the use of every budget that has a period."""
     uses = [_measure_use(session, rule, book, now, 0) for rule in book.list_about(Subject.BUDGET)]
     return [use for use in uses if use.until is not None]
+
+
+def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
+    """Raise ModelOverBudget if a budget that pays for the turn is used up."""
+    used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
+    if not used_up:
+        return
+    # the budget whose period ends last; budgets for one turn come before all of these
+    last_to_end = max(used_up, key=lambda use: (use.until is not None, use.until or now))
+    if last_to_end.until is None:
+        text = (
+            f"The budget for one request is used up ({last_to_end.words}). Send “continue” to begin another."
+        )
+        choice = "Continue"
+    else:
+        choice = f"{EXTEND}{last_to_end.rule.id}"
+        until = format_in_zone(last_to_end.until, book.zone)
+        text = f"The budget is used up ({last_to_end.words}). I can answer again from {until}"
+        text += f", or once an admin extends it: press the button, or send `{choice}`."
+    raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
+
+
+def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
+    """Tell if a budget that pays for an answer to a person in a place is used up.
+
+    ``order``: the id of the line with the person's request, or 0 without such a line.
+    """
+    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, order, now))
+
+
+def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
+    """Return a warning for each budget that is almost used up, and record that it was given.
+
+    Each budget warns once in a period, or in a turn. To be called in the transaction that stores the cost of
+    an answer.
+    """
+    texts = []
+    for use in _list_for_turn(session, book, turn, now):
+        if not WARNED_AT * use.limit <= use.spent < use.limit:
+            continue
+        key = f"{use.rule.id}/{use.until or turn.transcript.order}"
+        if events.claim_once(session, _WARNINGS, key, now, use.until or now + _MAX_TURN):
+            text = f"{use.share:.0%} of a budget is used: {use.words}."
+            texts.append(people.put_names_in(session, text))
+    return texts
 
 
 def _list_for_turn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
@@ -61,7 +109,7 @@ def _list_for(
 ) -> list[BudgetUse]:
     """Return the use of each budget that pays for an answer to a person in a place.
 
-    ``order`` is the id of the line with the person's request, or 0 without one.
+    ``order``: as in `is_used_up`.
     """
     rules = book.list_about(Subject.BUDGET)
     if not rules:
@@ -69,49 +117,6 @@ def _list_for(
     accounts = people.person_of(session, asker).accounts
     paying = [rule for rule in rules if covers(rule.scope, place) or rule.scope in accounts]
     return [_measure_use(session, rule, book, now, order) for rule in paying]
-
-
-def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
-    """Raise ModelOverBudget if a budget that pays for the turn is used up."""
-    used_up = [use for use in _list_for_turn(session, book, turn, now) if use.spent >= use.limit]
-    if not used_up:
-        return
-    # the budget that ends last; a turn's budget ends first, with the turn
-    longest = max(used_up, key=lambda use: (use.until is not None, use.until or now))
-    if longest.until is None:
-        text = f"The budget for one request is used up ({longest.words}). Send “continue” to begin another."
-        choice = "Continue"
-    else:
-        choice = f"{EXTEND}{longest.rule.id}"
-        until = format_in_zone(longest.until, book.zone)
-        text = f"The budget is used up ({longest.words}). I can answer again from {until}"
-        text += f", or once an admin extends it: press the button, or send `{choice}`."
-    raise ModelOverBudget(people.put_names_in(session, f"{text} {_STILL_RUNS_TEXT}"), (choice,))
-
-
-def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order: int, now: datetime) -> bool:
-    """Tell if a budget that pays for an answer to a person in a place is used up.
-
-    ``order`` is the id of the line with the person's request, or 0 without one.
-    """
-    return any(use.spent >= use.limit for use in _list_for(session, book, place, asker, order, now))
-
-
-def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
-    """Return a warning for each budget that is almost used up, and record that it was given.
-
-    Each budget warns once, until it is extended or its next period begins. Call it in the transaction that
-    stores the cost of an answer.
-    """
-    texts = []
-    for use in _list_for_turn(session, book, turn, now):
-        if not WARNED_AT * use.limit <= use.spent < use.limit:
-            continue
-        key = f"{use.rule.id}/{use.until or turn.transcript.order}"
-        if events.claim_once(session, _WARNINGS, key, now, use.until or now + _MAX_TURN):
-            text = f"{use.share:.0%} of a budget is used: {use.words}."
-            texts.append(people.put_names_in(session, text))
-    return texts
 
 
 def _measure_use(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:

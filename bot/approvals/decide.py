@@ -1,7 +1,12 @@
 """Decisions on people's presses: each press is authorised, checked and recorded in one transaction.
 
-A press is one use of a button (a verb) by a person; `decide` processes one. Votes are counted in
-``bot/approvals/votes.py``. Expiry, claims and ends of runs are in ``bot/approvals/lifecycle.py``.
+A press is one use of a button by a person; the button's meaning is its verb. `decide` processes one press: it
+checks the person's rights, then that the press is for the state and the round (the version of the contents)
+in which the proposal is now, and hands it to the function for its verb. A press on several proposals, which
+stand on one card, is first split by `split_press` into a press for each.
+
+Votes are counted in ``bot/approvals/votes.py``. Expiry, claims and ends of runs are in
+``bot/approvals/lifecycle.py``. ``bot/approvals/presses.py`` calls all of it.
 """
 
 import re
@@ -33,22 +38,22 @@ from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
-_FROM = {
+_STATE_OF_VERB = {
     Verb.RETRY: State.FAILED,
     Verb.STOP: State.EXECUTING,
     Verb.UNDO: State.SUCCEEDED,
     Verb.STOP_ALL: State.APPROVED,
 }
-"""The state of a proposal to which a verb applies; all other verbs apply to an open one."""
-_OF_PLANS = "That only works on a teammate's plan."
-_OTHER_KIND: Mapping[Verb, str] = {
-    Verb.REVISE: _OF_PLANS,
-    Verb.APPROVE_STEPS: _OF_PLANS,
+"""The state in which a proposal takes a verb; an open proposal takes all other verbs."""
+_ONLY_PLANS_TEXT = "That only works on a teammate's plan."
+_WRONG_KIND_TEXTS: Mapping[Verb, str] = {
+    Verb.REVISE: _ONLY_PLANS_TEXT,
+    Verb.APPROVE_STEPS: _ONLY_PLANS_TEXT,
     Verb.NEVER: "That only works on what Nod suggests.",
     Verb.STOP: "This can't be stopped.",
     **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
 }
-"""The answer to a press with a verb that the kind of proposal does not take."""
+"""The replies to verbs that only some kinds of proposals take."""
 _EACH_OF_ALL = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
@@ -56,21 +61,25 @@ _EACH_OF_ALL = {
     Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
 """For a verb on a batch: the verb on each proposal, and the state of the proposals that it applies to."""
-TOGETHER = frozenset(_EACH_OF_ALL)
+BATCH_VERBS = frozenset(_EACH_OF_ALL)
+"""The verbs of buttons that press on several proposals."""
 _OUTCOMES = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
 _OPEN_OUTCOMES = {Verb.UNDO: "asked about on a card"}
-"""The words for a press that counts while its proposal stays open, or opens another one."""
+"""The words for a press that counts while its proposal stays open, or opens another proposal."""
 _NONE_LEFT = {
     Verb.STOP_ALL: "None of these is waiting to run.",
     Verb.UNDO_ALL: "None of these can be undone now.",
 }
 _MAX_REASONS = 5  # the most reasons in the reply to a press on several proposals
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
-_YES_OR_NO = frozenset({*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE})
+_YES_OR_NO = frozenset(
+    {*APPROVING, Verb.DECLINE, Verb.NEVER, Verb.REVISE}
+)  # verbs of which features are told
 _RUNNING = (*APPROVING, Verb.RETRY)  # verbs after which the call may run
-_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)  # on an edited proposal, by the API
-_SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
-_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
+_NEEDING_A_ROUND = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
+"""The verbs that, by the API and on an edited proposal, must say which contents the person saw."""
+_SAY_ROUND_TEXT = "It was edited after it was proposed. Send what you saw of it: seen or round."
+_WRONG_STATE_TEXTS = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has already started."}
 _FORGET_RUN = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
 """The columns that a failed run has set, emptied for the next try."""
 
@@ -84,8 +93,8 @@ def decide(
 ) -> Decided:
     """Process one press: authorise it, check that it is for the current state, apply and record it.
 
-    ``prepared`` is what `presses.py` computed for it before this transaction. Raises UnknownCard if the
-    press was made on a message that is not a card of the proposal.
+    ``prepared``: the input that ``presses.py`` has computed before this transaction. Raises UnknownCard if
+    the press was made on a message that is not a card of the proposal.
     """
     conversation_lock.with_proposal(session, press.proposal_id)
     found = policies.find_for(session, press.proposal_id, press.actor)
@@ -110,6 +119,7 @@ def decide(
 
 
 def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
+    """Raise UnknownCard if a press was made on a message that is not a card of the proposal."""
     if press.address is None or press.ref is None:
         return
     if not posted_cards.is_card_of(session, p, press.address.channel, press.ref):
@@ -117,17 +127,18 @@ def _check_card(session: Session, press: Press | Choice, p: Proposal) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SplitPress:
     """A press on several proposals, split into one press for each."""
 
     presses: tuple[Press, ...]
-    apart: tuple[Proposal, ...] = ()  # proposals that can't be undone: each must be approved on its own card
+    apart: tuple[Proposal, ...] = ()  # those without a press: calls that can't be undone need their own card
 
 
-def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
+def split_press(session: Session, press: Press | Choice) -> SplitPress | Reply:
     """Split a press on several proposals into one press for each, or return the refusal.
 
-    Raises UnknownCard as `decide` does.
+    The press is either a verb for all proposals of a group, or a choice: the rows of a batch to approve and
+    the rows to decline. Raises UnknownCard as `decide` does.
     """
     pressed = proposals.get(session, press.proposal_id)
     if pressed is None or (isinstance(press, Choice) and pressed.batch != press.batch):
@@ -135,7 +146,7 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
         return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
     _check_card(session, press, pressed)
     group = proposals.list_group_of(session, pressed)
-    # the card of a group shows the sum of its rounds, which grows with a change to any of them
+    # the press names the sum of the group's rounds, which grows with a change to any of the proposals
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
     if isinstance(press, Choice):
@@ -147,33 +158,33 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
     by_id = {p.id: p for p in group}
     together: list[Press] = []
     apart: list[Proposal] = []
-    for row in presses:
-        proposal = by_id[row.proposal_id]
-        if row.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
+    for each_press in presses:
+        proposal = by_id[each_press.proposal_id]
+        if each_press.verb is Verb.APPROVE and proposal.risk.level is Level.DESTRUCTIVE:
             apart.append(proposal)
         else:
-            together.append(row)
+            together.append(each_press)
     if together:
-        return Rows(tuple(together), tuple(apart))
+        return SplitPress(tuple(together), tuple(apart))
     return Reply(Answer.INVALID, _refuse_apart(apart), tuple(apart))
 
 
 def _list_same(press: Press, group: Sequence[Proposal]) -> list[Press] | Reply:
     """Return a press for each proposal of the group that is in the state to take it, or a refusal."""
     verb, state = _EACH_OF_ALL[press.verb]
-    meant = [p for p in group if p.state is state]
+    fitting = [p for p in group if p.state is state]
     if verb is Verb.UNDO:
-        meant = [p for p in meant if p.undo_until is not None]
-    if not meant:
-        late = _NONE_LEFT.get(press.verb, "All of these are already decided.")
-        return Reply(Answer.ALREADY, late, tuple(group))
+        fitting = [p for p in fitting if p.undo_until is not None]
+    if not fitting:
+        text = _NONE_LEFT.get(press.verb, "All of these are already decided.")
+        return Reply(Answer.ALREADY, text, tuple(group))
     presses = []
-    for p in meant:
+    for p in fitting:
         # digest, ``seen`` and message belong to the pressed card, which is one card of the group
-        row = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
+        press_on_p = replace(press, verb=verb, proposal_id=p.id, digest=None, seen=None, ref=None)
         if press.round is not None:
-            row = replace(row, round=p.round)
-        presses.append(row)
+            press_on_p = replace(press_on_p, round=p.round)
+        presses.append(press_on_p)
     return presses
 
 
@@ -211,23 +222,23 @@ def _refuse_apart(apart: Sequence[Proposal]) -> str:
     return f"{len(apart)} can't be undone, so approve {each_one} on its own card."
 
 
-def decide_rows(
+def decide_all(
     session: Session, presses: Sequence[Press], policies: Policies, now: datetime
 ) -> list[Decided]:
     """Process presses in their order, each like `decide`."""
     return [decide(session, press, policies, now) for press in presses]
 
 
-def inverse_of(decided: Decided) -> Proposal | None:
-    """Return the proposal that a press on Undo opened, or None."""
+def find_inverse(decided: Decided) -> Proposal | None:
+    """Return the proposal that a press on Undo has opened, or None."""
     for proposal in decided.reply.proposals:
         if proposal.undoes:
             return proposal
     return None
 
 
-def count_outcomes(rows: Rows, decisions: Sequence[Decided]) -> Decided:
-    """Summarise a press on several proposals: their number, and the reasons of those that were refused.
+def count_outcomes(split: SplitPress, decisions: Sequence[Decided]) -> Decided:
+    """Summarise a press on several proposals: the number of each outcome, and the reasons of refusals.
 
     For example: "2 approved. “Delete the page” not: You may not decide this."
     """
@@ -235,7 +246,7 @@ def count_outcomes(rows: Rows, decisions: Sequence[Decided]) -> Decided:
     proposals_shown: list[Proposal] = []
     accepted: Counter[str] = Counter()
     refused: dict[str, list[Decided]] = {}  # by the reason in words
-    for press, decided in zip(rows.presses, decisions, strict=True):
+    for press, decided in zip(split.presses, decisions, strict=True):
         reply = decided.reply
         jobs |= dict.fromkeys(decided.jobs)
         proposals_shown += reply.proposals
@@ -250,24 +261,24 @@ def count_outcomes(rows: Rows, decisions: Sequence[Decided]) -> Decided:
         counts = [f"{count} {outcome}" for outcome, count in accepted.items()]
         sentences.append(f"{', '.join(counts)}.")
     needs_subject = bool(accepted) or len(refused) > 1
-    for reason, without in list(refused.items())[:_MAX_REASONS]:
+    for reason, refusals in list(refused.items())[:_MAX_REASONS]:
         if needs_subject:
-            sentences.append(f"{_name_refused(without)} not: {reason}")
+            sentences.append(f"{_name_refused(refusals)} not: {reason}")
         else:
             sentences.append(reason)
-    if rows.apart:
-        sentences.append(_refuse_apart(rows.apart))
+    if split.apart:
+        sentences.append(_refuse_apart(split.apart))
     answer = Answer.ACCEPTED if accepted else decisions[0].reply.answer
-    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *rows.apart))
+    reply = Reply(answer, " ".join(sentences), (*proposals_shown, *split.apart))
     return Decided(reply, tuple(jobs))
 
 
-def _name_refused(refused: Sequence[Decided]) -> str:
-    """Return the title of the only refused proposal, or the number of them."""
-    first = refused[0].reply.proposals
-    if len(refused) == 1 and first:
-        return f"“{first[0].description}”"
-    return str(len(refused))
+def _name_refused(refusals: Sequence[Decided]) -> str:
+    """Return the title of the proposal if there is one refusal, else the number of refusals."""
+    proposals_of_first = refusals[0].reply.proposals
+    if len(refusals) == 1 and proposals_of_first:
+        return f"“{proposals_of_first[0].description}”"
+    return str(len(refusals))
 
 
 def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal) -> Decided:
@@ -280,16 +291,17 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
         p, jobs = expire(session, p, now)
     if p.state is State.EXPIRED and prepared.current is not None and not p.kind.is_final:
         return _ask_again(session, context, p, prepared.current)
-    takes_back = press.verb is Verb.CANCEL and p.state is State.APPROVED and is_owner(p, person)
-    if p.state is not _FROM.get(press.verb, State.PROPOSED) and not takes_back:
-        late = _NOT_NOW.get(press.verb) or too_late(p, now)
-        return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
+    # the owner of a call, in whose name it runs, may withdraw it even when it is approved
+    owner_withdraws = press.verb is Verb.CANCEL and p.state is State.APPROVED and is_owner(p, person)
+    if p.state is not _STATE_OF_VERB.get(press.verb, State.PROPOSED) and not owner_withdraws:
+        text = _WRONG_STATE_TEXTS.get(press.verb) or too_late(p, now)
+        return Decided(Reply(Answer.ALREADY, text, (p,)), jobs)
 
     # the round: the person must have seen what the press applies to
     if _is_outdated(press, p):
-        return refuse(Answer.STALE, p, _what_changed(p, press.round))
+        return refuse(Answer.STALE, p, _describe_changes(p, press.round))
     if press.by_api and p.edited_by and press.verb in _NEEDING_A_ROUND and _names_no_round(press):
-        return refuse(Answer.STALE, p, _SAY_WHICH)
+        return refuse(Answer.STALE, p, _SAY_ROUND_TEXT)
 
     # the verb: this proposal must take it, and the rules must allow what it starts
     if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
@@ -299,15 +311,15 @@ def _apply(session: Session, context: PressContext, policy: Policy, p: Proposal)
         why = policy.find_call_objection(call)
         if why:
             return refuse(Answer.REFUSED, p, f"This is now forbidden: {why}. Nothing runs.")
-    if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
-        return refuse(Answer.INVALID, p, _OTHER_KIND[press.verb])
-    return _STEPS[press.verb](session, context, p)
+    if press.verb in _WRONG_KIND_TEXTS and press.verb not in p.kind.takes:
+        return refuse(Answer.INVALID, p, _WRONG_KIND_TEXTS[press.verb])
+    return _FUNCTIONS[press.verb](session, context, p)
 
 
 def _is_outdated(press: Press, p: Proposal) -> bool:
     """Tell if the proposal has changed since the person saw it.
 
-    A press may name what was seen by three values: the round, the digest of the call, and ``seen``, the
+    A press may name what the person saw by three values: the round, the digest of the call, and ``seen``, the
     hash of the full contents of the card. Each named value must be current. A digest alone does not tell
     one round of the same call from the next, so it can't approve a call that was asked again.
     """
@@ -322,11 +334,12 @@ def _is_outdated(press: Press, p: Proposal) -> bool:
 
 
 def _names_no_round(press: Press) -> bool:
+    """Tell if a press names none of the three values of `_is_outdated`."""
     return press.round is None and press.digest is None and press.seen is None
 
 
-def _what_changed(p: Proposal, seen_round: int | None) -> str:
-    """Return the refusal of a press on an earlier round, with the edits made since."""
+def _describe_changes(p: Proposal, seen_round: int | None) -> str:
+    """Return the refusal of a press on an earlier round, with the edits that were made since."""
     text = "This changed after the card was shown"
     if seen_round is not None:
         edits = [edit.words for edit in p.edits if edit.round > seen_round]
@@ -337,7 +350,7 @@ def _what_changed(p: Proposal, seen_round: int | None) -> str:
 
 def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
     """Open an expired proposal again with current values, instead of applying the press."""
-    why, jobs = undo.again(session, context, p)
+    why, jobs = undo.reopen_inverse(session, context, p)
     if why:
         return refuse(Answer.ALREADY, p, why)
     p = context.move(
@@ -359,7 +372,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
 
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Store the request that the run ends. The process that runs it reads that, and stores the outcome."""
+    """Note that the run is to end. The process that runs the call reads the note, and stores the outcome."""
     if p.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
@@ -368,24 +381,25 @@ def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Approve a failed proposal again, so that it runs once more."""
     if p.cause is Cause.TOOL_CHANGED:
         return refuse(Answer.STALE, p, "The tool has changed since. Please request it again.")
     if p.cause is Cause.REFUSED:
         return refuse(Answer.STALE, p, f"Trying again can't help. {p.error}")
-    why, jobs = undo.again(session, context, p)
+    why, jobs = undo.reopen_inverse(session, context, p)
     if why:
         return refuse(Answer.ALREADY, p, why)
     if p.connection and p.connection.is_personal and not is_owner(p, context.person):
         return _ask_owner_again(session, context, p, jobs)
     p = context.move(session, p, State.APPROVED, **_FORGET_RUN, round=p.round + 1)
-    again = teammates.resume_work(session, p)
-    return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
+    team_jobs = teammates.resume_work(session, p)
+    return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *team_jobs)
 
 
 def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs: tuple[Job, ...]) -> Decided:
-    """Open a failed proposal again, which another person than its owner retries.
+    """Open a failed proposal again, because someone retries it who is not its owner.
 
-    It runs in the owner's name, so the owner is asked. The press counts as a vote.
+    The call runs in the owner's name, so the owner is asked. The press counts as a vote.
     """
     undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
     p = context.move(
@@ -398,9 +412,9 @@ def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs:
         round=p.round + 1,
         votes=(context.vote(Verb.APPROVE),),
     )
-    again = teammates.resume_work(session, p)
+    team_jobs = teammates.resume_work(session, p)
     owner = ownership.name_owner(p)
-    return accept(session, p, f"It runs as {owner}, so {owner} is asked again.", *jobs, *again)
+    return accept(session, p, f"It runs as {owner}, so {owner} is asked again.", *jobs, *team_jobs)
 
 
 def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -415,13 +429,14 @@ def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Restart the timer of an open proposal."""
     now = context.now
     p = context.move(session, p, **clock(p.ttl, p.remind_every, now))
     return accept(session, p, f"It now expires {format_relative(p.expires_at, now)}.")
 
 
-def _take_for_person(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Give a press that changes nothing for others to the features. The first one that takes it replies."""
+def _take_by_feature(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Hand a press to the features, in turn. The first feature that takes the press replies."""
     for take_press in hooks_of(session).take_press:
         text = take_press(session, p, context.press, context.person, context.now)
         if text:
@@ -430,9 +445,9 @@ def _take_for_person(session: Session, context: PressContext, p: Proposal) -> De
 
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Change who may decide to the accounts and roles that the press's reason lists.
+    """Let the accounts and roles decide that the press's reason lists, and no one else.
 
-    Four eyes stays: no admin can assign it away.
+    A rule that the requester may not decide (four eyes) stays: no admin can assign it away.
     """
     written = re.split(r"[,;\s]+", context.press.reason or "")
     words = [word for word in written if word and word != "and"]
@@ -465,7 +480,7 @@ def _is_account(word: str) -> bool:
         return False
 
 
-_STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
+_FUNCTIONS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.APPROVE: votes.approve,
     Verb.DECLINE: votes.decline,
     Verb.EDIT: votes.edit_proposal,
@@ -481,9 +496,9 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.EXPIRE: _expire,
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,
-    Verb.MUTE: _take_for_person,
+    Verb.MUTE: _take_by_feature,
     Verb.FOR_REAL: votes.approve,
     Verb.UNDO: undo.undo_proposal,
     **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),
 }
-"""The function for each verb on one proposal."""
+"""The function that applies each verb to one proposal."""

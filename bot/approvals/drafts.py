@@ -1,6 +1,9 @@
-"""Drafting of proposals: the parts of a card are made from a call before it is shown or stored.
+"""Drafting of proposals: what a card shows is made from a call and its tool, before it is stored.
 
-Most of them come from the tool's own code, which may fail or take too long.
+A call is a tool and its arguments. From these come the title, the preview (the fields that would change) and
+the time for which the call may be undone; `draft` puts them together into a `Proposal`. Most of them come
+from the tool's own code, which may fail or take too long. The gate drafts new proposals, and ``presses.py``
+drafts again what people edit.
 """
 
 import json
@@ -26,14 +29,15 @@ from bot.tools.tool import Ran, Tool
 log = logger(__name__)
 
 _MAX_TITLE_CHARS = 300  # a longer title is cut: the fields below have the rest
-_PREVIEW_SECONDS = 20.0
+_MAX_REASON_CHARS = 500
+_PREVIEW_SECONDS = 20.0  # the time for each step that runs the tool's own code
 _PLACEHOLDER = "\ue000"  # in place of a value, to see where a summary puts the value
 _MAX_SHORT_MESSAGE_CHARS = 8  # a reason may contain a message this short without repeating it
 _MAX_AROUND_CHARS = 40  # a reason with at most this many other characters only repeats the message
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
-    """Return the JSON object that the model wrote; raises BadArguments if it isn't one."""
+    """Return the JSON object that the model wrote. Raises BadArguments for any other text."""
     try:
         raw = json.loads(arguments or "{}")
         canonical(raw).encode()  # raises for numbers and characters that JSON can't represent
@@ -45,34 +49,35 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
 
 
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return one line for people, for cards and lists; secrets are hidden first."""
-    return _headline(tool.summary(redact_arguments(arguments, tool.parameters)))
+    """Return a call in one line for people, without secrets."""
+    return _make_headline(tool.summary(redact_arguments(arguments, tool.parameters)))
 
 
 async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return the title of a card. It names the object if the tool can look up the name."""
+    """Return the title of a card: the tool's own title, which may look up names, else the summary."""
     if tool.title is None:
         return summary_of(tool, arguments)
-    named = tool.title(redact_arguments(arguments, tool.parameters))
-    return _headline(await await_tool(tool.name, named, _PREVIEW_SECONDS)) or summary_of(tool, arguments)
+    work = tool.title(redact_arguments(arguments, tool.parameters))
+    title = await await_tool(tool.name, work, _PREVIEW_SECONDS)
+    return _make_headline(title) or summary_of(tool, arguments)
 
 
-def _headline(text: str) -> str:
+def _make_headline(text: str) -> str:
     """Return a text as one short line without secrets: a name that a tool looked up may contain one."""
     return shorten(redact_text(one_line(text)), _MAX_TITLE_CHARS)
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    """Return the preview of a call. A tool without one shows every argument, secrets hidden."""
+    """Return the preview of a call. For a tool without one, it is every argument, secrets hidden."""
     if tool.preview:
-        given = arguments
+        previewed = arguments
     else:
-        given = redact_arguments(arguments, tool.parameters)
+        previewed = redact_arguments(arguments, tool.parameters)
     fields: tuple[PreviewField, ...] = await await_tool(
-        tool.name, tool.preview_fields(given), _PREVIEW_SECONDS
+        tool.name, tool.preview_fields(previewed), _PREVIEW_SECONDS
     )
     storable_fields = make_storable(fields)
-    return tuple(replace(field, titled=_is_in_title(tool, given, field)) for field in storable_fields)
+    return tuple(replace(field, titled=_is_in_title(tool, previewed, field)) for field in storable_fields)
 
 
 def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
@@ -89,21 +94,21 @@ def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     ]
 
 
-async def undoable(
+async def check_undo(
     tool: Tool,
     arguments: Mapping[str, Any],
     preview: tuple[PreviewField, ...],
     verdict: Verdict,
     trial: Trial | None = None,
 ) -> Verdict:
-    """Return the verdict without time for Undo, if the tool or the trial says that it can't be undone."""
+    """Return the verdict, without time for Undo if the tool or the trial says that nothing can be undone."""
     if not verdict.undo:
         return verdict
-    is_tried = trial is not None and trial.applies
-    if trial is not None and is_tried and trial.final:
+    applies_trial = trial is not None and trial.applies
+    if trial is not None and applies_trial and trial.final:
         return replace(verdict, undo=timedelta(), no_undo=trial.final)
     if tool.undo is None:
-        if is_tried and tool.trying and tool.trying.undo:
+        if applies_trial and tool.trying and tool.trying.undo:
             return verdict
         return replace(verdict, undo=timedelta())
     inverse = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
@@ -115,8 +120,8 @@ async def undoable(
 def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
     """Tell if the title quotes a field's value, so that the card need not show the field as well.
 
-    Another argument may have the same words. So the summary is made with a placeholder for this argument, to
-    see if it is quoted there.
+    The value may be in the title because another argument has the same words. So the summary is made again
+    with a placeholder for this argument: the title quotes the value if the summary quotes the placeholder.
     """
     value = field.new_value
     if tool.title or field.old_value is not None or not value or re.search("[“”]", value):
@@ -140,7 +145,10 @@ def draft(
     *,
     title: str,
 ) -> Proposal:
-    """Return the proposal for a call with this verdict, without a conversation yet."""
+    """Return the proposal for a call with this verdict: approved if the rules let it run, else open.
+
+    It does not belong to a conversation yet.
+    """
     runs_by_rule = verdict.judgement is Judgement.RUN
     return Proposal(
         id=secrets.token_hex(8),
@@ -154,7 +162,7 @@ def draft(
         arguments=arguments,
         description=title,
         preview=preview,
-        reason=veil(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:500],
+        reason=veil(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:_MAX_REASON_CHARS],
         requester=requester,
         state=State.APPROVED if runs_by_rule else State.PROPOSED,
         decided_by=f"policy ({verdict.rule})" if runs_by_rule else None,
@@ -169,18 +177,20 @@ def draft(
     )
 
 
-def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
+def restore_secrets(
+    edited: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]
+) -> dict[str, Any]:
     """Put hidden secrets back into edited arguments.
 
     ``before`` are the arguments before the edit, ``seen`` are the same arguments as people saw them. Raises
     BadArguments for a secret that was changed only in part.
     """
     complete: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in edited.items():
         if key in before and value == seen[key]:
             complete[key] = before[key]
         elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            complete[key] = unhidden(value, before[key], seen[key])
+            complete[key] = restore_secrets(value, before[key], seen[key])
         elif HIDDEN in canonical(value):
             raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
         else:
@@ -189,10 +199,10 @@ def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[
 
 
 def clean_reason(reason: str, answer: str, heard: str) -> str:
-    """Return the agent's reason as a card shows it.
+    """Return the agent's reason for a call as a card shows it.
 
-    A reason that repeats the agent's answer is empty, because people read the answer right above the card. A
-    reason that repeats the person's message (``heard``) is written as a quotation of it.
+    A reason that contains the agent's answer is dropped, because people read the answer right above the card.
+    A reason that repeats the person's last message (``heard``) becomes a quotation of the message.
     """
     plain_reason, plain_answer = _normalise(reason), _normalise(answer)
     if plain_answer and plain_answer in plain_reason:

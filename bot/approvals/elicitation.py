@@ -1,12 +1,13 @@
 """Elicitation: an MCP server's question in the middle of a call, asked as a card where the call was made.
 
-Each open question is a proposal of its own tool, which no model is offered. The tool's arguments are the
-answer, and approving it sends them. So a question is edited, declined, expired and recorded like any
-proposal. Only the person for whom the call is made can decide it. For a call of an agent that is the agent's
-person, who is asked in private.
+Each open question has a tool of its own, which no model is offered, and is a proposal of a call of that tool.
+The call's arguments are the answer, and approving it sends them. So a question is edited, declined, expired
+and recorded like any proposal. Only the person for whom the server's call is made can decide it. For a call
+of an agent that is the agent's person, who is asked in private.
 
-The call waits in the process that runs it. When it is gone, so is the question. Other processes know the tool
-as well, so that the answer can be given there; the call reads it from the proposal's row.
+The server's call waits in the process that runs it. If the process ends, the question does as well. Other
+processes know the tool, too, by broadcasts, so that a person can answer there; the waiting call reads the
+answer from the proposal's row.
 """
 
 import asyncio
@@ -76,7 +77,9 @@ class Questions:
         self._inbox: Inbox | None = None
         self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
         self._elsewhere: dict[str, Tool] = {}  # tools of the questions that other processes ask, by name
-        self._ending: set[asyncio.Task[None]] = set()  # cancelling questions that no one waits for
+        self._cancelling: set[asyncio.Task[None]] = (
+            set()
+        )  # tasks that cancel questions for which no call waits
 
     def start(self, inbox: Inbox) -> None:
         """Allow questions from now on."""
@@ -88,10 +91,11 @@ class Questions:
         self._notifier.notify(far=False)
 
     async def stop(self) -> None:
-        """Wait for questions that are being closed."""
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        """Wait for questions that are being cancelled."""
+        await asyncio.gather(*self._cancelling, return_exceptions=True)
 
     async def tools(self) -> Sequence[Tool]:
+        """Return the tool of each open question, of all processes."""
         return [*(tool for tool, _ in self._open.values()), *self._elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
@@ -117,7 +121,9 @@ class Questions:
             if answer is None:
                 self._cancel_later(opening)
             return answer or Elicited(Action.CANCEL)
-        except BaseException:  # the call was cancelled, and with it its question, even one just being opened
+        except (
+            BaseException
+        ):  # the server's call was cancelled, so its question is, also if it is not open yet
             self._cancel_later(opening)
             raise
         finally:
@@ -133,6 +139,7 @@ class Questions:
             self._broadcast("question", [name, asdict(question)])
 
     def _note_asked_elsewhere(self, body: Any) -> None:
+        """Make the tool of a question that another process asks. ``body``: its name and the question."""
         name, question = body[0], Question(**body[1])
         if name in self._elsewhere:
             return
@@ -161,7 +168,7 @@ class Questions:
         return None
 
     def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
-        """Return the tool of one question, which runs while its name is among those ``waiting``.
+        """Return the tool of one question. It can run as long as its name is in ``waiting``.
 
         No server can bring a tool of that name, since it has a colon. Making the tool blocks.
         """
@@ -204,12 +211,12 @@ class Questions:
         )
 
     def _cancel_later(self, opening: asyncio.Future[Reply]) -> None:
-        """Cancel a question that no one waits for any longer, as soon as it is opened."""
+        """Cancel a question for which no call waits any longer, as soon as it is opened."""
 
         async def cancel() -> None:
             try:
                 opened = (await opening).proposals
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing was opened
+            except Exception as error:  # noqa: BLE001 - after any error, nothing was opened
                 log.warning("a question was not opened", why=type(error).__name__)
                 return
             for proposal in opened:
@@ -217,15 +224,15 @@ class Questions:
                 await self._dispatcher.wake(*jobs)
 
         task = asyncio.create_task(cancel())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
 
 
 def _address_question(session: Session, question: Question, now: datetime) -> Request | None:
     """Return a request to the person who is asked, still without a tool; None if there is no one to ask.
 
-    For a call of an agent, its person is asked in private, or no one if the agent's token has ended. A
-    person in whose name a call is made where others read is asked in private as well.
+    For a call of an agent, its person is asked in private, or no one if the agent's token has ended. If the
+    call is made in a person's name where others read, the person is asked in private as well.
     """
     if question.agent:
         agent = tokens.find_agent(session, Actor(AGENTS, question.agent), now)

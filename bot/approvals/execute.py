@@ -1,7 +1,12 @@
 """Execution of approved proposals, each at most once.
 
-A run checks again what people approved, claims the proposal, calls the tool, reads again what it changed, and
-stores the outcome. A proposal that is claimed and has no outcome was cut off: it is not run again.
+A run checks that the call is still the one that people approved, claims the proposal, calls the tool, reads
+again what it changed, and stores the outcome. To claim is to set the proposal to EXECUTING in the name of
+this process, which only one process can. A proposal that is claimed and has no outcome was cut off: it is not
+run again.
+
+`Execution.start` does a run, for the dispatcher of jobs. A press that approves a simple call may claim it in
+the same transaction: `prepare` checks the call before, and `start` then only runs it.
 """
 
 import asyncio
@@ -18,7 +23,7 @@ from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import preview_of
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, describe_and_log, run_tool
-from bot.approvals.trials import Shown, Trials, outcome_of
+from bot.approvals.trials import PreviewAndTrial, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Inverse, PreviewField, Proposal, State, old_values
@@ -46,7 +51,7 @@ _REDRAW_SECONDS = 0.1  # the time after which cards are redrawn while a tool sti
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """The run of an open proposal, checked as far as it goes before people approve it."""
+    """The run of an open proposal, checked before people approve it."""
 
     proposal: Proposal
     available: AvailableTools
@@ -76,9 +81,9 @@ class Execution:
         self._resource_lock = ResourceLock(self.database)
         self._trials = Trials(self.database, self.clock, self.process)
         # the next four by the id of a proposal
-        self._running: dict[str, asyncio.Task[Any]] = {}  # the tool's own work
-        self._started: Counter[str] = Counter()  # calls of `start` under way
-        self._prepared: set[str] = set()  # runs that are about to be claimed, or dropped
+        self._running: dict[str, asyncio.Task[Any]] = {}  # the tasks of tools
+        self._started: Counter[str] = Counter()  # the number of calls of `start` under way
+        self._prepared: set[str] = set()  # prepared runs, until they are claimed or dropped
         self._claimed: dict[str, _ClaimedRun] = {}  # runs claimed early, until they are started
 
     @property
@@ -94,9 +99,9 @@ class Execution:
     async def prepare(self, proposal_id: str) -> PreparedRun | None:
         """Check an open proposal, so that the run can be claimed in the transaction of the approval.
 
-        Returns None where the run needs more than that: a lock, a look at old values, a connection, or its
-        turn in a batch. Such a run is claimed when it is started. If a run is returned, `keep_claimed` or
-        `drop` must follow.
+        Returns None if the run needs more: a lock, a check of old values, a connection, or its turn in a
+        batch. Such a run is claimed when it is started. If a run is returned, `keep_claimed` or `drop` must
+        follow.
         """
         opened = self.own.take_opened(proposal_id)
         if opened is None or not opened.kind.may_claim_early or len(self.under_way) >= _MOST_CLAIMED_EARLY:
@@ -117,7 +122,7 @@ class Execution:
         return PreparedRun(opened, available, tool)
 
     def keep_claimed(self, prepared: PreparedRun, claimed: Proposal, redraw: Job | None) -> None:
-        """Keep a run that was claimed until it is started. ``redraw``: the job for its cards, if any."""
+        """Keep a run that was claimed until it is started. ``redraw``: the job that redraws its cards."""
         self._claimed[claimed.id] = _ClaimedRun(prepared, claimed, redraw)
         self._prepared.discard(claimed.id)
 
@@ -140,10 +145,11 @@ class Execution:
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
         """Run an approved proposal, and return the jobs that follow.
 
-        Nothing is done where another caller has claimed it. ``wake`` starts the jobs that show progress.
+        Nothing is done if another caller has claimed it. ``wake`` starts the jobs that show progress.
 
-        A lock on the changed resource is held from the check of its old values until the end of the run.
-        Where another run holds it, this call returns; the end of that run returns a job that starts this one.
+        The resource that the call changes, such as a file, is locked from the check of its old values until
+        the end of the run. If another run has the lock, this method returns; the end of that run returns a
+        job that starts this run.
         """
         self._started[proposal_id] += 1
         approved = self.own.take_approved(proposal_id)
@@ -151,12 +157,12 @@ class Execution:
         try:
             if run is not None:
                 return await self._run_claimed(run, wake)
-            return await self._start(proposal_id, approved, wake)
+            return await self._lock_and_execute(proposal_id, approved, wake)
         finally:
             self._started -= Counter([proposal_id])
 
     async def _run_claimed(self, run: _ClaimedRun, wake: Wake | None) -> tuple[Job, ...]:
-        """Do a run that was claimed with the approval. A slow run redraws the cards before its end."""
+        """Do a run that was claimed with the approval. The cards of a slow run are redrawn before its end."""
         prepared, claimed, redraw = run
 
         async def redraw_later() -> None:
@@ -171,7 +177,9 @@ class Execution:
         finally:
             redrawing.cancel()
 
-    async def _start(self, proposal_id: str, approved: Proposal | None, wake: Wake | None) -> tuple[Job, ...]:
+    async def _lock_and_execute(
+        self, proposal_id: str, approved: Proposal | None, wake: Wake | None
+    ) -> tuple[Job, ...]:
         """Run a proposal that is not claimed yet. ``approved``: the proposal, if it need not be read."""
         proposal = approved or await self.database.read(proposals.get, proposal_id)
         if proposal is None or proposal.state is not State.APPROVED:
@@ -188,9 +196,10 @@ class Execution:
         return (*jobs, *_start_again(next_ids))
 
     async def _lock_or_queue(self, proposal_id: str, resource: str) -> bool:
-        """Lock the resource and return True, or queue for it and return False.
+        """Lock the resource and return True, or join the queue for it and return False.
 
-        Proposals ahead in the queue that another process has run lose their place.
+        Proposals ahead in the queue that are no longer approved, since another process has run them, are
+        removed.
         """
         while not await self._resource_lock.enter(proposal_id, resource):
             ahead_id = self._resource_lock.ahead(resource)
@@ -205,7 +214,7 @@ class Execution:
     async def _name_resource(self, proposal: Proposal) -> str:
         """Return the name of the resource that the call changes; empty if it needs no lock.
 
-        Where the tool can't say, it is the tool's own name.
+        If the tool's code fails, it is the tool's own name, so that the tool runs one call at a time.
         """
         try:
             available = await self.registry.available(context_of(proposal))
@@ -219,8 +228,9 @@ class Execution:
     async def _execute(self, proposal: Proposal, resource: str, wake: Wake | None) -> tuple[Job, ...]:
         """Check, claim and run the proposal.
 
-        Nothing is done if another caller has claimed it, or while another process changes the same resource:
-        then `Recovery` starts it again later.
+        ``resource``: the name of the locked resource, or empty. Nothing is done if another caller has claimed
+        the proposal, or while another process changes the same resource. Then `Recovery` starts the run
+        later.
         """
         # check that the call is still the call that people approved
         try:
@@ -228,18 +238,18 @@ class Execution:
             if why:
                 return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
-            tool = readings.as_asked(available.get(proposal.tool_name), proposal)
+            tool = readings.with_kind_of(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
-                barred = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
-                if barred:  # its teammate is locked, or was stopped
-                    raise ToolError(barred)
+                hindrance = await self.database.read(teams.find_run_hindrance, proposal.conversation_id)
+                if hindrance:  # its teammate is locked, or was stopped
+                    raise ToolError(hindrance)
             if not _is_as_shown(tool, proposal):
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             changed = None
             if not proposal.kind.shows_itself:
                 changed = await self._find_change(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-            return await self._fail(proposal, _cause(error), describe_and_log(error, proposal.tool_name))
+            return await self._fail(proposal, _find_cause(error), describe_and_log(error, proposal.tool_name))
         now = self.clock()
         if changed is not None:  # people are asked again, with the values of now
             preview, trial = changed
@@ -260,10 +270,10 @@ class Execution:
         with tracing.trace_execution(claimed.id, claimed.tool_name, claimed.call_id) as span:
             return await self._run(available, tool, claimed, wake, span)
 
-    async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
+    async def _find_change(self, tool: Tool, proposal: Proposal) -> PreviewAndTrial | None:
         """Return the new preview if the call's changes are no longer those that people saw, else None."""
-        if proposal.applies:
-            is_unchanged = await self._trials.unchanged(tool, proposal)
+        if proposal.applies:  # the run applies the trial's changes
+            is_unchanged = await self._trials.is_unchanged(tool, proposal)
         elif tool.preview is None and _shows_no_old_values(proposal):
             is_unchanged = True  # the arguments were shown, and the digest says that they are the same
         else:
@@ -282,10 +292,10 @@ class Execution:
     ) -> tuple[Job, ...]:
         """Run a claimed proposal, and store how it ended."""
         secrets = secrets_in(claimed.arguments, tool.parameters)
-        is_hidden = await self._hides_answer(claimed)
+        is_hidden = await self._hides_answer(claimed)  # checked again after the run: it may take long
 
         async def show(words: str) -> None:
-            if is_hidden or claimed.agent:  # deciders may not see any part of an agent's answer
+            if is_hidden or claimed.agent:  # people may not see any part of an answer that is for an agent
                 return
             jobs = await self.database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
@@ -304,16 +314,16 @@ class Execution:
             agent=claimed.agent or "",
         )
         with redact_in_logs(secrets):
-            work = self._work(tool, claimed, context)  # a separate task, so that it alone can be stopped
+            work = self._call_tool(tool, claimed, context)  # in a task, so that the tool alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
                 output = await running
             except asyncio.CancelledError:
-                stopped = await self._find_who_stopped(claimed)
-                if stopped is None:
+                stop_text = await self._find_stop_text(claimed)
+                if stop_text is None:
                     raise
                 span.fail("stopped")
-                return await self._fail(claimed, Cause.STOPPED, stopped)
+                return await self._fail(claimed, Cause.STOPPED, stop_text)
             except ToolTimedOut as error:
                 span.fail("timeout")
                 return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
@@ -322,7 +332,7 @@ class Execution:
                 words = veil(describe_and_log(error, tool.name), secrets)
                 if is_hidden or await self._hides_answer(claimed):
                     return await self._finish(claimed, State.FAILED, **_hide_error(claimed, error, words))
-                return await self._fail(claimed, _cause(error), words)
+                return await self._fail(claimed, _find_cause(error), words)
             finally:
                 del self._running[claimed.id]
             if is_hidden or await self._hides_answer(claimed):
@@ -334,24 +344,24 @@ class Execution:
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _hides_answer(self, claimed: Proposal) -> bool:
-        """Tell if the call's answer is only for the owner of the connection that the call uses.
+        """Tell if the tool's answer is only for the owner of the call, in whose name it runs.
 
-        An agent's call is excluded: all its answers are kept apart, for the agent and its person.
+        False for an agent's call, whose answer is kept apart for the agent and its person.
         """
         if claimed.agent or claimed.connection is None or not claimed.connection.is_personal:
             return False
         return await self.database.read(readings.hides_answer, claimed)
 
-    async def _work(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
-        """Run the tool, apply its trial, or conclude a call that has no run. Raises what the tool raises."""
+    async def _call_tool(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
+        """Run the tool, apply the trial, or conclude a call that has no run. Raises the tool's errors."""
         if tool.conclude is not None:
             return tool.conclude(claimed.arguments)
         if claimed.applies:
             return await self._trials.apply(tool, claimed, context)
         return await run_tool(tool, claimed.arguments, context)
 
-    async def _find_who_stopped(self, claimed: Proposal) -> str | None:
-        """Return the words about the person who stopped the run; None if this process is shutting down."""
+    async def _find_stop_text(self, claimed: Proposal) -> str | None:
+        """Return the text on the person who stopped the run; None if this process is shutting down."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
@@ -362,7 +372,7 @@ class Execution:
         return await self._finish(proposal, State.FAILED, cause=cause, error=error)
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        """Store the outcome, and retry until it is stored: only this process knows it."""
+        """Store the outcome, and retry until it is stored: only this process knows it. Returns the jobs."""
         pause = _FIRST_PAUSE
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
@@ -399,46 +409,48 @@ def _shows_no_old_values(proposal: Proposal) -> bool:
 def _has_same_old_values(proposal: Proposal, preview: Sequence[PreviewField]) -> bool:
     """Tell if a preview made now has the old values that people saw.
 
-    A trial shows more values than the call's own preview. If there was a trial, each current value must be
-    among the values that the trial showed.
+    After a trial, people saw more values than the call's own preview has. Then it is enough if each current
+    value is among those that they saw.
     """
-    now, shown = old_values(preview), old_values(proposal.preview)
-    if now == shown:
+    current, shown = old_values(preview), old_values(proposal.preview)
+    if current == shown:
         return True
     if proposal.trial is None:
         return False
-    return all(value is None or (field, value) in shown for field, value in now)
+    return all(value is None or (field, value) in shown for field, value in current)
 
 
 def _is_as_shown(tool: Tool, proposal: Proposal) -> bool:
+    """Tell if the tool and the arguments are still those that the card shows."""
     return tool.kind is proposal.kind and tool.digest(proposal.arguments) == proposal.digest
 
 
-def _cause(error: Exception) -> Cause:
+def _find_cause(error: Exception) -> Cause:
     if isinstance(error, Hopeless):
         return Cause.REFUSED
     return Cause.ERROR
 
 
 def _hide_answer(p: Proposal, output: ToolOutput) -> dict[str, Any]:
-    """Return the columns of a run whose answer only its owner sees, in ``for_owner``."""
+    """Return the columns to store for a run whose answer only its owner sees. ``for_owner``: the answer."""
     answer = "\n".join(part for part in (output.told, output.text, output.url) if part)
     if output.files:
         answer += f"\n{len(output.files)} files came with it, which Nod did not keep."
-    unseen = dict.fromkeys(("told", "ended_badly", "result_url"))
-    hidden: dict[str, Any] = {"result": _say(_HIDDEN_ANSWER, p), **unseen}
+    columns: dict[str, Any] = {"result": _fill(_HIDDEN_ANSWER, p), "for_owner": answer}
+    columns |= dict.fromkeys(("told", "ended_badly", "result_url"))
     if output.ended_badly:
-        hidden["ended_badly"] = "The call did not end well"
+        columns["ended_badly"] = "The call did not end well"
     if p.undo_seconds:
-        hidden["inverse"] = Inverse(_say(_NO_INVERSE, p))
-    return {**hidden, "for_owner": answer}
+        columns["inverse"] = Inverse(_fill(_NO_INVERSE, p))
+    return columns
 
 
 def _hide_error(p: Proposal, error: Exception, words: str) -> dict[str, Any]:
-    return {"cause": _cause(error), "error": _say(_HIDDEN_ERROR, p), "for_owner": words}
+    return {"cause": _find_cause(error), "error": _fill(_HIDDEN_ERROR, p), "for_owner": words}
 
 
-def _say(template: str, p: Proposal) -> str:
+def _fill(template: str, p: Proposal) -> str:
+    """Put the names of a call's server and owner into a text."""
     if p.connection is None:
         raise ValueError(f"{p.id} runs in no one's name")
     return template.format(server=p.connection.server, owner=p.connection.owner_label)

@@ -1,8 +1,13 @@
 """The gate for all tool calls: reads run right away, writes become proposals and run only when approved.
 
-`Gate.consider` judges the calls of one answer of the model. Reads are then run by `Gate.read`; writes come
-back as proposals that are not stored yet. `Gate.open` opens a proposal for a request of a program, and
-`Gate.look` runs such a request if it only reads. What people approve is run by ``execute.py``.
+Calls come from two sides. For the model, the agent loop asks `Gate.consider` to judge the calls of one
+answer. Reads are then run by `Gate.read`; writes come back as proposals, which are stored with the answer.
+For programs and features, a request is one call: `Gate.open` opens a proposal for it, and `Gate.look` runs it
+if it only reads. All calls are judged by the rules (`Policy.judge`). What people approve is run by
+``execute.py``.
+
+Some tools have an *effect* instead of a run: they change only Nod's own rows, in the transaction that stores
+the model's answer (`apply_effects`).
 """
 
 import asyncio
@@ -18,13 +23,13 @@ from sqlmodel import Session
 from bot.approvals import arrive, asking, grants
 from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
+    check_undo,
     clean_reason,
     decode_arguments,
     draft,
     preview_of,
     summary_of,
     title_of,
-    undoable,
 )
 from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.kinds import find_procedure
@@ -84,7 +89,7 @@ class ToolUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call after judgement: it has a read, an effect, a proposal or a result, and only one of them."""
+    """A judged call of the model. Exactly one of a read, an effect, a proposal and a result is set."""
 
     call: Call
     read: ToolUse | None = None  # a read that the rules allow, not run yet
@@ -94,8 +99,8 @@ class JudgedCall:
 
     # the other fields belong to a proposal
     likeness: Likeness = field(default_factory=Likeness)  # the likeness to other calls, for grants
-    batch: str = ""  # the name of the table in which it is shown together with others
-    tries: Tool | None = None  # the tool, if the call is tried before people see it
+    batch: str = ""  # calls of an answer with the same name here are shown as one table; empty: shown alone
+    tries: Tool | None = None  # the tool, if the call is to be tried before people see it
     undo_seconds: float = 0.0  # the time for which the rules let tried changes be undone
 
 
@@ -104,8 +109,8 @@ class _Rows(NamedTuple):
 
     policy: Policy
     person: Person
-    room: AnswerRoom
-    asked: Mapping[str, str]  # see `find_asked_already`
+    room: AnswerRoom  # the number of proposals that may still be opened
+    asked: Mapping[str, str]  # the proposed calls, by digest: see `find_asked_already`
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +119,19 @@ class _Answer:
 
     rows: _Rows
     transcript: Transcript
-    text: str
+    text: str  # of the answer
     all_tools: AvailableTools
-    tools: AvailableTools  # the agent's share of the tools
+    tools: AvailableTools  # those that the agent may call: see ``tool_visibility.py``
     place: Place
     zone: tzinfo | None  # the time zone of the person who asks, if it is known
 
 
 class _ReadQuestion(NamedTuple):
-    """A read in the form in which people are asked for consent."""
+    """A read that needs a person's consent, in the form in which it is proposed."""
 
-    tool: Tool
+    tool: Tool  # of kind ``reading``
     verdict: Verdict
-    reason: str
+    reason: str  # why consent is needed
 
 
 async def no_zone(_: Actor, __: Address) -> tzinfo | None:
@@ -163,10 +168,10 @@ class Gate:
         answer_text: str,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> list[JudgedCall]:
-        """Judge every call of a model's answer. A call that can't be proposed gets the reason as result.
+        """Judge every call of a model's answer. A call that can't be proposed gets the reason as its result.
 
-        ``available`` holds all tools; the agent's share of them is worked out here. ``show`` is called with
-        the words for what is tried before people see it. Raises what the database raises.
+        ``available``: all tools, from which those that the agent may call are chosen here. ``show`` is called
+        with the words for each trial. Raises what the database raises.
         """
         if not calls:
             return []
@@ -210,7 +215,7 @@ class Gate:
                 judged_calls.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
             full_text = room.words if room_left <= 0 else None
-            judged = await self._consider(answer, call, position, full_text)
+            judged = await self._consider_one(answer, call, position, full_text)
             if judged.proposal is not None:
                 kind = judged.proposal.kind
                 if kind in proposed_kinds and kind.duplicate_text:  # an answer may propose one of this kind
@@ -224,12 +229,12 @@ class Gate:
     async def _try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
-        """Add the result of a trial to a call's proposal, unless a grant lets it run without asking."""
+        """Try a call and add the trial to its proposal, unless a grant lets the call run without asking."""
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
-        covered = partial(grants.would_approve, like=judged.likeness, now=self.clock())
-        if await self.database.read(covered, self.policies, proposal):
+        would_approve = partial(grants.would_approve, like=judged.likeness, now=self.clock())
+        if await self.database.read(would_approve, self.policies, proposal):
             return judged
         preview, trial = await self.trials.attempt(
             tool, proposal.arguments, proposal.preview, proposal.requester, show
@@ -248,9 +253,9 @@ class Gate:
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
     async def list_offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
-        """Return the tools that the model is offered: the agent's share, without forbidden tools.
+        """Return the tools that the model is offered: those that the agent may call, without forbidden ones.
 
-        A tool that a rule forbids only for some arguments is offered; `consider` refuses such a call.
+        A tool that a rule forbids only for some arguments is offered; `consider` refuses a call with these.
         """
         tools = available_tools(available, transcript)
         if find_current_plan(transcript.proposals.values()) is None:
@@ -269,10 +274,13 @@ class Gate:
                 forbidden[tool.name] = why
         return tools.without(forbidden)
 
-    async def _consider(
+    async def _consider_one(
         self, answer: _Answer, call: ToolCall, position: int, full_text: str | None
     ) -> JudgedCall:
-        """Judge one call. ``full_text``: the refusal of a proposal, where no further one may be opened."""
+        """Judge one call, the one at ``position`` of its answer.
+
+        ``full_text``: the refusal of a proposal if no further proposal may be opened, else None.
+        """
         summary = call.name
         transcript, teammate, policy = answer.transcript, answer.transcript.teammate, answer.rows.policy
         try:
@@ -295,7 +303,7 @@ class Gate:
                 return JudgedCall(recorded, effect=ToolUse(tool, arguments))
             verdict = policy.judge(judge_addresses(facts, tool, policy, transcript))
             if policy.book.conditional:
-                self._note_misfits(policy, tool)
+                self._log_misfits(policy, tool)
             if verdict.judgement is Judgement.REFUSE:
                 return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
@@ -322,7 +330,7 @@ class Gate:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
                 undo_seconds = _undo_seconds_of(verdict)
-                verdict = await undoable(tool, arguments, preview, verdict)
+                verdict = await check_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             is_own = isinstance(error, BadArguments | UnknownTool | Refused)  # the words are Nod's
@@ -361,7 +369,7 @@ class Gate:
     async def open(self, request: Request) -> Opened:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
 
-        A request with the key of an earlier request returns the earlier proposal.
+        For a request that repeats an earlier request, by its event's id, the earlier proposal is returned.
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, TooMuch, or ToolError if the call cannot be
         previewed.
@@ -381,7 +389,7 @@ class Gate:
         if earlier:
             await _check_same_call(earlier.proposal, tool, arguments)
             return earlier
-        if await self.database.read(self._has_enough, request.actor):
+        if await self.database.read(self._has_max_open, request.actor):
             raise TooMuch(
                 f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
                 "Try again once some are decided."
@@ -391,7 +399,7 @@ class Gate:
         with as_tool_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
-            verdict = await undoable(tool, arguments, preview, verdict)
+            verdict = await check_undo(tool, arguments, preview, verdict)
             likeness = await tool.likeness(arguments)
         await self.keep_schema(tool)
         if request.ttl is not None:
@@ -428,13 +436,14 @@ class Gate:
         policy = await self.database.read(self.policies.load)
         return bool(policy.book.paused)
 
-    def _has_enough(self, session: Session, actor: Actor) -> bool:
+    def _has_max_open(self, session: Session, actor: Actor) -> bool:
+        """Tell if as many proposals of a person are open as one person may have."""
         accounts = people.person_of(session, actor).accounts
         most = self.bounds.open_by_person
         return proposals.count_waiting_of(session, accounts, most) >= most
 
-    def _note_misfits(self, policy: Policy, tool: Tool) -> None:
-        """Log, once for each version of a tool, which rules fit it no longer."""
+    def _log_misfits(self, policy: Policy, tool: Tool) -> None:
+        """Log, once for each version of a tool, the rules whose conditions no longer fit its arguments."""
         for number, why in policy.book.misfits({tool.name: tool.form}).items():
             if (number, tool.version) not in self._logged_misfits:
                 self._logged_misfits.add((number, tool.version))
@@ -460,9 +469,9 @@ class Gate:
         return verdict
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
-        """Run a requested read that the rules allow without approval, or return None if it needs approval.
+        """Run a request that only reads, if the rules allow it without approval, and return its result.
 
-        Raises Refused if it can't be proposed either.
+        Returns None for a call that writes or needs approval. Raises Refused if the rules forbid it.
         """
         verdict = await self._judge_request(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
@@ -491,8 +500,8 @@ class Gate:
     ) -> CallResult:
         """Run a read of the model, and return its result or its error.
 
-        ``asker`` is the person for whom it is made, by default the one who began the conversation.
-        ``show`` is called with the words of its progress.
+        ``asker``: the person for whom the read is made, by default the one who began the conversation.
+        ``show`` is called with the words of the read's progress.
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
         secrets = secrets_in(arguments, tool.parameters)
@@ -511,7 +520,7 @@ class Gate:
             return CallResult(text, ok=True)
 
     async def _cut_result(self, file: File, conversation: Conversation) -> str:
-        """Cut a text to the limit of one result; with a handle, if there is a tool that reads the rest."""
+        """Cut a result's text to the limit. If there is a tool that reads the rest, add a handle for it."""
         available = await self.registry.available()
         if "output_read" in available.tools:
             return await outputs.cut(self.database, conversation.id, file, self.clock)
@@ -520,23 +529,24 @@ class Gate:
 
 def _check_not_asked(answer: _Answer, tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Raise Refused if exactly this call is open, or was declined since a person's last message."""
-    declined_by = answer.rows.asked.get(tool.digest(arguments))
-    if declined_by is None:
+    digest_of_call = tool.digest(arguments)
+    if digest_of_call not in answer.rows.asked:
         return
+    declined_by = answer.rows.asked[digest_of_call]  # empty for an open call
     if declined_by:
         raise Refused(_JUST_DECLINED.format(who=declined_by))
     raise Refused(_IS_OPEN)
 
 
 def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion | None:
-    """Return the question that asks for consent to a read, or None if the read needs none.
+    """Return the question that asks for consent to a read, or None if the read needs no consent.
 
-    Raises Refused where people said no, or are being asked.
+    Raises Refused if people said no, or are being asked.
     """
     why = find_missing_consent(tool, answer.transcript, answer.rows.person.accounts)
     if not why:
         return None
-    if answer.rows.asked.get(tool.digest(facts.arguments)) is not None:
+    if tool.digest(facts.arguments) in answer.rows.asked:
         raise Refused(_IS_OPEN)
     verdict = answer.rows.policy.judge(replace(facts, kind=kinds.READING))
     if verdict.judgement is Judgement.REFUSE:
@@ -547,21 +557,23 @@ def _ask_to_read(answer: _Answer, tool: Tool, facts: CallFacts) -> _ReadQuestion
 def judge_addresses(
     call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
 ) -> CallFacts:
-    """Return a read as a write if it would send an address that no person has written to another server.
+    """Return a call with a higher risk if it would open an address that no person has written.
 
-    Such an address may leak data that was read before. Without a ``transcript`` no address is known.
+    Such an address, for example of a web page, may have been made up from data that was read before, and so
+    tell that data to another server. ``transcript``: the conversation, whose persons' addresses are known.
+    Without it no address is known.
     """
     if call.risk.writes or not tool.open_world:
         return call
-    # a default is the tool's own value: no read data can be in it
+    # a default is the tool's own value: no data that was read can be in it
     given = without_defaults(call.arguments, defaults_of(tool.form))
     addresses = tuple(outward.find_addresses(given))
     if not addresses:
         return call
-    known: Collection[str] = ()
+    known_addresses: Collection[str] = ()
     if transcript is not None:
-        known = outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
-    risk = outward.judge_addresses(call.risk, addresses, known, policy.book.hosts(call))
+        known_addresses = outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
+    risk = outward.judge_addresses(call.risk, addresses, known_addresses, policy.book.hosts(call))
     return replace(call, risk=risk)
 
 
@@ -572,9 +584,9 @@ def _undo_seconds_of(verdict: Verdict) -> float:
 
 
 async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise KeyTaken if the proposal opened before under a request's key is for another call.
+    """Raise KeyTaken if the proposal that an earlier request with the same key opened is for another call.
 
-    Edits by people do not count as a difference.
+    A difference that comes from an edit by people does not count.
     """
     if earlier.tool_name != tool.name:
         raise KeyTaken
@@ -587,7 +599,7 @@ async def _check_same_call(earlier: Proposal, tool: Tool, arguments: Mapping[str
 
 
 def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
-    """Return a call that gets ``text`` as its result. ``outside``: a tool may have written it."""
+    """Return a judged call that has ``text`` as its result. ``outside``: a tool may have written the text."""
     recorded = Call(call.id, call.name, call.arguments, summary)
     return JudgedCall(recorded, result=CallResult(text, ok=False, outside=outside))
 
@@ -601,7 +613,11 @@ def apply_effects(
     results: dict[str, CallResult],
     now: datetime,
 ) -> list[Job]:
-    """Apply the calls that change only Nod's own rows, in their order, and store their results."""
+    """Apply the effects among an answer's calls, in their order, and store all results of the answer.
+
+    ``message_id``: of the stored answer. ``results``: the results so far, by the calls' ids; those of the
+    effects are added. Returns the jobs.
+    """
     transcript = turn.transcript
     tool_names = frozenset(tool.name for tool in available if tool.group != team.GROUP)
     jobs: list[Job] = []

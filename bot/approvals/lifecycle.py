@@ -1,7 +1,13 @@
 """Transitions of proposals that no person makes: expiry, the claim of a run, its end, and a lost run.
 
-Each function is called within one transaction. People's decisions are in ``bot/approvals/decide.py``. A pause
-of everything ends by repeated calls of `step`.
+A proposal is open (PROPOSED) until people decide. Once APPROVED, one process claims its run (EXECUTING) and
+stores how it ended (SUCCEEDED or FAILED). A proposal that never runs ends as DECLINED, EXPIRED or CANCELLED.
+Each version of its contents is a *round*: an edit, or asking people again, begins the next one.
+
+Each function is called within one transaction, and returns the jobs that follow: work for other parts, such
+as redrawing a card. Jobs are started once the transaction is committed. Transitions by people's presses are
+in ``bot/approvals/decide.py`` and use functions from here. Also here is the end of a pause of everything, by
+repeated calls of `take_resume_step`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +63,10 @@ _RESUME_STATE = "resume"  # the name under which the progress of a resume is sto
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """Return the job that redraws a proposal's cards, with the buttons of its group."""
+    """Return the job that redraws the posted cards of a proposal and its group.
+
+    If no card is outdated, it is the job that only tells listeners of the change.
+    """
     if transitions.has_cards_behind(session, p):
         return Job(Work.REDRAW, str(p.message_id))
     return CHANGED
@@ -66,7 +75,10 @@ def redraw(session: Session, p: Proposal) -> Job:
 def move_or_lose(
     session: Session, before: Proposal, by: By, now: datetime, state: State | None = None, **changes: Any
 ) -> Proposal:
-    """Move a proposal like `transitions.move`, and return the new one. Raises LostRace."""
+    """Change a proposal like `transitions.move`, and return it as it is now.
+
+    Raises LostRace if someone else has changed it since it was read.
+    """
     after = transitions.move(session, before, by, now, state, **changes)
     if after is None:
         raise LostRace
@@ -76,9 +88,10 @@ def move_or_lose(
 def end(
     session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
 ) -> tuple[Proposal, tuple[Job, ...]]:
-    """End an open proposal without running it. ``who``: the person who decided that, if one did.
+    """End a proposal without running it.
 
-    Returns the proposal as it is now, and the jobs that follow. Raises LostRace.
+    ``who``: the name of the person or part that decided that, for cards; None if time did. Returns the
+    proposal as it is now, and the jobs that follow. Raises LostRace.
     """
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
@@ -101,7 +114,7 @@ def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tupl
     return end(session, p, By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
-def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+def cancel_undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
     """Cancel a proposal whose card could not be posted anywhere: no one could ever decide it."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED:
@@ -113,7 +126,7 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
 
 
 def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
-    """Cancel a question whose call no longer waits for the answer, unless it has ended."""
+    """Cancel an MCP server's question whose call no longer waits for the answer, unless it has ended."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
@@ -123,7 +136,10 @@ def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[
 
 
 def cancel_left_questions(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
-    """Cancel every question whose process is gone, and with it the call that asked."""
+    """Cancel the questions of MCP servers whose process is gone, and with it the call that asked.
+
+    ``process``: the id of this process, whose questions stay.
+    """
     jobs: list[Job] = []
     for proposal_id in transitions.list_abandoned_questions(session, process):
         jobs += cancel_question(session, proposal_id, now)
@@ -137,7 +153,7 @@ def ask_again(
     now: datetime,
     trial: Trial | None = None,
 ) -> tuple[Job, ...]:
-    """Send an approved proposal back to people with current values, because the old values have changed."""
+    """Open an approved proposal again, in a new round, because the values that it changes are others now."""
     moved = transitions.move(
         session,
         p,
@@ -163,11 +179,11 @@ def ask_again(
 def annotate(
     session: Session, proposal_id: str, round_: int, line: Annotation, now: datetime
 ) -> tuple[Job, ...]:
-    """Add a line to the card of an open proposal after the card was posted, and return the jobs.
+    """Add a remark (``line``) to the card of an open proposal after the card was posted, and return the jobs.
 
-    The line is not a part of the approved contents. ``round_``: the round of the contents that it is about.
-    Nothing is added if these have changed or were decided. Each author adds at most one such late line, and a
-    card takes at most `MAX_LINES` of them.
+    The remark is not a part of the approved contents. ``round_``: the round of the contents that it is about.
+    Nothing is added if the proposal has another round by now, or is decided. Each author adds at most one
+    such late remark, and a card takes at most `MAX_LINES` of them.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -184,13 +200,13 @@ def annotate(
 
 
 def claim(
-    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
+    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, resource: str = ""
 ) -> Proposal | None:
     """Move a proposal from APPROVED to EXECUTING for exactly one caller; all others get None.
 
-    Also None while everything is paused, while a feature holds it, and while another process changes the
-    resource ``thing``, whose lock may have been lost with a connection. Raises Refused where a rule forbids
-    the call by now, Disconnected where the account in whose name it runs is not the one that people saw.
+    Also None while everything is paused, while a feature delays the run, and while another process changes
+    the same resource: its lock may have been lost with a connection. Raises Refused if a rule forbids the
+    call by now, Disconnected if the account in whose name it runs is not the one that people saw.
 
     The rules in memory are checked first, which costs nothing. They may be a little old, so the update also
     requires that their version is the stored one. If it isn't, the stored rules are read and checked.
@@ -198,18 +214,19 @@ def claim(
     policy = policies.held
     if policy.book.forbids:  # the forbidding rule may be deleted by now
         policy = policies.load(session)
-    claimed = _claim_under(session, policy, p, process, now, thing)
+    claimed = _claim_under(session, policy, p, process, now, resource)
     if claimed is not None:
         return claimed
     newest = policies.load(session)
     if newest.book.version == policy.book.version:
         return None
-    return _claim_under(session, newest, p, process, now, thing)
+    return _claim_under(session, newest, p, process, now, resource)
 
 
 def _claim_under(
-    session: Session, policy: Policy, p: Proposal, process: str, now: datetime, thing: str
+    session: Session, policy: Policy, p: Proposal, process: str, now: datetime, resource: str
 ) -> Proposal | None:
+    """Claim a run if these rules allow it, and if they are still the stored rules."""
     if policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
         why = policy.find_call_objection(call)
@@ -218,14 +235,14 @@ def _claim_under(
     fault = ownership.find_connection_fault(session, p)
     if fault:
         raise Disconnected(fault)
-    if _is_held(session, policy.book, p, now):
+    if _is_delayed(session, policy.book, p, now):
         return None
     by, version = By.nod(Act.EXECUTE), policy.book.version
-    return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
+    return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=resource, book=version)
 
 
-def _is_held(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
-    """Tell if a feature keeps an approved proposal waiting. `Recovery` starts it again later."""
+def _is_delayed(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bool:
+    """Tell if a feature delays the run of an approved proposal. `Recovery` starts the run again later."""
     latest = (p.decided_at or p.updated_at) + MAX_HOLD
     for hold_claim in hooks_of(session).hold_claim:
         until = hold_claim(session, book, p)
@@ -237,13 +254,13 @@ def _is_held(session: Session, book: Rulebook, p: Proposal, now: datetime) -> bo
 def raise_bar(
     session: Session, policies: Policies, proposal_id: str, round_: int, why: str, now: datetime
 ) -> tuple[Proposal | None, tuple[Job, ...]]:
-    """Require one more approval of a proposal. Returns the proposal as it is now, and the jobs.
+    """Require one more approval of an open or approved proposal. Returns it as it is now, and the jobs.
 
     If no one could give that approval, admins may decide as well. If that is not enough either, the
-    proposal is returned unchanged. Votes stand; grants that were given along with one of them end.
+    proposal is returned unchanged. Votes stay; grants that were given along with one of them end.
 
-    ``round_``: the round of the judged contents. The proposal is None if the contents have changed since, or
-    if it is already running or has ended.
+    ``round_``: the round of the judged contents. None is returned in place of the proposal if it has another
+    round by now, is already running, or has ended.
     """
     conversation_lock.with_proposal(session, proposal_id)
     p = proposals.get(session, proposal_id)
@@ -266,7 +283,7 @@ def raise_bar(
 
 
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
-    """Return the run of a claim if someone pressed Stop for it, else None."""
+    """Return a claimed proposal as it is now, if someone pressed Stop for this run, else None."""
     p = proposals.get(session, claimed.id)
     if p is None or p.state is not State.EXECUTING or p.cause is not Cause.STOPPED:
         return None
@@ -300,9 +317,10 @@ def finish(
 
     Returns the proposal as it is now and the jobs that follow, or None if the claim was lost.
 
-    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``inverse_arguments``: of
-    the call that undoes it. ``policies``: given for a failed row of a batch, to tell if a rule then stops the
-    rest of the batch. ``for_owner``: what the server answered, for the person alone in whose name it ran.
+    ``owner``: the process for the turn that continues the conversation, as in `turns.request_turn`.
+    ``inverse_arguments``: of the call that undoes this one. ``policies``: given for a failed row of a batch,
+    to tell if a rule then stops the rest of the batch. ``for_owner``: the server's answer, which only the
+    person in whose name the call ran may see. ``changes``: the other columns to store.
     """
     changes = {"cause": None, "error": None, **changes}
     if claimed.agent and claimed.kind.runs:
@@ -360,8 +378,8 @@ def _stop_batch(session: Session, policies: Policies, failed: Proposal, now: dat
 def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """Update the change that ``p`` undoes, if it undoes one, when ``p`` has ended. Returns the jobs.
 
-    The original is undone, or may be undone for another full period. Nothing changes where the effect of
-    ``p`` is unknown.
+    If ``p`` succeeded, the change (the original) is noted as undone. Otherwise it may be undone for another
+    full period. Nothing changes if the effect of ``p`` is unknown.
     """
     if not p.undoes or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
         return ()
@@ -380,9 +398,8 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
         what=one_line(original.description),
         how=one_line(p.description),
     )
-    for conversation_id in dict.fromkeys(
-        (p.conversation_id, teams.find_lead_conversation(session, original))
-    ):
+    lead_conversation_id = teams.find_lead_conversation(session, original)
+    for conversation_id in dict.fromkeys((p.conversation_id, lead_conversation_id)):
         messages.add_note(session, conversation_id, note, now)
     return (redraw(session, original),)
 
@@ -390,10 +407,11 @@ def _update_original(session: Session, p: Proposal, now: datetime) -> tuple[Job,
 def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
     """Continue the conversation once every call of the answer that made ``p`` has ended.
 
-    Returns the jobs. A proposal that no call of a model led to continues nothing.
+    Returns the jobs. A proposal that no call of a model led to continues nothing. ``owner``: as in `finish`.
 
-    If the conversation has continued since, the model has already answered past these calls, or is answering
-    in a turn that read them as they were. Then a note tells it how they ended.
+    If the conversation has continued since, the model has already answered without knowing the ends of these
+    calls, or is answering now in a turn that has read them as open. Then a note tells the model how they
+    ended.
     """
     if not p.called:
         return ()
@@ -417,10 +435,10 @@ def _indent(text: str) -> str:
 
 
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
-    """Fail a run that no live process continues, with an unknown outcome.
+    """Fail a run that no live process continues, with an unknown outcome. Returns the jobs.
 
-    ``rerun``: the tool declared itself idempotent, so it runs again with the same key. Otherwise people
-    decide what to do.
+    ``rerun``: the tool declared itself idempotent, so the call runs again with the same key, unless someone
+    had pressed Stop. Otherwise people decide what to do.
     """
     error = "It started, but its end was never recorded."
     by = By.nod(Act.ABANDONED, error)
@@ -435,7 +453,7 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
 
 
 def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
-    """Delete the lines of a conversation and its teammates', unless a proposal of theirs is open.
+    """Delete the lines of a conversation and its teammates' conversations, unless a proposal there is open.
 
     Returns the number of open proposals: 0 if the lines were deleted.
     """
@@ -456,16 +474,19 @@ class ResumeStep:
     """The result of one step of resuming."""
 
     jobs: tuple[Job, ...] = ()
-    over: bool = False  # True after the last step: work continues
-    paused: timedelta = timedelta()  # the length of the pause that is over
+    is_last: bool = False  # True after the last step: the pause is over
+    paused: timedelta = timedelta()  # after the last step, the length of the pause
 
 
-def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT_A_TIME) -> ResumeStep | None:
-    """Do the next step of a resume; None when nothing is paused.
+def take_resume_step(
+    session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT_A_TIME
+) -> ResumeStep | None:
+    """Do the next step of the end of a pause; None if nothing is paused.
 
-    Open proposals get back the time that their timers were stopped, at most ``limit`` of them in a step, so
-    that no transaction is long. The pause ends with the last step. The progress is stored, so that another
-    resume continues one that was cut off.
+    While everything is paused, the timers of open proposals stop. So their times, such as the time of expiry,
+    are moved by the length of the pause: of at most ``limit`` proposals in a step, so that no transaction is
+    long. The pause ends with the last step. The progress is stored, so that another resume continues one that
+    was cut off.
     """
     conversation_lock.everywhere(session)
     since = rules.find_paused_since(session)
@@ -473,7 +494,8 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT
         return None
     by = people.by(session, Act.RESUME, actor)
     progress = load_task_state(session, _RESUME_STATE)
-    if not progress or progress["since"] != since.isoformat():  # else it is of another, earlier pause
+    if not progress or progress["since"] != since.isoformat():  # there is none, or it is of an earlier pause
+        # ``at``: the time of the first step; ``after``: the id of the last proposal whose timers were moved
         progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     began_at = datetime.fromisoformat(progress["at"])
     batch = proposals.list_waiting_after(session, progress["after"], limit)
@@ -486,26 +508,27 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _RESUMED_AT
         return ResumeStep()
     keep_task_state(session, _RESUME_STATE, {})
     if began_at < now:
-        # timers were extended up to the first step; the time since counts as one more pause
+        # the timers were moved as if the pause had ended at the first step; the time since counts as one more
+        # pause, whose steps begin again
         rules.move_pause_start(session, by, began_at, now)
         return ResumeStep()
     paused = rules.resume(session, by, now)
     message_ids = posted_cards.mark_open_outdated(session)  # until now these cards say that Nod is paused
     jobs = tuple(Job(Work.REDRAW, str(message_id)) for message_id in message_ids)
-    return ResumeStep(jobs, over=True, paused=paused)
+    return ResumeStep(jobs, is_last=True, paused=paused)
 
 
 def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
-    """Return how long the proposal's timer was stopped between the pause and ``at``.
+    """Return how long a proposal's timer was stopped from ``since``, when the pause began, to ``at``.
 
-    The timer may have begun during the pause, or after ``at``.
+    The timer may have begun during the pause, or after ``at``; then it was not stopped.
     """
     timer_began = p.expires_at - p.ttl
     return max(at - max(since, timer_began), timedelta())
 
 
 def _delay_timers(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
-    """Return the columns of a proposal's timers, each later by ``stopped_for``."""
+    """Return the columns of a proposal's times, each later by ``stopped_for``."""
     delayed: dict[str, Any] = {}
     for name in ("expires_at", "warn_at", "remind_at", "notify_at", "escalate_at"):
         due = getattr(p, name)

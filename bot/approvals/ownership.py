@@ -1,8 +1,9 @@
-"""The approval of owners: a call that runs in a person's name needs their own press.
+"""The approval of owners: a call that runs in a person's name needs a press of that person.
 
-A call runs in a person's name if its tool uses a connection to their account; they are its owner. The
-approvals that the rules ask for are needed as well, and no role, rule or grant of others replaces the owner's
-press. Consent to reads under a person's account is in ``bot/approvals/readings.py``.
+A connection lets a tool use someone's account at a server. A call by a personal connection runs in the name
+of the account's person, who is the call's owner. The approvals that the rules ask for are needed as well, and
+no role, rule or grant of others replaces the owner's press. Consent to reads under a person's account is in
+``bot/approvals/readings.py``.
 """
 
 from dataclasses import replace
@@ -18,16 +19,16 @@ from bot.store import people
 from bot.store.connections import find_again, is_owner
 from bot.store.database import Database
 
-_YES_VERBS = (CONSENT, Verb.APPROVE)
-_GONE = "{whose} account at {server} is no longer connected."
-_CHANGED = "{whose} account at {server} is another one since this was asked."
-_EXPIRED = "{server} no longer accepts the connection of {whose} account."
+_YES_VERBS = (CONSENT, Verb.APPROVE)  # an owner's vote has one of these, see `votes.approve`
+_GONE_TEXT = "{whose} account at {server} is no longer connected."
+_CHANGED_TEXT = "{whose} account at {server} is another one since this was asked."
+_EXPIRED_TEXT = "{server} no longer accepts the connection of {whose} account."
 _PAUSED_TEXT = "The account of this chat at {server} rests now. `/nod connections` says why."
 _AGAIN = " Connect the same account again, then retry."
 
 
 def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
-    """Return the verdict on a write, with its owner asked if the rules would let the write run."""
+    """Return the verdict on a write. If the rules would let it run, its owner is asked instead."""
     if connection is None or not connection.is_personal or verdict.judgement is not Judgement.RUN:
         return verdict
     deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
@@ -38,7 +39,7 @@ def require_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
 def lacks_owner(session: Session, p: Proposal) -> bool:
     """Tell if a proposal would run in the name of a person who has not approved it.
 
-    Only votes of the current round are there: a change of the contents deletes the earlier ones.
+    All its votes are for the current contents: a change of the contents deletes earlier votes.
     """
     if p.connection is None or not p.connection.is_personal:
         return False
@@ -63,13 +64,13 @@ def find_connection_fault(session: Session, p: Proposal) -> str:
         return ""
     current = find_again(session, p.connection)
     if current is None:
-        template = _GONE
+        template = _GONE_TEXT
     elif current.key != p.connection.key:
-        template = _CHANGED
+        template = _CHANGED_TEXT
     elif current.is_resting:
         return _PAUSED_TEXT.format(server=current.server)
     elif current.is_expired:
-        template = _EXPIRED
+        template = _EXPIRED_TEXT
     else:
         return ""
     whose = f"{p.connection.owner_label}'s"

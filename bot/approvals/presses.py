@@ -1,9 +1,10 @@
 """The service that takes presses of buttons on proposals.
 
 It prepares each press outside of a transaction, since a tool's own code may take long: an edit is validated
-and previewed, the scope of a grant is computed, the undo of a change is drafted. Then it decides the press
-in one transaction (``bot/approvals/decide.py``). Channels come here through the inbox, the command line
-directly.
+and previewed, the scope of a grant is computed, the undo of a change is drafted. Then it decides the press in
+one transaction (``bot/approvals/decide.py``). If the press approves a simple call, the same transaction
+claims the run for this process (`Execution.prepare`), so that the call starts sooner. Channels come here
+through the inbox, the command line directly.
 """
 
 import asyncio
@@ -17,12 +18,12 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, lifecycle, ownership, rights
-from bot.approvals.drafts import draft, preview_of, title_of, undoable, unhidden
+from bot.approvals.drafts import check_undo, draft, preview_of, restore_secrets, title_of
 from bot.approvals.execute import Execution, PreparedRun
 from bot.approvals.gate import Gate
 from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
 from bot.approvals.tool_code import as_tool_error, context_of
-from bot.approvals.trials import Shown
+from bot.approvals.trials import PreviewAndTrial
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.people import Actor, find_written
@@ -40,8 +41,8 @@ from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
-_ROWS_AT_A_TIME = 10  # the most presses in one transaction
-_COUNTED_PERIOD = timedelta(days=30)  # the period in which calls that a grant would have covered are counted
+_PRESSES_AT_A_TIME = 10  # the most presses in one transaction
+_COUNTED_PERIOD = timedelta(days=30)  # the past in which calls that a grant would have covered are counted
 _MAX_COUNTED_CALLS = 50
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
@@ -65,10 +66,10 @@ class Presses:
     takes_work: Callable[[], bool] = lambda: False  # tells if this process runs approved proposals now
 
     async def take(self, press: Press | Choice) -> Decided:
-        """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
+        """Decide a press. Once it is committed, returns the reply and the jobs, which are not started yet.
 
-        A refused person may belong to a group whose members are not known yet. Such groups are asked for
-        then, and the press is taken again.
+        A refused person may belong to a group whose members are not known yet. Then the platform is asked for
+        the members, and the press is taken again.
         """
         decided = await self._take(press)
         if decided.reply.answer is Answer.REFUSED and await self.gate.groups.ask_missing():
@@ -84,8 +85,8 @@ class Presses:
     async def _take(self, press: Press | Choice) -> Decided:
         """Prepare and decide a press. An error of a tool, or a lost race, becomes the reply."""
         try:
-            if isinstance(press, Choice) or press.verb in decide.TOGETHER:
-                return await self._take_rows(press)
+            if isinstance(press, Choice) or press.verb in decide.BATCH_VERBS:
+                return await self._take_together(press)
             return await self._take_one(press)
         except BadArguments as error:
             return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
@@ -109,23 +110,23 @@ class Presses:
             return await self._ask_again(press, decided)
         return decided
 
-    async def _take_rows(self, pressed: Press | Choice) -> Decided:
+    async def _take_together(self, pressed: Press | Choice) -> Decided:
         """Decide a press on several proposals, some at a time, so that other presses don't wait for all."""
-        rows = await self.database.read(decide.rows_of, pressed)
-        if isinstance(rows, Reply):
-            return Decided(rows)
+        split = await self.database.read(decide.split_press, pressed)
+        if isinstance(split, Reply):
+            return Decided(split)
         if not isinstance(pressed, Choice) and pressed.verb is Verb.UNDO_ALL:
-            return await self._undo_rows(rows)
+            return await self._undo_together(split)
         decisions: list[Decided] = []
-        for start in range(0, len(rows.presses), _ROWS_AT_A_TIME):
-            decisions += await self._decide_rows(rows.presses[start : start + _ROWS_AT_A_TIME])
-        return decide.count_outcomes(rows, decisions)
+        for start in range(0, len(split.presses), _PRESSES_AT_A_TIME):
+            decisions += await self._decide_all(split.presses[start : start + _PRESSES_AT_A_TIME])
+        return decide.count_outcomes(split, decisions)
 
-    async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
+    async def _decide_all(self, presses: Sequence[Press]) -> list[Decided]:
         """Decide presses in one transaction, or each in its own if one of them loses a race."""
         policies = self.gate.policies
         try:
-            return await self.database.write(decide.decide_rows, presses, policies, self.clock(), first=True)
+            return await self.database.write(decide.decide_all, presses, policies, self.clock(), first=True)
         except LostRace:
             pass
         decisions = []
@@ -136,19 +137,19 @@ class Presses:
                 decisions.append(Decided(Reply(Answer.STALE, error.message)))
         return decisions
 
-    async def _undo_rows(self, rows: decide.Rows) -> Decided:
-        """Undo several proposals in order; the undo proposals form one batch."""
+    async def _undo_together(self, split: decide.SplitPress) -> Decided:
+        """Undo several proposals in order. The proposals that undo them form one batch."""
         decisions: list[Decided] = []
         first: Proposal | None = None
-        for position, press in enumerate(rows.presses):
+        for position, press in enumerate(split.presses):
             try:
                 prepared = replace(await self._prepare(press), together=UndoneTogether(first, position))
                 decided = await self._decide(press, prepared)
             except (ToolError, LostRace) as error:
                 decided = Decided(Reply(Answer.INVALID, error.message))
             decisions.append(decided)
-            first = first or decide.inverse_of(decided)
-        return decide.count_outcomes(rows, decisions)
+            first = first or decide.find_inverse(decided)
+        return decide.count_outcomes(split, decisions)
 
     async def _decide(self, press: Press, prepared: Prepared) -> Decided:
         return await self.database.write(
@@ -178,9 +179,9 @@ class Presses:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return the scopes that "approve similar" may grant here, with their texts, narrowest first.
+        """Return the scopes of the grants that may be given on a card, with their texts, narrowest first.
 
-        Empty when no grant may be given.
+        Empty if this person may give no grant there. ``address``: where the card is posted.
         """
         proposal = await self.gate.groups.read(self._find_grantable, proposal_id, actor, address)
         if proposal is None:
@@ -196,9 +197,9 @@ class Presses:
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Return the audiences that a grant may cover, with their texts, narrowest first.
+        """Return the audiences for which a grant may be given on a card, with their texts, narrowest first.
 
-        Empty when no grant may be given.
+        Empty if this person may give no grant there. ``address``: where the card is posted.
         """
 
         def read(session: Session) -> list[tuple[GrantAudience, str]]:
@@ -223,7 +224,10 @@ class Presses:
     def _find_open(
         self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
     ) -> Proposal | None:
-        """Return the proposal if it is open and this person may press: no one else causes work of a tool."""
+        """Return the proposal if it is open and this person may make the press, else None.
+
+        So people without rights cause no work of a tool.
+        """
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
@@ -232,7 +236,7 @@ class Presses:
         return proposal
 
     async def _prepare(self, press: Press) -> Prepared:
-        """Compute the input of a press. Raises ToolError if its call can't be proposed."""
+        """Compute the input of a press. Raises BadArguments or ToolError if that fails."""
         if press.verb is Verb.UNDO:
             return Prepared(undoing=await self._draft_undo(press))
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
@@ -248,6 +252,7 @@ class Presses:
         return Prepared(await self._edit_contents(proposal, press.arguments or {}))
 
     def _find_pressable(self, session: Session, press: Press) -> Proposal | None:
+        """Return the proposal of a press if it is open, in the press's round, and this person may press."""
         proposal = self._find_open(session, press.proposal_id, press.actor, press.verb, press.address)
         if proposal and press.round in (None, proposal.round):
             return proposal
@@ -268,9 +273,9 @@ class Presses:
             if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
-            as_left = hash_left_values(preview) == inverse.left
+            as_left = hash_left_values(preview) == inverse.left  # nothing has changed since
             verdict = await self._judge(tool, arguments, proposal, press.actor, undoes=as_left)
-            verdict = await undoable(tool, arguments, preview, verdict)
+            verdict = await check_undo(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
         await self.gate.keep_schema(tool)
         verdict = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
@@ -279,7 +284,7 @@ class Presses:
         return Undoing(undo, as_left)
 
     def _find_inverse(self, session: Session, press: Press) -> _StoredInverse | None:
-        """Return the inverse of a change that this person may undo now, or None."""
+        """Return the inverse of a change; None without one, or if this person may not undo the change now."""
         proposal = proposals.get(session, press.proposal_id)
         if proposal is None or proposal.inverse is None:
             return None
@@ -295,7 +300,7 @@ class Presses:
         return _StoredInverse(proposal, proposal.inverse, arguments)
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
-        """Ask again for a proposal that had expired when it was pressed, with its current values."""
+        """Open a proposal again, with its current values, if it had expired when it was pressed."""
         expired = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
         if not expired:
             return decided
@@ -308,7 +313,7 @@ class Presses:
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 
     async def _edit_contents(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
-        """Return the contents with new arguments. Raises BadArguments or ToolError.
+        """Return the contents of a proposal with new arguments (``given``). Raises BadArguments or ToolError.
 
         A secret that comes back as it was shown (hidden) keeps its value.
         """
@@ -317,7 +322,7 @@ class Presses:
         with as_tool_error(proposal.tool_name):
             tool = await self._find_tool(proposal)
             shown = redact_arguments(proposal.arguments, tool.parameters)
-            arguments = await tool.check_arguments(unhidden(given, proposal.arguments, shown))
+            arguments = await tool.check_arguments(restore_secrets(given, proposal.arguments, shown))
             is_same_tool = tool.digest(proposal.arguments) == proposal.digest
             if is_same_tool and await tool.is_same_call(proposal.arguments, arguments):
                 arguments = dict(proposal.arguments)
@@ -364,18 +369,20 @@ class Presses:
             description=proposal.description,
             preview=preview,
             trial=trial,
-            verdict=await undoable(tool, arguments, preview, verdict, trial),
+            verdict=await check_undo(tool, arguments, preview, verdict, trial),
         )
 
-    async def _preview_and_try(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
+    async def _preview_and_try(
+        self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal
+    ) -> PreviewAndTrial:
         """Return the preview of a call now, and its trial if one was run.
 
         Nothing is tried while everything is paused. A plan is its own preview.
         """
         if proposal.kind.shows_itself:
-            return proposal.preview, None
+            return PreviewAndTrial(proposal.preview, None)
         if tool.trying is None or await self.gate.is_paused():
-            return await preview_of(tool, arguments), None
+            return PreviewAndTrial(await preview_of(tool, arguments), None)
         return await self.gate.trials.make_preview(tool, arguments, proposal.requester)
 
     async def _judge(
@@ -404,9 +411,9 @@ class Presses:
         return ownership.require_owner(verdict, tool.connection)
 
     async def _list_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """Return the scopes that a grant for calls like this one may have, with their texts.
+        """Return the scopes that a grant for calls like this one may have, with their texts, narrowest first.
 
-        Raises ToolError when the tool is gone.
+        Raises ToolError if the tool is gone.
         """
         tool = await self._find_tool(proposal)
         with as_tool_error(proposal.tool_name):
@@ -417,7 +424,7 @@ class Presses:
         return ladder(tool.name, tool.version, proposal.arguments, likeness, shown)
 
     async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
-        """Return the text of a scope, with the number of recent calls that it would have covered."""
+        """Return the text of a scope. A scope by a prefix names the number of recent calls that it covers."""
         if scope.rung is not GrantScope.PREFIX:
             return words
         tool = await self._find_tool(proposal)
@@ -434,7 +441,7 @@ class Presses:
         return f"{words} ({covered} of the last {len(recent)} in 30 days)"
 
     async def _list_step_scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """Return the scopes granted by approving a plan with its steps: its tools that aren't read-only."""
+        """Return the scopes to grant with a plan's steps: those of their tools that aren't read-only."""
         if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
         available = await self.gate.registry.available()
@@ -466,8 +473,8 @@ def _decide_and_claim(
 ) -> tuple[Decided, Proposal | None]:
     """Decide a press. If it approves the proposal as it was opened, claim the run for this process.
 
-    Returns the claimed proposal, or None in its place if it was not approved or is run later: when the pause
-    ends, or by the next process if this one ends.
+    Returns the decision and the claimed proposal. None is in its place if the proposal was not approved, or
+    will be claimed later: when the pause ends, or by another process if this one is ending.
     """
     decided = decide.decide(session, press, policies, now)
     if Job(Work.EXECUTE, opened.id) not in decided.jobs:

@@ -1,6 +1,9 @@
 """The values that pass between the steps of a press: its prepared input, its context, and its outcome.
 
-`presses.py` prepares the input, `decide.py` makes the context inside of the transaction.
+A press is one use of a button on a card by a person. ``presses.py`` prepares the input (`Prepared`), which
+may need the network. ``decide.py`` makes the context (`PressContext`) inside of the transaction, and hands
+both to the function for the button's verb. That function returns the outcome (`Decided`), mostly by `accept`
+or `refuse`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,21 +55,21 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True)
 class UndoneTogether:
-    """The place of an undo among several undos of one press."""
+    """The position of an undo among several undos of one press."""
 
-    first: Proposal | None  # the first undo proposal, whose batch the others join; None for itself
+    first: Proposal | None  # the first proposal for an undo, whose batch the others join; None for itself
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The input of a press that is computed before its transaction, since it may need the network."""
+    """The input of a press that is computed before its transaction. Each field is for some verbs only."""
 
-    contents: Contents | None = None  # the contents of an edited proposal
+    contents: Contents | None = None  # the new contents, for a press with an edit
     current: Contents | None = None  # the current contents of an expired proposal, to ask again
-    scopes: Scopes | None = None  # the scopes of the grants to give; None if none are chosen
+    scopes: Scopes | None = None  # the scopes of the grants to give; None for a press that gives no grant
     undoing: Undoing | None = None  # the drafted inverse, for a press on Undo
-    together: UndoneTogether | None = None  # the place in the batch, for one of several undos
+    together: UndoneTogether | None = None  # for one of several undos
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,13 @@ class PressContext:
     """The context of a press: who made it, the rules, and the prepared input."""
 
     press: Press
-    person: Person
+    person: Person  # the person who pressed
     policies: Policies
     now: datetime
-    paused: bool
+    paused: bool  # everything is paused
     prepared: Prepared
-    absences: tuple[Absence, ...] = ()
-    absent: Actor | None = None  # the absent person in whose place a stand-in pressed
+    absences: tuple[Absence, ...] = ()  # of all people who are away now, each with a stand-in
+    absent: Actor | None = None  # the absent person in whose place this person pressed, as a stand-in
 
     @property
     def by(self) -> By:
@@ -113,29 +116,39 @@ class PressContext:
         return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
 
     def move(
-        self, session: Session, p: Proposal, state: State | None = None, verb: Done | None = None, **to: Any
+        self,
+        session: Session,
+        p: Proposal,
+        state: State | None = None,
+        verb: Done | None = None,
+        **changes: Any,
     ) -> Proposal:
-        """Apply the press to a proposal and return the new one. Raises LostRace.
+        """Change a proposal in the name of the person who pressed, and return it. Raises LostRace.
 
-        ``verb``: the verb for the audit log, where it is not the press's own.
+        ``verb``: the verb for the audit log, if it is not the press's own. ``changes``: the columns to
+        change.
         """
         by = self.by if verb is None else replace(self.by, verb=verb)
-        return move_or_lose(session, p, by, self.now, state, **to)
+        return move_or_lose(session, p, by, self.now, state, **changes)
 
-    def end(self, session: Session, p: Proposal, state: State, **to: Any) -> tuple[Proposal, tuple[Job, ...]]:
-        return end(session, p, self.by, self.now, state, self.who, **to)
+    def end(
+        self, session: Session, p: Proposal, state: State, **changes: Any
+    ) -> tuple[Proposal, tuple[Job, ...]]:
+        """End a proposal in the name of the person who pressed: see `lifecycle.end`."""
+        return end(session, p, self.by, self.now, state, self.who, **changes)
 
     def vote(self, verb: Verb | str) -> Vote:
+        """Return the person's vote, which is not stored yet."""
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
     def has_voted(self, session: Session, p: Proposal) -> bool:
-        """Tell if the person has a counted vote; an absent person and their stand-in share one."""
-        sharing = {self.person.id}
+        """Tell if the person has voted already. An absent person and their stand-in share one vote."""
+        sharing_ids = {self.person.id}
         for absence in self.absences:
             pair = {people.person_of(session, actor).id for actor in (absence.who, absence.stand_in)}
             if self.person.id in pair:
-                sharing |= pair
-        return any(sharing & voter_ids for voter_ids in people.voices(session, p))
+                sharing_ids |= pair
+        return any(sharing_ids & voter_ids for voter_ids in people.voices(session, p))
 
 
 def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
@@ -144,5 +157,5 @@ def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
 
 
 def refuse(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
-    """Return the reply to a press that changes nothing."""
+    """Return the reply to a press that changes nothing. ``fields``: faults of the press's form, by field."""
     return Decided(Reply(answer, text, (p,), fields or {}))

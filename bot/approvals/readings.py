@@ -1,9 +1,10 @@
-"""Consent to reads under a person's account, who is called its owner.
+"""Consent to reads in a person's name: who may see the data in an account that Nod uses for its owner.
 
-A read runs immediately for the owner's own request. It needs their consent if others see the result (in a
-chat), if words of others may have led to it, and if a schedule or a teammate reads by itself. Then the
-owner is asked by a proposal of kind ``reading`` in their private chat. Their answers are found among the
-conversation's proposals.
+Some tools use a person's own account at a server, by a connection that the person has set up; the person is
+the owner. A read runs immediately for the owner's own request. It needs their consent if others see the
+result (in a chat), if words of others may have led to it, and if a schedule or a teammate reads by itself.
+Then the owner is asked by a proposal of kind ``reading``, called a reading here. Earlier readings of a
+conversation are among its proposals, with the owner's decision.
 
 A call that writes returns data, too. Its card says who sees the answer, so the owner allows that by their
 press on the card. Without such a press or grant, only the owner gets the answer.
@@ -44,12 +45,12 @@ _SEEN_TEXT = "Anyone who sees this card also sees what {server} answers."
 def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
     """Return in words why the owner must be asked before a read runs; empty if it may run now.
 
-    ``accounts`` are the owner's. Raises Refused if the owner said no.
+    ``accounts``: all accounts of the owner. Raises Refused if the owner said no.
     """
     connection = tool.connection
     if connection is None or not connection.is_personal:
         return ""
-    answers = [
+    readings = [
         p
         for p in transcript.proposals.values()
         if p.kind is kinds.READING and p.connection and p.connection.key == connection.key
@@ -57,21 +58,21 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     owner = connection.owner_label
     is_private = transcript.conversation.private
 
-    # their refusals
-    if not is_private and any(map(is_private_only, answers)):
+    # the owner's refusals
+    if not is_private and any(map(is_private_only, readings)):
         raise Refused(_ONLY_PRIVATE_TEXT.format(owner=owner))
     since = 0 if transcript.teammate else transcript.order  # the request that this turn works on
-    if any(p.state is State.DECLINED and p.message_id > since for p in answers):
+    if any(p.state is State.DECLINED and p.message_id > since for p in readings):
         raise Refused(_NOT_NOW_TEXT.format(owner=owner))
 
-    # their consent: for this tool alone if someone else asks, else for any read under the account
-    allowed = [p for p in answers if _is_allowed(p)]
-    for_tool = [p for p in allowed if p.tool_name == tool.name]
+    # the owner's consent: a schedule or teammate needs it for this tool, a person for any read by the account
+    allowed = [p for p in readings if _is_allowed(p)]
+    allowed_for_tool = [p for p in allowed if p.tool_name == tool.name]
     if transcript.schedule is not None:
-        is_known = any(p.schedule == transcript.schedule for p in for_tool)
-        return "" if is_known else _SCHEDULE_TEXT
+        is_allowed = any(p.schedule == transcript.schedule for p in allowed_for_tool)
+        return "" if is_allowed else _SCHEDULE_TEXT
     if transcript.teammate is not None:
-        return "" if for_tool else _TEAMMATE_TEXT
+        return "" if allowed_for_tool else _TEAMMATE_TEXT
     last_influence = _find_last_influence(transcript, accounts)
     if last_influence is not None and not any(p.created_at >= last_influence for p in allowed):
         return _LED_BY_OTHERS_TEXT
@@ -80,10 +81,10 @@ def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset
     return ""
 
 
-def as_asked(tool: Tool, p: Proposal) -> Tool:
-    """Return the tool in the form in which a proposal shows it.
+def with_kind_of(tool: Tool, p: Proposal) -> Tool:
+    """Return the tool with the kind ``reading``, if the proposal has this kind and its call only reads.
 
-    For a proposal of kind ``reading``, the tool gets this kind, as long as the call still only reads.
+    For any other proposal, the tool is returned as it is.
     """
     if p.kind is not kinds.READING or tool.kind is not kinds.CALL:
         return tool
@@ -93,7 +94,7 @@ def as_asked(tool: Tool, p: Proposal) -> Tool:
 
 
 def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]:  # noqa: ARG001 - a hook
-    """Return the line about the readers of the answer, for the card of a write in a person's name."""
+    """Return the remark on who sees the answer, for the card of a write in a person's name."""
     connection = proposal.connection
     if connection is None or not connection.is_personal or proposal.kind is kinds.READING:
         return ()
@@ -104,29 +105,30 @@ def warn_of_answer(session: Session, proposal: Proposal) -> Sequence[Annotation]
 
 
 def hides_answer(session: Session, p: Proposal) -> bool:
-    """Tell if a call's answer is for its owner alone, because they did not allow others to see it.
+    """Tell if a call's answer is for its owner alone, because the owner did not allow others to see it.
 
-    They allow it in one of three ways: by their own press on a card that says so, by their consent to a read
-    in this conversation, or by a grant that they gave with such a press in this place. If they answered a
-    read with *Only in private*, none of the three counts outside of their private chat.
+    The owner allows that in one of three ways: by their own press on a card that says who sees the answer, by
+    their consent to a read in this conversation, or by a grant that they gave with such a press in this
+    place. If they answered a reading with *Only in private*, none of the three counts outside of their
+    private chat.
     """
     if p.connection is None or not p.connection.is_personal or p.kind is kinds.READING:
         return False
     here = conversations.load_place(session, p.conversation_id)
-    answers = [
+    readings = [
         reading
         for reading in proposals.list_of_kind(session, p.conversation_id, kinds.READING)
         if reading.connection and reading.connection.key == p.connection.key
     ]
-    if not here.private and any(map(is_private_only, answers)):
+    if not here.private and any(map(is_private_only, readings)):
         return True
-    if _was_warned(session, p) or any(map(_is_allowed, answers)):
+    if _was_warned(session, p) or any(map(_is_allowed, readings)):
         return False
     granted_on = _find_origin_of_grant(session, p)
     if granted_on is None or not _was_warned(session, granted_on):
         return True
-    granted_at = conversations.load_place(session, granted_on.conversation_id)
-    return not here.private and granted_at.address != here.address
+    place_of_grant = conversations.load_place(session, granted_on.conversation_id)
+    return not here.private and place_of_grant.address != here.address
 
 
 def _find_origin_of_grant(session: Session, p: Proposal) -> Proposal | None:
@@ -138,7 +140,7 @@ def _find_origin_of_grant(session: Session, p: Proposal) -> Proposal | None:
 
 
 def _was_warned(session: Session, p: Proposal) -> bool:
-    """Tell if the card of an owner's proposal had the line about the readers of its answer."""
+    """Tell if the owner approved a proposal whose card had the remark on who sees the answer."""
     if p.connection is None or ownership.lacks_owner(session, p):
         return False
     warning = _SEEN_TEXT.format(server=p.connection.server)
@@ -146,7 +148,7 @@ def _was_warned(session: Session, p: Proposal) -> bool:
 
 
 def _is_allowed(p: Proposal) -> bool:
-    """Tell if the owner consented to a reading, however the read ended."""
+    """Tell if the owner consented to the read of a reading, however the read ended."""
     if p.state not in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED):
         return False
     return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in p.votes)
@@ -155,8 +157,8 @@ def _is_allowed(p: Proposal) -> bool:
 def _find_last_influence(transcript: Transcript, accounts: frozenset[str]) -> datetime | None:
     """Return the last time since the owner's last message that words of others reached the model, or None.
 
-    Words are messages and notes, the reasons of votes, edits that the owner did not approve, and the reason
-    of a withdrawal.
+    Such words are messages and notes, the reasons of votes, edits that the owner did not approve, and the
+    reason of a withdrawal. They may have led the model to a read that the owner does not want.
     """
     own_lines = [
         line for line in transcript.lines if line.role is LineRole.USER and str(line.actor) in accounts

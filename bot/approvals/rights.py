@@ -1,4 +1,10 @@
-"""Rights on proposals: who may press which button and who may see them, by policy and stored people."""
+"""Rights on proposals: who may make which press, and who may see a proposal.
+
+A press is one use of a button on a card. `judge_press` decides if a person may make it: by the rules and
+their role, as the owner of the call (the person in whose name it runs), or as the stand-in of an absent
+person. `visible` decides who may see a proposal. The policy has the rules; people and their accounts are read
+from the database.
+"""
 
 from dataclasses import replace
 
@@ -17,7 +23,7 @@ from bot.store.proposals import Reach
 from bot.store.rules import Policies
 
 _NEEDS_APPROVER = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
-_GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
+_GRANTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)  # presses that also give a grant
 _NOT_BY_STAND_IN = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
 """The presses that a stand-in may not make: they are for admins, and for the person who asked."""
 _ALLOWED_TO_OWNER = frozenset(
@@ -37,7 +43,7 @@ def find_objection(
 ) -> str | None:
     """Return in words why the person with this account may not make a press; None if they may.
 
-    ``at`` is where the pressed card is posted: a rule may let everyone in a chat decide.
+    ``at``: where the pressed card is posted, since a rule may let everyone in a chat decide.
     """
     policy, person = policies.load_for(session, actor)
     objection, _ = judge_press(session, policy, proposal, person, actor, verb, at)
@@ -59,8 +65,8 @@ def judge_press(
     - ``None, colleague``: the person may press as the stand-in of a colleague.
     - ``objection, None``: the person may not press.
 
-    The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides whether
-    that vote is enough. An agent may withdraw what it asked for, and nothing else.
+    The owner of a call, in whose name it runs, may always approve or decline it; ``votes.py`` decides if
+    that vote is enough. An agent, which is a program, may withdraw what it asked for, and nothing else.
     """
     if actor.channel == AGENTS:
         if verb is Verb.CANCEL and proposal.agent == actor.key:
@@ -85,13 +91,13 @@ def judge_press_by_role(
         requester = person
     else:
         requester = people.person_of(session, proposal.requester)
-    why = _find_own_objection(policy, proposal, person, requester, verb, at)
-    if why is None or not policy.absences:
-        return why, None
+    objection = _find_own_objection(policy, proposal, person, requester, verb, at)
+    if objection is None or not policy.absences:
+        return objection, None
     if person == requester or person.outside:  # no one decides their own request in someone's place
-        return why, None
+        return objection, None
     if verb in _NOT_BY_STAND_IN or proposal.own:
-        return why, None
+        return objection, None
     approves = verb in _NEEDS_APPROVER
     for absence in policy.absences:
         absent = people.person_of(session, absence.who)
@@ -101,33 +107,34 @@ def judge_press_by_role(
             if verb in _GRANTING:
                 return _ONE_BY_ONE_TEXT, None
             return None, absence.who
-    return why, None
+    return objection, None
 
 
 def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
     """Return the proposal with only the votes of people who may still decide it.
 
-    Membership in a group was checked when they voted, and is not asked for again.
+    Membership in a group or a chat was checked when they voted, and is not asked for again.
     """
     if not p.votes:
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
+    # a chat whose members may decide, if there is one: a vote counts as if it was made there
     chat = p.deciders.members or next(iter(p.deciders.escalation_chats), None)
 
-    def stands(vote: Vote) -> bool:
+    def is_standing(vote: Vote) -> bool:
         voter = people.person_of(session, vote.absent or vote.actor)
         approves = vote.verb == Verb.APPROVE
         if not approves and vote.verb != Verb.DECLINE:
-            return True  # the lead agent's review of a plan, or the owner's yes
+            return True  # the lead agent's review of a plan, or the owner's consent
         objection = policy.find_decision_objection(p, voter, requester, chat, approves=approves)
         return objection is None or policy.may_be_in_group(p, voter)
 
-    votes = tuple(filter(stands, p.votes))
+    votes = tuple(filter(is_standing, p.votes))
     return replace(p, votes=votes, for_real=p.for_real if votes else None)
 
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
-    """Return the stand-ins who may decide for absent people, in words for the card."""
+    """Return the absences for which a stand-in may decide a proposal, each in words for the card."""
     lines = []
     for absence in policy.absences:
         stand_in = people.person_of(session, absence.stand_in)
@@ -140,7 +147,7 @@ def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]
 def _find_own_objection(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
-    """Return why a person may not press by their own right, or None."""
+    """Return in words why a person may not press by their own right, or None: see `find_objection`."""
     if _is_hidden(proposal) and person != requester:
         return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
@@ -215,7 +222,7 @@ def list_accounts(session: Session, actor: Actor) -> frozenset[str]:
 def make_reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Return the search conditions for the proposals that a person may see or decide.
 
-    The search finds too many: each proposal is to be checked with `visible`.
+    The search by them also finds other proposals, so each is to be checked with `visible`.
     """
     policy, person = policies.load_for(session, actor)
     absent = [absence.who for absence in policy.absences if str(absence.stand_in) in person.accounts]

@@ -1,9 +1,10 @@
-"""Trials: a call is run without lasting effect before people decide; an approval applies its changes.
+"""Trials: a call is run without lasting effect before people decide, so that they see what it would change.
 
-The changes of a trial become the proposal's preview. A trial is no run: `Trials.attempt` is called only
-if people will be asked, and the model is not told. Only `Trials.apply` changes anything, for a
-claimed proposal. It applies the token of the trial: what the tool needs to make exactly the changes that were
-shown.
+A tool that can be tried has a `Trying`, for example a shell that runs in a copy of the files.
+`Trials.attempt` runs a trial, whose changes become the proposal's preview. It is called only if people will
+be asked, and the model is not told. The tool also returns a token: what it needs to make exactly these
+changes. Only `Trials.apply` changes anything. It gives the token of an approved and claimed proposal back to
+the tool. People may also approve a run for real instead, which ignores the trial.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import make_storable, preview_of, summary_of
@@ -32,12 +33,24 @@ from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
 log = logger(__name__)
 
 _TRIAL_SECONDS = 150.0
-_QUEUE_SECONDS = 0.5  # the time between two checks for a free place
+_QUEUE_SECONDS = 0.5  # the time between two checks if another trial of the person has ended
 _MAX_OUTPUT_CHARS = 2000  # the characters that are kept of the end of a trial's output
 _MAX_TOKEN_CHARS = 32_000_000
 
-Shown = tuple[tuple[PreviewField, ...], Trial | None]
-"""The contents of a call that people see: its preview, and its trial, if there is one."""
+
+class PreviewAndTrial(NamedTuple):
+    """The contents of a call that people see."""
+
+    preview: tuple[PreviewField, ...]
+    trial: Trial | None  # None if the tool can't be tried
+
+
+class _TrialOutcome(NamedTuple):
+    """The outcome of a trial."""
+
+    fields: tuple[PreviewField, ...]  # the output and the changes, for people
+    trial: Trial
+    token: str | None  # the token as JSON; None if the changes can't be applied
 
 
 @dataclass(eq=False)
@@ -48,11 +61,11 @@ class Trials:
     clock: Clock
     process: str  # the id of this process
 
-    async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
+    async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> PreviewAndTrial:
         """Return the preview of a call that people are asked about, with a trial if its tool has one."""
         preview = await preview_of(tool, arguments)
         if tool.trying is None:
-            return preview, None
+            return PreviewAndTrial(preview, None)
         return await self.attempt(tool, arguments, preview, asker)
 
     async def attempt(
@@ -62,11 +75,11 @@ class Trials:
         preview: tuple[PreviewField, ...],
         asker: Actor,
         show: Callable[[str], Awaitable[None]] | None = None,
-    ) -> Shown:
-        """Try a call, and return its preview with what it would change. The trial is recorded.
+    ) -> PreviewAndTrial:
+        """Try a call, and return its preview with the changes that it would make. The trial is recorded.
 
-        ``show`` is called with the words for the trial when it begins. A person who has too many trials under
-        way waits for a free place.
+        ``preview``: the call's own preview. ``show`` is called with the words for the trial when it begins. A
+        person who has too many trials under way waits until one ends.
         """
         if tool.trying is None:
             raise ValueError(f"{tool.name} cannot be tried")
@@ -75,10 +88,10 @@ class Trials:
         try:
             key = await self._begin(asker, tool.name, record)
         except TooMuch as error:
-            return preview, Trial(tried=False, why=error.message)
+            return PreviewAndTrial(preview, Trial(tried=False, why=error.message))
         if show is not None:
             await show(f"Trying first: {summary}")
-        outcome: dict[str, Any] = {"ended": "it was stopped"}  # unless the trial ends below
+        recorded_end: dict[str, Any] = {"ended": "it was stopped"}  # unless the trial ends below
         token = None
         try:
             with redact_in_logs(secrets_in(arguments, tool.parameters)):
@@ -86,7 +99,7 @@ class Trials:
                     fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
                     fields, trial = (), Trial(tried=False, why=describe_and_log(error, tool.name))
-            outcome = {
+            recorded_end = {
                 "ended": _describe_end(trial),
                 "cage": trial.cage,
                 "files": len(trial.files),
@@ -94,13 +107,17 @@ class Trials:
             }
         finally:
             end = partial(trials.end, token=token)
-            await asyncio.shield(self.database.write(end, key, asker, tool.name, outcome, self.clock()))
+            await asyncio.shield(self.database.write(end, key, asker, tool.name, recorded_end, self.clock()))
         if trial.tried and not tool.preview:
             preview = ()  # it has only the arguments; the trial shows what they do
-        return (*preview, *fields), trial
+        return PreviewAndTrial((*preview, *fields), trial)
 
     async def _begin(self, asker: Actor, tool_name: str, record: Mapping[str, Any]) -> str:
-        """Queue for a place among this person's trials in all processes. Raises TooMuch."""
+        """Record the beginning of a trial, and return its key.
+
+        Waits while too many of this person's trials run, in all processes. Raises TooMuch for too many trials
+        within an hour.
+        """
         while True:
             key = await self.database.write(
                 trials.begin_trial, asker, tool_name, record, self.process, self.clock()
@@ -109,10 +126,8 @@ class Trials:
                 return key
             await asyncio.sleep(_QUEUE_SECONDS)
 
-    async def _try_tool(
-        self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
-    ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
-        """Return the fields for people, the trial, and its token, which is None if it can't be applied."""
+    async def _try_tool(self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]) -> _TrialOutcome:
+        """Run a tool's own trial, and bound what it returns."""
         output: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _TRIAL_SECONDS)
         content = await asyncio.to_thread(json.dumps, output.token)
         refused = output.refused
@@ -133,7 +148,7 @@ class Trials:
             fields.append(PreviewField("when tried", None, _describe_end(trial)))
         if trial.output.strip():
             fields.append(PreviewField("printed", None, trial.output))
-        return (*fields, *make_storable(output.changes)), trial, token
+        return _TrialOutcome((*fields, *make_storable(output.changes)), trial, token)
 
     async def _load_token(self, proposal: Proposal) -> Any:
         """Return the token that applies a trial. Raises ToolError if it is no longer stored."""
@@ -143,10 +158,10 @@ class Trials:
             raise ToolError("The result of the trial is no longer kept. Nothing was changed.")
         return await asyncio.to_thread(json.loads, content)
 
-    async def unchanged(self, tool: Tool, proposal: Proposal) -> bool:
-        """Tell if an approval would still do what the trial showed, because nothing has changed since.
+    async def is_unchanged(self, tool: Tool, proposal: Proposal) -> bool:
+        """Tell if applying a proposal's trial would still make the changes that it showed.
 
-        A tool that can't tell is tried again.
+        If the tool can't tell, the call is tried again, and must show the same.
         """
         trying, arguments = tool.trying, proposal.arguments
         if trying is None:
@@ -172,7 +187,7 @@ class Trials:
         return done
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
-        """Ask the tool for the outcome of a run that a crash cut off.
+        """Ask the tool for the outcome of a run that a crash cut off, if the tool can tell.
 
         Returns the state and the other columns to store, or None if the outcome is unknown.
         """
@@ -214,12 +229,12 @@ def outcome_of(output: ToolOutput) -> dict[str, Any]:
 
 
 def _describe_end(trial: Trial) -> str:
-    """Describe the outcome of a trial for people."""
+    """Describe the outcome of a trial for people, for example "done, 2 files would change"."""
     if not trial.tried:
         return f"not tried: {one_line(trial.why)}"
-    code = "done" if trial.exit is None else f"ended with code {trial.exit}"
+    end = "done" if trial.exit is None else f"ended with code {trial.exit}"
     if not trial.applies or trial.exit is None:
-        return code
+        return end
     match len(trial.files):
         case 0:
             files = "no file"
@@ -227,4 +242,4 @@ def _describe_end(trial: Trial) -> str:
             files = "1 file"
         case count:
             files = f"{count} files"
-    return f"{code}, {files} would change"
+    return f"{end}, {files} would change"

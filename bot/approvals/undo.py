@@ -1,7 +1,10 @@
-"""Undo: a press on a change that was made opens a proposal for the call that reverts it, its inverse.
+"""Undo: a press on a change that was made opens a proposal for the call that reverts it, its *inverse*.
 
-The inverse passes the rules, the claim and the record as any other call. The press also approves it if
-nothing has changed since and no data is lost. Otherwise the inverse gets a card, and people are asked.
+The inverse call was drafted when the change had been made (``afterwards.py``) and is drafted again before the
+press (``presses.py``). As a proposal it passes the rules, the claim and the record as any other call. The
+press also approves it if nothing has changed since and no data is lost. Otherwise the inverse gets a card,
+and people are asked. The change (the *original*) names its inverse in ``undone_by``, and the inverse its
+original in ``undoes``.
 """
 
 from dataclasses import replace
@@ -41,7 +44,7 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
         return refuse(Answer.STALE, p, _GONE)
     inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
     why_ask = _find_reason_to_ask(session, context, undoing, inverse)
-    if not why_ask:  # one decider is enough
+    if not why_ask:  # the person who pressed is enough, whatever the quorum
         votes = (context.vote(Verb.APPROVE),)
         inverse = replace(inverse, state=State.APPROVED, quorum=1, votes=votes, **context.decided)
     together = context.prepared.together
@@ -65,10 +68,11 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
     return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
 
 
-def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Make ``p``, which is asked or tried again, the undo of its original again.
+def reopen_inverse(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
+    """Note that ``p``, which is asked or tried again, is the inverse of its original again.
 
-    Returns an objection in words, and the jobs. The objection is empty if ``p`` is no undo.
+    Returns an objection in words, and the jobs. The objection is empty if ``p`` may be opened, also if it is
+    no inverse of anything.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None:
@@ -97,7 +101,7 @@ def _find_reason_to_ask(session: Session, context: PressContext, undoing: Undoin
 
 
 def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) -> bool:
-    """Tell if the rules let only others decide the inverse."""
+    """Tell if the rules don't let this person decide the inverse."""
     policy, press = context.policies.load(session), context.press
     objection, _ = rights.judge_press_by_role(
         session, policy, inverse, context.person, press.actor, at=press.address

@@ -1,6 +1,10 @@
 """Votes on proposals and their consequences: approving, declining, editing and asking for changes.
 
-``bot/approvals/decide.py`` has checked the press before it comes here.
+Each public function applies a press with one verb, which ``bot/approvals/decide.py`` has authorised and
+checked. A press for or against a proposal is a vote. The proposal is approved once it has as many votes as
+its quorum, the approval of its owner (the person in whose name it runs), and for some plans that of the lead
+agent. An edit begins a new round, which ends all votes. With a vote, a person may also give a grant, which
+lets later calls run without asking.
 """
 
 from dataclasses import replace
@@ -27,7 +31,7 @@ from bot.store.connections import is_owner
 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Apply the edit of a press, if any, and vote for the proposal; with enough votes it runs."""
+    """Apply the edit of a press, if it has one, and vote for the proposal; with enough votes it runs."""
     press = context.press
 
     # an edit, after which another rule may apply, and the trial may show other changes
@@ -47,21 +51,24 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return unready
     for_real: bool | None = None  # None without a trial, since there is no choice then
     if p.trial is not None and p.trial.tried:
-        for_real = press.verb is Verb.FOR_REAL
+        for_real = press.verb is Verb.FOR_REAL  # run the call, in place of applying the trial's changes
     p = rights.with_standing_votes(session, context.policies, p)
     why = _find_trial_objection(p, press.verb, for_real=for_real)
     if why:
         return refuse(Answer.INVALID, p, why)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
-    decides = _may_decide(session, context, p)
-    votes = (*p.votes, context.vote(Verb.APPROVE if decides else CONSENT))
+    counts_for_quorum = _counts_for_quorum(session, context, p)
+    votes = (*p.votes, context.vote(Verb.APPROVE if counts_for_quorum else CONSENT))
 
     # the other people whose approval is needed, too
-    waiting_text = _find_missing_yes(session, p, replace(p, votes=votes), decides=decides)
-    if waiting_text:
+    approvals = len(people.voices(session, p, Verb.APPROVE)) + int(counts_for_quorum)
+    missing_text = _find_missing_approval(
+        session, replace(p, votes=votes), approvals, counts_for_quorum=counts_for_quorum
+    )
+    if missing_text:
         p = context.move(session, p, votes=votes, for_real=for_real)
-        return accept(session, p, waiting_text)
+        return accept(session, p, missing_text)
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         # the lead's turn is written before the plan, in the order that its own review takes
         review_jobs = plans.ask_lead(session, p, context.now)
@@ -95,16 +102,14 @@ def _refuse_unready(session: Session, p: Proposal) -> Decided | None:
     return None
 
 
-def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decides: bool) -> str:
-    """Return in words the approvals that a proposal with a new vote still needs; empty if none are missing.
+def _find_missing_approval(session: Session, p: Proposal, approvals: int, *, counts_for_quorum: bool) -> str:
+    """Return in words the approval that a proposal with a new vote still needs; empty if none is missing.
 
-    ``before`` is the proposal without the vote. ``decides``: the vote counts towards the quorum.
+    ``approvals``: the number of votes that count towards the quorum. ``counts_for_quorum``: the new vote is
+    one of them.
     """
-    approvals = len(people.voices(session, before, Verb.APPROVE))
-    if decides:
-        approvals += 1
     if approvals < p.quorum:
-        if decides:
+        if counts_for_quorum:
             return f"Your vote counts: {approvals} of {p.quorum}."
         return "Your yes counts. It waits for the approval of others as well."
     if ownership.lacks_owner(session, p):
@@ -113,11 +118,11 @@ def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decide
     return ""
 
 
-def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
+def _counts_for_quorum(session: Session, context: PressContext, p: Proposal) -> bool:
     """Tell if the person's vote counts towards the quorum.
 
-    The owner of a connection must agree to calls in their name, but has no further right by that:
-    their vote counts only if the rules would let them decide without it.
+    The owner of a call, in whose name it runs, must agree to the call, but has no further right by that:
+    their vote counts only if the rules would let them decide anyway.
     """
     if not is_owner(p, context.person):
         return True
@@ -129,7 +134,7 @@ def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
 def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
     """Return why a vote does not fit the proposal's trial; empty if it fits.
 
-    ``for_real``: the vote is for running the call instead of applying the trial's result.
+    ``for_real``: the vote is for running the call instead of applying the trial's changes.
     """
     if p.trial is None or not p.trial.tried:
         if verb is Verb.FOR_REAL:
@@ -144,7 +149,10 @@ def _find_trial_objection(p: Proposal, verb: Verb, *, for_real: bool | None) -> 
 
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Vote against the proposal; it ends with as many votes as the rule asks for."""
+    """Vote against the proposal, which ends with as many such votes as the rule asks for.
+
+    The owner's vote alone ends it.
+    """
     p = rights.with_standing_votes(session, context.policies, p)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
@@ -162,7 +170,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Decline a suggestion permanently: the vote is recorded with the verb *never*."""
+    """Decline a suggestion of Nod so that it is not made again. The vote has the verb *never*."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
@@ -177,7 +185,7 @@ def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve a proposal and give the grant of the chosen scope, in one transaction."""
+    """Vote for a proposal and give a grant of the chosen scope, in one transaction."""
     duration, audience = context.press.lasting, context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # each run of a schedule is a conversation of its own
@@ -190,7 +198,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     if in_conversation and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return refuse(Answer.INVALID, p, text)
-    whose = audience.words(p.requester.label, schedule=p.schedule or "")
+    whose = audience.words(p.requester.label, schedule=p.schedule or "")  # the audience in words
     if audience not in grants.list_audiences(session, context.policies, p, context.person):
         return refuse(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
@@ -220,7 +228,7 @@ def _find_other_owner(p: Proposal, context: PressContext) -> str:
 
 
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve a plan, and grant the tools of its steps while its teammate works, in one transaction."""
+    """Approve a teammate's plan, and allow the tools of its steps while the teammate works."""
     if not p.teammate:
         return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
     if p.quorum > 1:
@@ -250,6 +258,7 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
 
 
 def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal) -> None:
+    """Give a grant for each call that an approved plan lists, for one run of exactly this call."""
     for call in Plan.of(plan.arguments).calls:
         scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
         words = f"{call.tool} once, exactly as the plan shows it"
@@ -257,6 +266,7 @@ def _allow_listed_calls(session: Session, context: PressContext, plan: Proposal)
 
 
 def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
+    """Give a grant for the conversation of a proposal. ``words``: the scope for people."""
     terms = GrantTerms(scope, words, GrantAudience.HERE, GrantDuration.CONVERSATION)
     grants.give_grant(session, p, context.press.actor, context.person, terms, context.now)
 
@@ -280,7 +290,7 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)
-    if p.kind.is_final:  # a script does not wait longer than announced, so the timer is not restarted
+    if p.kind.is_final:  # a script that waits was told the time, so the timer is not restarted
         for name in ("ttl", "expires_at", "warn_at", "remind_at"):
             new_terms.pop(name, None)
     before = {**_find_defaults(contents), **p.arguments}  # earlier releases stored no defaults
@@ -311,5 +321,6 @@ def _find_defaults(contents: Contents) -> dict[str, Any]:
 
 
 def _find_unanswered(session: Session, p: Proposal) -> dict[str, str]:
+    """Return the required fields of a form that have no value yet, each with the fault in words."""
     schema = proposals.load_schema(session, p.tool_name, p.tool_version) or {}
     return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

@@ -22,7 +22,7 @@ from prometheus_client import (
 from sqlmodel import Session
 
 from bot import __version__
-from bot.approvals.budgets import BudgetUse, standings
+from bot.approvals.budgets import BudgetUse, list_uses
 from bot.channels.base import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
@@ -151,7 +151,7 @@ class Metrics:
         self._told = problems.copy()
 
     def _budgets(self, session: Session) -> list[BudgetUse]:
-        return standings(session, self._policies.load(session).book, self._clock())
+        return list_uses(session, self._policies.load(session).book, self._clock())
 
     def _note_turns(self, turns: Sequence[counts.TurnState]) -> None:
         self._under_way = {turn.id for turn in turns if turn.seconds is None}

@@ -228,7 +228,7 @@ class BudgetMachine(RuleBasedStateMachine):
         assert await self.rows(told + "'%of a budget is used%'") == [[len(self.warned)]]
         assert await self.rows(told + "'The budget %is used up%'") == [[self.stopped]]
         book = (await self.nod.database.read(self.nod.gate.policies.load)).book
-        shown = await self.nod.database.read(budgets.standings, book, self.now)
+        shown = await self.nod.database.read(budgets.list_uses, book, self.now)
         assert {each.rule.id: (each.spent, each.limit) for each in shown} == {
             number: (self.spent(scope, budget, 0), budget.limit(self.now))
             for number, (scope, budget) in self.budgets.items()

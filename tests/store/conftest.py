@@ -91,11 +91,11 @@ class Rows:
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
-        if verb in decide.TOGETHER:
-            found = self.database.read_now(decide.rows_of, asked)
+        if verb in decide.BATCH_VERBS:
+            found = self.database.read_now(decide.split_press, asked)
             if isinstance(found, Reply):
                 return Decided(found)
-            each = self.database.write_now(decide.decide_rows, found.presses, POLICIES, self.clock())
+            each = self.database.write_now(decide.decide_all, found.presses, POLICIES, self.clock())
             return decide.count_outcomes(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 

@@ -113,7 +113,7 @@ def test_an_admin_cannot_give_it_to_no_one(rows: Rows) -> None:
 def test_what_was_decided_in_the_meantime_is_not_cancelled_as_undeliverable(rows: Rows) -> None:
     [p] = rows.propose()
     rows.decide(p)
-    assert rows.database.write_now(lifecycle.undeliverable, p.id, "archived", rows.clock()) == ()
+    assert rows.database.write_now(lifecycle.cancel_undeliverable, p.id, "archived", rows.clock()) == ()
     assert rows.now(p).state is State.APPROVED
 
 

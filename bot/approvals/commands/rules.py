@@ -1,4 +1,11 @@
-"""Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything."""
+"""Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything.
+
+A rule is about a subject, such as who may decide (``approvers``) or how long a proposal waits (``ttl``), and
+holds for all calls or for those that its limits name. Most subcommands set the rule of one subject:
+``values.py`` parses it, `RuleCommands._set_rule` checks it against tools, people and other rules, stores it,
+and describes its consequences. A grant lets calls like an approved one run without asking; it ends if a new
+rule is stricter than the rules under which it was given.
+"""
 
 import asyncio
 import difflib
@@ -69,12 +76,12 @@ from bot.tools.tool import Tool
 
 _MAX_AUDIT_ROWS = 20
 _MAX_NAMED = 5  # the most tools in one sentence
-# no text of this form is a length of time that a rule may have
+# the beginning of a proposal's ID; no text of this form is a length of time that a rule may have
 _LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.MIN_ID_CHARS},}}")
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
-"""Rules that say how a call is judged: earlier grants were given under them."""
+"""Subjects of rules that say how a call is judged: a change of these may end grants."""
 _MAY_NAME_GROUPS = frozenset({Subject.QUORUM, Subject.DECIDERS, Subject.NOTIFY, Subject.ATTENTION})
-"""Rules that may name groups."""
+"""Subjects of rules that may name groups of people, such as ``slack:T1/S2``."""
 EVERYWHERE_WORDS = frozenset(
     {"rules", "features", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
 )
@@ -85,13 +92,12 @@ class RuleCommands:
     """The subcommands of ``/approvals`` that only admins may use."""
 
     def __init__(self, parts: CommandParts, undo: Do) -> None:
-        """Take the parts, and ``undo``: the handler of `/approvals undo ID`, which everyone may use."""
+        """Take the dependencies, and the handler of ``/approvals undo ID``, which everyone may use."""
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
         self._accounts = Accounts(parts)
         self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
-        rest = LIMITED
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
             Subcommand("features", "what is on, and who set it", self._features, is_private=True),
@@ -102,17 +108,19 @@ class RuleCommands:
                 also=("unset", "remove", "delete", "clear", "reset"),
             ),
             Subcommand(
-                f"policy always|writes|destructive|never|forbid {rest}, "
+                f"policy always|writes|destructive|never|forbid {LIMITED}, "
                 "policy test TOOL {…} [as WHO] [in PLACE], or policy try RULE [last 30d]",
                 "what needs approval, and what can't be asked for; test says what would happen, "
                 "try what a rule would have changed",
                 self._policy,
             ),
             Subcommand(
-                f"risk read|write|destructive {rest}", "how risky a tool's calls are", self._set(Subject.RISK)
+                f"risk read|write|destructive {LIMITED}",
+                "how risky a tool's calls are",
+                self._set(Subject.RISK),
             ),
             Subcommand(
-                f"approvers WHO… {rest}",
+                f"approvers WHO… {LIMITED}",
                 "who may decide: requester, approver, admin, member, accounts, or groups "
                 "such as slack:T1/S2 and telegram:-100123/admins",
                 self._set(Subject.DECIDERS),
@@ -130,19 +138,19 @@ class RuleCommands:
                 "let people from outside the team, such as guests, write to Nod there; they decide nothing",
                 self._set(Subject.OUTSIDERS),
             ),
-            Subcommand(f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)),
+            Subcommand(f"quorum N [of M] {LIMITED}", "how many must approve", self._set(Subject.QUORUM)),
             Subcommand(
                 "plans human|lead|both [in PLACE]",
                 "who approves teammates' plans: a person, the lead agent, or both",
                 self._set(Subject.PLANS),
             ),
             Subcommand(
-                f"undo ID, or undo 30m|off {rest}",
+                f"undo ID, or undo 30m|off {LIMITED}",
                 "put back what it did; or for how long that can be done",
                 self._undo,
             ),
             Subcommand(
-                f"batch stop {rest}",
+                f"batch stop {LIMITED}",
                 "when a row of a batch fails, withdraw those that have not begun",
                 self._set(Subject.BATCH),
             ),
@@ -157,7 +165,7 @@ class RuleCommands:
                 self._model,
             ),
             Subcommand(
-                f"opinion MODEL [raises[, or is missing]] {rest}",
+                f"opinion MODEL [raises[, or is missing]] {LIMITED}",
                 "another model's few words on the card; raises: its no asks for one more approval",
                 self._opinion,
             ),
@@ -166,28 +174,30 @@ class RuleCommands:
                 "beyond that many cards an hour, others that are not urgent come together at the half hour",
                 self._set(Subject.ATTENTION),
             ),
-            Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
-            Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
+            Subcommand(f"ttl 4h {LIMITED}", "how long a proposal waits", self._set(Subject.TTL)),
+            Subcommand(f"remind 2h {LIMITED}", "remind deciders this often", self._set(Subject.REMIND)),
             Subcommand(
-                f"escalate 4h PLACE {rest}",
+                f"escalate 4h PLACE {LIMITED}",
                 "show it there if no one has decided",
                 self._set(Subject.ESCALATE),
             ),
             Subcommand(
-                f"notify TARGET after 10m[, TARGET after 20m] {rest}",
+                f"notify TARGET after 10m[, TARGET after 20m] {LIMITED}",
                 "who is told next while no one decides: reminder, push, page, a place, an account or a group",
                 self._notify,
             ),
             Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._set(Subject.QUIET)),
-            Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
+            Subcommand(f"route PLACE {LIMITED}", "post cards there too", self._set(Subject.ROUTE)),
             Subcommand(
                 "digest 09:00 PLACE [in PLACE]", "a daily list of what is open", self._set(Subject.DIGEST)
             ),
             Subcommand(
-                f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
+                f"grants, or grants allow destructive {LIMITED}",
+                "what is allowed without asking",
+                self._grants,
             ),
             Subcommand(
-                f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
+                f"fetch HOST {LIMITED}", "read every page of a host without asking", self._set(Subject.FETCH)
             ),
             Subcommand(
                 "instructions [in PLACE] [WORDS, or clear]",
@@ -222,16 +232,17 @@ class RuleCommands:
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         """Return the handler that sets a rule about a subject."""
 
-        async def do(command: Command, text: str) -> CommandReply:
-            return await self._set_rule(parse_value(subject, text, command, self._local_now()), command)
+        async def set_rule(command: Command, text: str) -> CommandReply:
+            rule = parse_value(subject, text, command, self._local_now())
+            return await self._set_rule(rule, command)
 
-        return do
+        return set_rule
 
     async def _set_rule(self, given: Rule, command: Command) -> CommandReply:
         """Check and store a rule. The reply describes its consequences, in one sentence each."""
         available = await self._registry.available()
         tools = [tool for tool in available if given.concerns(tool.name)]
-        _check_lowered(given, tools)
+        _check_risk(given, tools)
         await self._check_tool(given, tools)
         await self._accounts.check(_list_named_people(given), command)
         condition_text = _check_condition(given, tools)
@@ -258,7 +269,7 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(text), rule=rule.id)
 
     async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
-        """Raise CommandError if a rule names a tool that does not exist and never did.
+        """Raise CommandError if a rule names one tool, which does not exist and was never called.
 
         ``tools``: the tools that the rule is about.
         """
@@ -326,6 +337,7 @@ class RuleCommands:
         return active.format_active(parts, zone)
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
+        """Set, drop or show the instructions for a place: ``[in PLACE] [WORDS, or clear]``."""
         given = parse_instructions(text, command)
         current = await self._database.read(self._list_instructions, given.scope)
         if str(given.value).lower() == "clear":
@@ -347,7 +359,10 @@ class RuleCommands:
         return "There are no instructions there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[RuleRecord, int]]:
-        """Return the instructions for a place, the widest first, each with the number of its versions."""
+        """Return the instructions that hold in a place, those for the widest place first.
+
+        Each comes with the number of its versions, which are counted from 1.
+        """
         instructions = [
             stored
             for stored in rules.list_rules(session)
@@ -408,13 +423,13 @@ class RuleCommands:
                 is_private = conversation.private if conversation else str(where) == str(who)
                 place = Place(str(where), is_private)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
-            # an address counts as an address that no person has written
+            # without a conversation, no person has written any address in the arguments
             return explain(policy.judge(judge_addresses(call, tool, policy)), who.label)
 
         return await self._put_names_in(await self._groups.read(judge))
 
     async def _try(self, command: Command, text: str) -> str:
-        """Try a rule on the past, without setting it, and return the text."""
+        """Try a rule on past proposals, without setting it, and describe the result."""
         trial = parse_rule_to_try(text, command, self._local_now())
 
         def try_rule(session: Session) -> str:
@@ -431,6 +446,7 @@ class RuleCommands:
         return await self._set(Subject.UNDO)(command, text)
 
     async def _budget(self, command: Command, text: str) -> str | CommandReply:
+        """Set a budget for models, extend one, or list them, as the subcommand's usage says."""
         verb, rest = first_word(text)
         if verb == "extend":
             return await self._extend(command, rest)
@@ -447,7 +463,7 @@ class RuleCommands:
 
     def _list_budgets(self, session: Session) -> str:
         book = self._policies.load(session).book
-        uses = budgets.standings(session, book, self._clock())
+        uses = budgets.list_uses(session, book, self._clock())
         lines = [f"- Rule {use.rule.id}: {use.words}, {use.share:.0%}" for use in uses]
         of_turns = [rule for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN]
         lines += [f"- {rule.words}" for rule in of_turns]
@@ -508,6 +524,7 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(f"Extended: {rule.words}."), rule=rule.id)
 
     def _check_currency(self, words: Sequence[str]) -> None:
+        """Raise CommandError if the first of these words, which is a currency, is not that of the prices."""
         if words and words[0].upper() != self._prices.currency:
             raise CommandError(f"Prices are in {self._prices.currency}, so a budget is, too.")
 
@@ -528,6 +545,7 @@ class RuleCommands:
         return await self._put_names_in("\n".join(lines) or "No one is signed in to the console.")
 
     async def _roles(self, command: Command, text: str) -> str | CommandReply:
+        """List who has which role, or change the roles of an account: ``[add|remove ACCOUNT ROLE]``."""
         words = text.split()
         if not words:
             return await self._database.read(self._list_holders)
@@ -622,7 +640,7 @@ class RuleCommands:
             return Wanted(proposal=prefix)
         return Wanted(tool=text, known=not text)
 
-    async def _pause(self, command: Command, __: str) -> str:
+    async def _pause(self, command: Command, _: str) -> str:
         def pause(session: Session) -> list[int] | None:
             if not rules.pause_all(session, command.actor, self._clock()):
                 return None
@@ -634,14 +652,15 @@ class RuleCommands:
         await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in message_ids))
         return "Execution is paused and timers are stopped. Use `/approvals resume` to continue."
 
-    async def _resume(self, command: Command, __: str) -> str:
+    async def _resume(self, command: Command, _: str) -> str:
+        """End the pause, step by step, since each open proposal gets back the time of the pause."""
         now = self._clock()
         while True:
-            step = await self._database.write(lifecycle.step, command.actor, now)
+            step = await self._database.write(lifecycle.take_resume_step, command.actor, now)
             if step is None:
                 return "Nothing was paused."
             await self._wake(*step.jobs)
-            if step.over:
+            if step.is_last:
                 added = format_length(step.paused.total_seconds())
                 return f"Resumed. Open proposals have {added} added to their deadlines."
 
@@ -670,14 +689,17 @@ def _check_notifiers(session: Session, given: Rule) -> None:
 
 
 def _split_object(text: str) -> tuple[Any, str]:
-    """Split a text into its leading JSON object, empty without one, and the rest. Raises ValueError."""
+    """Split a text into its leading JSON object, empty without one, and the text after it.
+
+    Raises ValueError for broken JSON.
+    """
     if not text.startswith("{"):
         return {}, text
     value, end = json.JSONDecoder().raw_decode(text)
     return value, text[end:]
 
 
-def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
+def _check_risk(given: Rule, tools: Sequence[Tool]) -> None:
     """Raise CommandError if, by the rule, calls that can't be undone would count as reads."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
@@ -736,7 +758,10 @@ def _describe_loosening(given: Rule, tools: Sequence[Tool]) -> str:
 
 
 def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
-    """End the grants whose calls are judged more strictly since a rule changed, and say which."""
+    """End the grants whose calls are judged more strictly since a rule changed.
+
+    Returns a sentence with the ended grants, or an empty text.
+    """
     if rule.subject not in _JUDGING:
         return ""
     # the policies must not load this state, since the transaction may still be rolled back

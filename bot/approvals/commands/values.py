@@ -1,7 +1,10 @@
 """Parsing of rules as admins type them: a value, and the parts that limit it.
 
-Parsing is strict: a misunderstood rule would allow calls that it should not. Each function raises
-CommandError with the correct syntax.
+In ``/approvals ttl 4h for delete_* in slack:T1/C2``, the command says the rule's subject (``ttl``), "4h" is
+its value, and "for delete_*" and "in slack:T1/C2" are its parts. `parse_value` takes the parts from the end
+of the text, one by one, and reads what is left by the subject's reader in `_VALUES`. Parsing is strict: a
+misunderstood rule would allow calls that it should not. Each function raises CommandError with the correct
+syntax.
 """
 
 import difflib
@@ -58,12 +61,16 @@ _PARTS = {
         "days": r"on (\S+(?:(?:,| and) \S+)*)",
     }.items()
 }
-"""The parts of a rule, each at the end of the text. `for` with a length is tried before `for` with a tool."""
-_WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
-_MARKS = (",", ";", "|")
+"""The parts of a rule by name, each as it stands at the end of the text, such as " until friday 18:00".
+
+They are tried in this order: `for` with a length ("for 2h") before `for` with a tool ("for delete_*").
+"""
+_WHERE = re.compile(r"\s+where\b", re.IGNORECASE)  # before a condition, which is the last part
+_MARKS = (",", ";", "|")  # marks between several words of a list
 _ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
-_ENDS = frozenset({"length", "until"})  # the two ways to say when a rule ends
-_LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
+_PARTS_WITH_END = frozenset({"length", "until"})  # the two ways to say when a rule ends
+_LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})  # rules that let calls run without asking
+_MAX_QUORUM = 20  # more approvals than anyone can gather
 _MAX_LIFE = timedelta(days=366)  # the longest time that a rule with an end lasts
 LIMITED = (
     "[for TOOLS] [in PLACE] [by ACCOUNT] [as person|place|nod] [for 2h|until friday 18:00] "
@@ -75,19 +82,22 @@ _MAY_BE_TRIED = {
     "policy": Subject.POLICY,
     **{subject.typed: subject for subject in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
 }
-_TRY_OPTION = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
+
+# an option at the end, such as " last 30d" or " --before 3f2a"; phones write two dashes as one
+_TRY_OPTION = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")
 _WITH_PLACE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.NOTIFY, Subject.DIGEST})
 """Subjects whose value names a place."""
 _STEP_TEXT = "Write the steps as `push after 2m, slack:T1/C2 after 10m`."
-_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
+_NOTIFIER_NAME = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_NAME_CHARS}}}")
 _UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
-"""Subjects that are not about a call."""
+"""Subjects that are not about calls, so that their rules have no limits."""
 
 
 def parse_value(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
-    """Read ``VALUE`` and its `LIMITED` parts, in any order but ``where`` last. Raises CommandError.
+    """Read ``VALUE`` and its `LIMITED` parts into a rule. Raises CommandError.
 
-    The rule has no number yet. ``here`` is the place of the command. ``now`` is in the team's time zone.
+    The parts come in any order, but ``where`` is last. The rule's number is 0, since it is not stored yet.
+    The word ``here`` stands for the place of the command. ``now`` is in the team's time zone.
     """
     text, *conditions = _WHERE.split(f" {text.strip()}", maxsplit=1)
     value_text, parts = _take_parts(f" {' '.join(text.split())}")
@@ -95,18 +105,12 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if not words:
         raise CommandError("Something is missing.")
     for word in reversed(words[1:]):
-        if word in _ONE_EACH:  # it was not read as a part, so more than one word follows
+        if word in _ONE_EACH:  # the word was not read as a part, so more than one word follows it
             raise CommandError(f"After `{word}` comes {_ONE_EACH[word]}. Set a rule for each.")
     if subject in _WITH_PLACE:
         words = [_parse_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
-    limits = Limits(
-        _parse_condition(parts.get("identity", ()), conditions),
-        str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
-        _parse_hours(*parts["hours"]) if "hours" in parts else None,
-        _parse_end(parts, now, last=not _is_loosening(subject, value)),
-        _parse_days(parts["days"][0]) if "days" in parts else "",
-    )
+    limits = _parse_limits(parts, conditions, now, last=not _is_loosening(subject, value))
     if subject in FOR_WHOM and "tools" in parts:  # the part names a person or a place, and no tools
         if "place" in parts:
             raise CommandError("Name one person or place, after `for`.")
@@ -114,7 +118,8 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     if limits.condition and limits.condition.looks_at_risk and subject not in BY_RISK:
         known = ", ".join(other for other in Subject if other in BY_RISK)
         raise CommandError(f"`risk is` can't stand here. It is for rules about {known}.")
-    if limits != Limits() and subject in _UNLIMITED:
+    has_limits = limits != Limits()
+    if has_limits and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
     return Rule(
         0,
@@ -122,19 +127,20 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         _parse_place(remove_quotes(parts["place"][0]), command) if "place" in parts else EVERYWHERE,
         _parse_tool_pattern(parts["tools"][0]) if "tools" in parts else EVERYWHERE,
         value,
-        None if limits == Limits() else limits,
+        limits if has_limits else None,
     )
 
 
 def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Take the parts of a rule from the end of a text, and return the text before them and the parts.
+    """Take the parts of a rule from the end of a text. Return the text before them, and the parts by name.
 
-    A part is the groups of its expression in `_PARTS`.
+    Each part is the texts of the groups of its pattern in `_PARTS`: "between 18:00 and 08:00" ->
+    ``{"hours": ("18:00", "08:00")}``.
     """
     parts: dict[str, tuple[str, ...]] = {}
-    while found := _find_last_part(text):
-        name, match = found
-        has_another_end = name in _ENDS and not _ENDS.isdisjoint(parts)
+    while last_part := _find_last_part(text):
+        name, match = last_part
+        has_another_end = name in _PARTS_WITH_END and not _PARTS_WITH_END.isdisjoint(parts)
         if name in parts or has_another_end:
             raise CommandError(f"`{match[0].strip()}` is one too many. Write each part once.")
         parts[name] = match.groups()
@@ -142,7 +148,24 @@ def _take_parts(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     return text, parts
 
 
+def _parse_limits(
+    parts: Mapping[str, Sequence[str]], conditions: Sequence[str], now: datetime, *, last: bool
+) -> Limits:
+    """Read the parts that limit a rule. ``conditions``: the text after ``where``, if there is one.
+
+    ``last``: as in `_parse_end`.
+    """
+    return Limits(
+        _parse_condition(parts.get("identity", ()), conditions),
+        str(parse_account(remove_quotes(parts["account"][0]))) if "account" in parts else "",
+        _parse_hours(*parts["hours"]) if "hours" in parts else None,
+        _parse_end(parts, now, last=last),
+        _parse_days(parts["days"][0]) if "days" in parts else "",
+    )
+
+
 def _find_last_part(text: str) -> tuple[str, re.Match[str]] | None:
+    """Return the name of the part with which a text ends, and its match; None if it ends with no part."""
     for name, expression in _PARTS.items():
         match = expression.search(text)
         if match:
@@ -163,22 +186,24 @@ def _parse_tool_pattern(text: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the words of a list of people as one writes it, with commas, semicolons, spaces or "and"."""
+    """Return the words of a list of people: "ana, ben and cy" -> ["ana", "ben", "cy"]."""
     return [word for word in _split(text) if word != "and"]
 
 
 def _split(text: str) -> list[str]:
+    """Split a text at white space and `_MARKS`."""
     return [word for word in re.split(r"[,;|\s]+", text) if word]
 
 
 def _check_one(text: str, what: str) -> None:
+    """Raise CommandError if a text names several things. ``what``: the word for the thing."""
     several = _split(text)
     if len(several) > 1 or text.endswith(_MARKS):
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
 def _parse_condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition | None:
-    """Read the words after ``as`` and after ``where``, each at most one, into one condition for both."""
+    """Read the word after ``as`` and the text after ``where``, if there are any, into one condition."""
     if identity and identity[0] not in set(Identity):
         raise CommandError(f"After `as` comes {', '.join(Identity)}: under whose account a call is made.")
     texts = [f"connection is {one}" for one in identity] + [condition.strip() for condition in conditions]
@@ -199,6 +224,7 @@ def _parse_hours(begin: str, end: str) -> Hours:
 
 
 def _parse_days(text: str) -> str:
+    """Read weekdays, and return them in the usual form."""
     days = parse_weekdays(text)
     if not days:
         raise CommandError(f"`on {text}` names no day. Write weekdays, weekends, or monday and thursday.")
@@ -206,7 +232,11 @@ def _parse_days(text: str) -> str:
 
 
 def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
-    """Read the end of a rule. ``last``: of a time that the clocks repeat, take the last."""
+    """Read the end of a rule; None if it has no end.
+
+    ``last``: of a time that the clocks repeat in autumn, the second is meant. A rule that loosens something
+    ends at the first, so that it never lasts longer than meant.
+    """
     if "length" in parts:
         return add_length(now, _parse_length(parts["length"][0]))
     if "until" not in parts:
@@ -222,6 +252,7 @@ def _parse_end(parts: Mapping[str, Sequence[str]], now: datetime, *, last: bool)
 
 
 def _is_loosening(subject: Subject, value: RuleValue) -> bool:
+    """Tell if a rule may let more calls run without asking."""
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
@@ -230,13 +261,14 @@ class RuleToTry(NamedTuple):
 
     rule: Rule
     last: timedelta  # the length of the past to judge
-    before: Mark | None  # only on proposals older than this; None begins with the newest
+    before: Mark | None  # only older proposals are judged; None: the newest are judged first
 
 
 def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
-    """Read ``RULE [last 30d] [before MARK]``, the rule as after ``/approvals`` or after ``policy``.
+    """Read ``RULE [last 30d] [before MARK]``. Raises CommandError.
 
-    ``now`` is in the team's time zone. Raises CommandError.
+    The rule is as after ``/approvals``, or as after ``/approvals policy``. ``now`` is in the team's time
+    zone.
     """
     text = f" {text.strip()}"
     options: dict[str, str] = {}
@@ -265,7 +297,7 @@ def parse_rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
 
 
 def parse_instructions(text: str, command: Command) -> Rule:
-    """Read ``[in PLACE] WORDS``. The value of the rule is empty without words. Raises CommandError."""
+    """Read ``[in PLACE] [WORDS]`` into a rule, whose value is empty without words. Raises CommandError."""
     first, rest = first_word(text)
     place, words = first_word(rest)
     is_place = ":" in place or place in ("here", EVERYWHERE)
@@ -278,7 +310,10 @@ def parse_instructions(text: str, command: Command) -> Rule:
 
 
 def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
-    """Read ``[as WHO] [in PLACE]``. Without them the command's actor, and None. Raises CommandError."""
+    """Read ``[as WHO] [in PLACE]``, and return both. Raises CommandError.
+
+    By default WHO is the author of the command, and PLACE is None.
+    """
     who: Actor = command.actor
     where: Address | None = None
     words = text.split()
@@ -294,12 +329,13 @@ def parse_as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]
 
 
 def _parse_place(text: str, command: Command) -> str:
+    """Read ``here``, an address such as ``slack:T1/C2``, or ``slack:*`` for a channel."""
     if text == "here":
         key = command.address.key
         if key.count("/") > 1:  # a thread: the rule is for its whole chat
             key, _, _ = key.rpartition("/")
         return f"{command.address.channel}:{key}"
-    if text.startswith(f"{AGENTS}/"):  # as people write it
+    if text.startswith(f"{AGENTS}/"):  # people write a slash in place of the colon
         text = f"{AGENTS}:{text.removeprefix(f'{AGENTS}/')}"
     if text.endswith(":*"):
         _check_channel(text.removesuffix(":*"))
@@ -353,20 +389,22 @@ def parse_number(text: str) -> int | None:
     return None
 
 
-def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[str]], RuleValue]:
+def _make_member_reader(
+    enumeration: type[Mode] | type[Level] | type[Approver],
+) -> Callable[[list[str]], RuleValue]:
     """Return a function that reads a member of an enumeration from one word."""
 
     def read(words: list[str]) -> RuleValue:
-        known = [str(member) for member in kind]
+        known = [str(member) for member in enumeration]
         if len(words) != 1 or words[0] not in known:
             raise CommandError(f"Use one of {', '.join(known)}.")
-        return kind(words[0])
+        return enumeration(words[0])
 
     return read
 
 
 def _parse_quorum(words: list[str]) -> Quorum:
-    """Read ``N [of M]``. Without M, 0 stands for M."""
+    """Read ``N [of M]``. Without M, its value is 0."""
     match [parse_number(word) for word in words if word != "of"]:
         case [int(needed)]:
             of = 0
@@ -374,12 +412,13 @@ def _parse_quorum(words: list[str]) -> Quorum:
             pass
         case _:
             raise CommandError("Give a number of approvals, such as 2 or 2 of 3.")
-    if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
-        raise CommandError("Use 1 to 20, and not more than there are.")
+    if not 1 <= needed <= _MAX_QUORUM or (of and of < needed):
+        raise CommandError(f"Use 1 to {_MAX_QUORUM}, and not more than there are.")
     return Quorum(needed, of)
 
 
 def _parse_deciders(words: list[str]) -> tuple[str, ...]:
+    """Read a list of accounts, groups, roles, "requester" and "member"."""
     known = {"requester", "member", *Role}
     words = names_in(" ".join(words))
     if not words:
@@ -401,21 +440,23 @@ def _parse_time(text: str) -> time:
         raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in the team's time zone.") from None
 
 
-def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
-    """Return a function that reads each word by the reader in its position, and makes a value of them."""
+def _make_reader(
+    make_value: Callable[..., RuleValue], *readers: Callable[[str], Any]
+) -> Callable[[list[str]], RuleValue]:
+    """Return a function that reads each word by the reader in its position, and makes a value of all."""
 
     def read(words: list[str]) -> RuleValue:
         if len(words) != len(readers):
             raise CommandError(f"This needs {len(readers)} values.")
         values = [reader(word) for reader, word in zip(readers, words, strict=True)]
-        return make(*values)
+        return make_value(*values)
 
     return read
 
 
-def _one(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:
-    """Return a function that reads one word."""
-    return _each(lambda value: value, reader)
+def _make_word_reader(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:
+    """Return a function that reads one word by ``reader``."""
+    return _make_reader(lambda value: value, reader)
 
 
 def _parse_length(text: str) -> timedelta:
@@ -428,8 +469,8 @@ def _parse_undo_period(text: str) -> timedelta:
     return _parse_length(text)
 
 
-def _only(word: str) -> Callable[[list[str]], RuleValue]:
-    """Return a function that accepts this word alone."""
+def _make_keyword_reader(word: str) -> Callable[[list[str]], RuleValue]:
+    """Return a function that accepts only this word, and returns it as the value."""
 
     def read(words: list[str]) -> RuleValue:
         if words != [word]:
@@ -467,7 +508,7 @@ def _parse_steps(words: list[str]) -> tuple[TimedStep, ...]:
 
 def _parse_target(text: str) -> str:
     """Read the target of a step: the name of a notifier, a place, an account or a group."""
-    if _NAME.fullmatch(text):
+    if _NOTIFIER_NAME.fullmatch(text):
         return text
     if text.startswith("@"):
         raise CommandError(
@@ -477,6 +518,7 @@ def _parse_target(text: str) -> str:
 
 
 def _parse_attention(words: list[str]) -> Attention:
+    """Read ``N [an hour]``."""
     first, *rest = words
     cards = parse_number(first)
     if cards is None or not 1 <= cards <= _MAX_CARDS or rest not in ([], ["an", "hour"], ["a", "hour"]):
@@ -498,26 +540,26 @@ def _parse_host(text: str) -> str:
 
 
 _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
-    Subject.POLICY: _one_of(Mode),
-    Subject.RISK: _one_of(Level),
-    Subject.TTL: _one(_parse_length),
+    Subject.POLICY: _make_member_reader(Mode),
+    Subject.RISK: _make_member_reader(Level),
+    Subject.TTL: _make_word_reader(_parse_length),
     Subject.QUORUM: _parse_quorum,
     Subject.DECIDERS: _parse_deciders,
-    Subject.ROUTE: _one(_parse_address),
-    Subject.ESCALATE: _each(Escalation, _parse_length, _parse_address),
-    Subject.REMIND: _one(_parse_length),
+    Subject.ROUTE: _make_word_reader(_parse_address),
+    Subject.ESCALATE: _make_reader(Escalation, _parse_length, _parse_address),
+    Subject.REMIND: _make_word_reader(_parse_length),
     Subject.NOTIFY: _parse_steps,
-    Subject.QUIET: _each(_parse_hours, str, str),
-    Subject.DIGEST: _each(DailyDigest, _parse_time, _parse_address),
-    Subject.PLANS: _one_of(Approver),
-    Subject.GRANTS: _only("destructive"),
-    Subject.FETCH: _one(_parse_host),
-    Subject.OUTSIDERS: _only("talk"),
+    Subject.QUIET: _make_reader(_parse_hours, str, str),
+    Subject.DIGEST: _make_reader(DailyDigest, _parse_time, _parse_address),
+    Subject.PLANS: _make_member_reader(Approver),
+    Subject.GRANTS: _make_keyword_reader("destructive"),
+    Subject.FETCH: _make_word_reader(_parse_host),
+    Subject.OUTSIDERS: _make_keyword_reader("talk"),
     Subject.BUDGET: _parse_budget,
-    Subject.MODEL: _one(str),
-    Subject.UNDO: _one(_parse_undo_period),
+    Subject.MODEL: _make_word_reader(str),
+    Subject.UNDO: _make_word_reader(_parse_undo_period),
     Subject.OPINION: _parse_opinion,
     Subject.ATTENTION: _parse_attention,
-    Subject.BATCH: _only("stop"),
+    Subject.BATCH: _make_keyword_reader("stop"),
 }
-"""The reader of each subject's value."""
+"""The reader of each subject's value, which gets the words of the value."""

@@ -170,7 +170,7 @@ class AdminLookup:
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             accounts = rights.find_visible_accounts(session, self._policies, actor)
-            uses = budgets.standings(session, book, self._clock())
+            uses = budgets.list_uses(session, book, self._clock())
             if accounts is not None:
                 uses = [use for use in uses if any(covers(use.rule.scope, account) for account in accounts)]
             return [BudgetInWords(use, people.put_names_in(session, use.words)) for use in uses]

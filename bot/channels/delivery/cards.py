@@ -232,7 +232,7 @@ class Cards:
         members = proposals.list_on_card(session, proposal)
         jobs: list[Job] = []
         for member in members:
-            jobs += lifecycle.undeliverable(session, member.id, why, self.clock())
+            jobs += lifecycle.cancel_undeliverable(session, member.id, why, self.clock())
         if jobs:
             self.notices.for_admins(
                 session,
