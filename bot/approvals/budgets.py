@@ -83,8 +83,8 @@ def is_used_up(session: Session, book: Rulebook, place: str, asker: Actor, order
 def claim_warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
     """Return a warning for each budget that is almost used up, and record that it was given.
 
-    Each budget warns once in a period, or in a turn. To be called in the transaction that stores the cost of
-    an answer.
+    Each budget warns once, until it is extended or its next period or turn begins. To be called in the
+    transaction that stores the cost of an answer.
     """
     texts = []
     for use in _list_for_turn(session, book, turn, now):
