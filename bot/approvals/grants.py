@@ -1,6 +1,10 @@
 """Grants as rows. A grant lets later calls like one that was approved run without asking.
 
-It is stored in the transaction of a decision, and matched in the transaction of a proposal.
+People give a grant with their decision on a card. It has a scope (the calls that it covers), an audience (the
+people and places whose calls it covers) and a duration. A scope is on one of four *rungs*: exactly the same
+call, calls with the same key, calls with the same beginning, or any call of the tool. A grant is stored in
+the transaction of the decision (`give_grant`). When a proposal is stored, the narrowest grant that covers its
+call approves it (`approve_by_grant`). Grants end in many ways, each a function here.
 """
 
 import json
@@ -33,6 +37,8 @@ from bot.store.tables.row import count_changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
 
 _GRANT = table_of(GrantRow)
+
+# the live grants that may cover a call, by the values that `_list_covering` binds
 _FOR_CALL = select(_GRANT).where(
     _GRANT.c.revoked_at.is_(None),
     or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
@@ -48,7 +54,7 @@ _FOR_CALL = select(_GRANT).where(
         _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # only `Scope.covers` compares these
     ),
 )
-# an approved plan allows each of its calls once
+# a grant by an approved plan for exactly one call allows one run; all others have no limit
 _HAS_USE_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
 _COUNT_USE = (
     update(_GRANT)
@@ -70,16 +76,16 @@ class GrantTerms:
 def give_grant(
     session: Session, proposal: Proposal, actor: Actor, person: Person, terms: GrantTerms, now: datetime
 ) -> Grant:
-    """Store a grant born from the decision on a proposal, given by a person through an account.
+    """Store a grant that a person gives with their decision on a proposal. ``actor``: the account they used.
 
-    A grant from a plan holds only while the plan is approved, for the person the teammate then works for. If
-    its scope is EXACT, it allows one run.
+    A grant from a plan holds only while the plan is approved. If its scope is EXACT, it allows one run. If
+    the plan is a teammate's, it holds for anyone for whom the teammate then works.
     """
     is_of_plan = proposal.kind.has_steps
     scope, audience = terms.scope, terms.audience
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     origin = conversation.origin if conversation else None
-    if proposal.agent:  # it covers the calls of that agent, and nothing else
+    if proposal.agent:  # the grant covers the calls of that agent, and nothing else
         origin, audience = Address(AGENTS, proposal.agent), GrantAudience.HERE
     chat = chat_of(origin)
     place: Address | None = None
@@ -88,7 +94,7 @@ def give_grant(
     elif audience is GrantAudience.CHAT:
         place = chat
     if proposal.agent:
-        whose = describe_agent(proposal.agent, proposal.requester)
+        whose = describe_agent(proposal.agent, proposal.requester)  # the audience in words
     else:
         is_private = conversation is not None and conversation.private
         here = "one private conversation" if is_private else f"one conversation in {chat}"
@@ -165,9 +171,9 @@ def list_audiences(
 def approve_by_grant(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Proposal:
-    """Return the proposal, approved by the narrowest grant that covers it if there is one.
+    """Return the proposal, approved by the narrowest grant that covers its call, or as it is without one.
 
-    The use of the grant is counted. The proposal is not stored here.
+    The use of the grant is counted. The proposal is not stored here. ``like``: the call's likeness to others.
     """
     for grant in _list_usable(session, policies, proposal, like, now):
         if not count_changed(session.connection().execute(_COUNT_USE, {"grant_id": grant.id})):
@@ -182,7 +188,7 @@ def approve_by_grant(
 def would_approve(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> bool:
-    """Tell if `approve_by_grant` would approve it now."""
+    """Tell if `approve_by_grant` would approve the proposal now."""
     return next(_list_usable(session, policies, proposal, like, now), None) is not None
 
 
@@ -224,12 +230,12 @@ def _list_usable(
 
 
 def _has_rule_with_limits(book: Rulebook, proposal: Proposal) -> bool:
-    """Tell if a rule with limits asks for this call. It outranks grants given under another rule."""
+    """Tell if the rule that asks about a call has limits: such a rule outranks grants given under others."""
     return any(rule.limits and rule.words == proposal.rule for rule in book.list_about(Subject.POLICY))
 
 
 def _was_given_under(session: Session, grant: Grant, rule: str) -> bool:
-    """Tell if a grant was given for a call that the same rule asked about."""
+    """Tell if a grant was given on a card that this rule, in words, asked for."""
     origin = proposals.get(session, grant.proposal_id)
     return origin is not None and origin.rule == rule
 
@@ -263,7 +269,7 @@ def _list_covering(session: Session, proposal: Proposal, like: Likeness, now: da
     covering = []
     for row in rows:
         if is_destructive and row.rung == GrantScope.PREFIX:
-            continue  # how a call begins never allows what can't be undone
+            continue  # the beginning of a call alone never allows what can't be undone
         grant = _read_grant(row)
         if grant.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, like):
             covering.append(grant)
@@ -308,7 +314,7 @@ def end_tightened_grants(
 
 
 def _list_accounts_of_rule(session: Session, rule: Rule) -> frozenset[str]:
-    """Return the accounts of the Person whose calls a rule is about; empty for a rule about everyone's."""
+    """Return the accounts of the Person whose calls a rule is about; empty for a rule about all calls."""
     if rule.limits and rule.limits.who:
         return people.person_of(session, Actor.parse(rule.limits.who)).accounts
     return frozenset()
@@ -345,7 +351,7 @@ def _find_smaller_place(grant_place: str | None, rule_place: str) -> str | None:
 
 
 def end_given_by(session: Session, person_id: str, by: By, now: datetime) -> int:
-    """End the grants that a Person gave; returns how many ended."""
+    """End the grants that a Person gave, and return their number."""
     return _end(session, _is_live(now) & (col(GrantRow.person_id) == person_id), by, now)
 
 
@@ -361,7 +367,7 @@ def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime)
 
 
 def end_with_raise(session: Session, proposal_id: str, by: By, now: datetime) -> int:
-    """End the grants that one vote gave on the card of a proposal, which needs one more approval now."""
+    """End the grants that were given on the card of a proposal, which needs one more approval now."""
     return _end(session, _is_live(now) & (col(GrantRow.proposal_id) == proposal_id), by, now)
 
 
@@ -390,10 +396,10 @@ def move_to_chat(session: Session, old: Address, new: Address, by: By, now: date
 
 
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
-    """End a tool's PREFIX grants that an earlier release stored in another form; returns how many.
+    """End a tool's PREFIX grants that an earlier release stored in another form. Return their number.
 
-    Such a grant covers no call any longer, but would still be listed. ``form``: the first word of ``match``
-    in the form of this release.
+    Such a grant covers no call any longer, but would still be listed. ``form``: the first item of a grant's
+    ``match`` in this release, by which its form is recognised.
     """
     is_by_prefix = (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
     rows = session.exec(select(GrantRow).where(_is_live(now), is_by_prefix))
@@ -402,7 +408,10 @@ def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> 
 
 
 def _end(session: Session, condition: ColumnElement[bool], by: By, now: datetime) -> int:
-    """End grants and record who did. The rows are locked, so that of two processes one records it."""
+    """End grants, record by whom, and return their number.
+
+    The rows are locked, so that only one of two processes records the end of a grant.
+    """
     ended = session.exec(select(GrantRow).where(condition).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
         before = admin_changes.grant_state(row)

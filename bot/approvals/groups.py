@@ -1,14 +1,17 @@
-"""Members of the user groups that rules name. They are asked of the platforms before a decision needs them.
+"""The members of the user groups that rules name, asked of the platforms.
 
-An answer counts for half a minute (`Policies.know_group`). While a platform can't be asked, no one decides by
-being in the group.
+A rule may say that a group decides, such as ``slack:T1/S2``. Only the platform knows who is in it, and it
+can't be asked within a transaction. So a reading that needs an unknown group notes that in `Policies`, and
+decides as if no one were in the group. `Groups.read` then asks the platform and reads once more. An answer
+counts for half a minute (`Policies.know_group`). While a platform can't be asked, no one decides by being in
+the group.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypeVar, TypeVarTuple
+from typing import NamedTuple, TypeVar, TypeVarTuple
 
 from sqlmodel import Session
 
@@ -22,41 +25,48 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_PATIENCE = 2.0  # the seconds that a platform has to answer
-_PAUSE = timedelta(seconds=5)  # after a failure, before the same group is asked for again
+_TIMEOUT_SECONDS = 2.0  # the time that a platform has to answer
+_PAUSE = timedelta(seconds=5)  # the time after a failure before the same group is asked for again
 _GROUPS_AT_A_TIME = 10
 
 LookUp = Callable[[str, Collection[str]], Awaitable[UserGroup]]
-"""A function that asks a platform who is in a group, given the group and the linked accounts.
+"""A function that asks a platform who is in a group.
 
-Linked accounts that are no longer members of the platform's team are left out. Raises
-ChannelError.
+Its arguments are the group and all linked accounts. Linked accounts that are no longer members of the
+platform's team are left out of the answer. Raises ChannelError.
 """
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+class _Fault(NamedTuple):
+    """A failed request for a group."""
+
+    why: str
+    at: datetime
+
+
 async def nowhere(group: str, _: Collection[str]) -> UserGroup:
-    """Raise ChannelError: the look-up where no platform is connected."""
+    """Raise ChannelError. This is the `LookUp` of a process without platforms, such as the command line."""
     raise ChannelError(f"Only the running Nod can ask for {group}.")
 
 
 @dataclass(eq=False)
 class Groups:
-    """The service that asks for groups. Several callers who ask for one group share the answer."""
+    """The service that asks platforms for groups. Several callers who ask for one group share the answer."""
 
     database: Database
     policies: Policies
     clock: Clock
     look_up: LookUp
-    # all by the group, such as slack:T1/S2
-    _asking: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
-    _faults: dict[str, tuple[str, datetime]] = field(default_factory=dict, init=False)  # reasons and times
-    _stored_names: dict[str, str] = field(default_factory=dict, init=False)
+    # the next three by the group, such as slack:T1/S2
+    _asking: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)  # requests under way
+    _faults: dict[str, _Fault] = field(default_factory=dict, init=False)  # the last failures
+    _stored_names: dict[str, str] = field(default_factory=dict, init=False)  # names that are in the database
 
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
-        """Read like `Database.read`, and once more if the reading needed groups that were not known yet."""
+        """Read like `Database.read`, and read again if groups are known now that the first reading lacked."""
         result = await self.database.read(function, *args)
         if await self.ask_missing():
             return await self.database.read(function, *args)
@@ -68,7 +78,7 @@ class Groups:
         return len(await self.ask(unknown)) < len(unknown)
 
     async def ask(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Ask for these groups. Return the reason for each that can't be asked for right now."""
+        """Ask for these groups. Return the groups that can't be asked for now, each with the reason."""
         groups = list(names)
         reasons: list[str] = []
         for start in range(0, len(groups), _GROUPS_AT_A_TIME):
@@ -77,10 +87,10 @@ class Groups:
         return {group: why for group, why in zip(groups, reasons, strict=True) if why}
 
     async def _ask(self, name: str) -> str:
-        """Ask for a group, unless that is under way. Return why it can't be asked for, or an empty text."""
-        why, failed_at = self._faults.get(name, ("", self.clock()))
-        if why and abs(self.clock() - failed_at) < _PAUSE:
-            return why
+        """Ask for a group, or join a request under way. Return why that failed, or an empty text."""
+        fault = self._faults.get(name)
+        if fault and abs(self.clock() - fault.at) < _PAUSE:
+            return fault.why
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = asyncio.create_task(self._ask_now(name))
@@ -89,11 +99,10 @@ class Groups:
 
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
-        # a person may press from a linked account elsewhere, so the platform is asked if they still belong
-        # here
+        # a person may press by a linked account elsewhere: the platform says if they are still in its team
         linked = [row.account for row in await self.database.read(people.list_linked)]
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 group = await self.look_up(name, linked)
         except (ChannelError, TimeoutError) as error:
             if isinstance(error, ChannelError):
@@ -101,7 +110,7 @@ class Groups:
             else:
                 why = "It takes too long to answer."
             log.warning("a group can't be asked for", group=name, why=why)
-            self._faults[name] = why, self.clock()
+            self._faults[name] = _Fault(why, self.clock())
             return why
         self.policies.know_group(name, group)
         if self._stored_names.get(name) != group.name:

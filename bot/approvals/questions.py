@@ -1,7 +1,7 @@
-"""Questions of people to the agent about an open proposal. They decide nothing.
+"""Questions of people to the agent about an open proposal, by a button on its card. They decide nothing.
 
-The agent answers in its conversation. If the card that was pressed is somewhere else, the answer is also
-posted below that card.
+The agent answers in its conversation, which is the home of the question. If the card that was pressed is
+somewhere else, the answer is also posted below that card.
 
 The question may try to give the model orders. So it reaches the model as one quoted line in a note of Nod's
 own, next to the exact change, without secrets.
@@ -51,7 +51,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     home_id = teams.find_lead_conversation(session, p)
     who, title = one_line(context.who), one_line(p.description)
 
-    # a notice for people, and a note for the model
+    # a notice, which people see, and a note, which the model reads
     notice = f"Question from {who} about: {title}\n\n> {question}"
     last_heard = messages.find_last_heard(session, home_id)
     messages.add_notice(session, home_id, notice, last_heard, context.now, delivered=False)
@@ -61,7 +61,7 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     note_id = messages.add_note(session, home_id, note, context.now)
     turns.request_turn(session, home_id, context.now)
 
-    # the question, by which its answer is posted
+    # the question, stored so that the answer to the note is posted at the question's place
     place = _choose_place(session, context.press, p, home_id)
     asker = context.press.actor
     stored = AskedQuestion(
@@ -82,14 +82,15 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 class _AnswerPlace(NamedTuple):
-    """The place of an answer: the conversation, and perhaps a second one."""
+    """The place where an answer is posted in addition to the conversation, if there is one."""
 
-    words: str  # the description of the place, for the person who asks
-    address: str = ""  # the address of the second place, or empty
-    ref: str = ""  # the reference of the card there, below which the answer is posted
+    words: str  # the description of all places, for the person who asks
+    address: str = ""  # the address of the additional place, or empty
+    ref: str = ""  # the reference of the card there, below which the answer is posted, or empty
 
 
 def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> _AnswerPlace:
+    """Return the place for the answer, by the card that was pressed."""
     home = conversations.get_conversation(session, home_id)
     origin = home.origin if home else None
     if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
@@ -109,6 +110,7 @@ def _choose_place(session: Session, press: Press, p: Proposal, home_id: str) -> 
 
 
 def _find_fault(question: str) -> str:
+    """Return in words why a question can't be asked; empty if it can."""
     if not question:
         return "Write your question."
     if len(question) > _MAX_QUESTION_CHARS:

@@ -1,4 +1,9 @@
-"""The way to a tool's own code: within a limit of time, and with its faults in words for people."""
+"""Calls of a tool's own code: within a limit of time, and with its faults in words for people.
+
+A tool may come from anyone: built in, from a plugin, from an MCP server. Its functions may hang, block the
+event loop, end the process or raise anything. All of approvals calls them through `await_tool` or `run_tool`,
+and turns what they raise into a text by `as_tool_error` or `describe_and_log`.
+"""
 
 import asyncio
 import contextlib
@@ -15,11 +20,11 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
-_BLOCKING_SECONDS = 1.0  # a single step at least this long is logged, with the name of the tool
+_BLOCKING_SECONDS = 1.0  # a step that blocks the event loop this long is logged
 
 
 def context_of(proposal: Proposal) -> CallContext:
-    """Return the context of a proposal's tool outside of a run: for whom, where, and the card's preview."""
+    """Return the context in which a proposal's tool is looked up and previewed, outside of a run."""
     owner = proposal.connection.owner if proposal.connection else ""
     return CallContext(
         proposal.conversation_id, str(proposal.requester), preview=proposal.preview, connected_as=owner
@@ -43,7 +48,7 @@ async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> An
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool within its own time limit. Raises Refused if the tool's kind has no run."""
+    """Run a tool within its own time limit. Raises Refused if the tool has no run."""
     if tool.run is None or not tool.kind.runs:
         raise Refused(f"A {tool.kind} has no run.")
     done: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
@@ -56,27 +61,27 @@ def log_blocking(
 ) -> Generator[Any, Any, Any]:
     """Await a tool's own coroutine. If one of its steps blocks the event loop, the log names the tool.
 
-    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented. The
-    coroutine is driven as ``await`` would (PEP 380), to time each step between two suspensions.
+    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented. To
+    time each step between two suspensions, the coroutine is driven here as ``await`` would do it (PEP 380).
     """
     steps = work.__await__()
     resume: Callable[[], Any] = partial(next, steps)
     while True:
         began = clock()
         try:
-            waits = resume()
+            awaited = resume()
         except StopIteration as end:
             return end.value
         finally:
-            held = clock() - began
-            if held >= _BLOCKING_SECONDS:
-                log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
+            seconds = clock() - began
+            if seconds >= _BLOCKING_SECONDS:
+                log.warning("a tool held the loop", tool=tool_name, seconds=round(seconds, 1))
         try:
-            resume = partial(steps.send, (yield waits))
+            resume = partial(steps.send, (yield awaited))
         except GeneratorExit:
             steps.close()
             raise
-        except BaseException as error:  # noqa: BLE001 - a cancel is the tool's to see
+        except BaseException as error:  # noqa: BLE001 - the tool gets to see that it is cancelled
             resume = partial(steps.throw, error)
 
 

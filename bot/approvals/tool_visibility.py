@@ -1,7 +1,9 @@
-"""Visibility of tools: the lead agent reaches all, a teammate only its own share.
+"""The choice of the tools that an agent may call: the lead agent all, a teammate only its share.
 
-A teammate that must plan first is locked until its plan is approved: it may only look around. The narrowed
-selection is offered to the model, and `Gate.consider` judges the model's calls by it.
+The lead agent of a conversation starts teammates for parts of its work, and says which tools each gets. A
+teammate that must plan first is locked until its plan is approved: it may only look around. The chosen tools
+are offered to the model, and `Gate.consider` judges its calls by them. Also here are the checks of a plan
+whose steps name tools and calls.
 """
 
 from collections.abc import Mapping
@@ -20,8 +22,10 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, Tool
 
 FILES = "fs"
-_FOR_ALL = (outputs.GROUP, team.PLANNING)
-UNLOCKED_ONLY = frozenset({FILES, "runtime"})
+"""The group of the tools for files."""
+_GROUPS_FOR_ALL = (outputs.GROUP, team.PLANNING)
+"""The groups of tools that every teammate has."""
+_UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """The groups of tools that a locked teammate does not have, not even to read."""
 
 _SCHEDULE_TEXT = "A run of a schedule starts no teammates and changes no schedules."
@@ -41,17 +45,17 @@ def available_tools(available: AvailableTools, transcript: Transcript) -> Availa
 
 
 def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
-    """Raise ToolError if a locked teammate would change data, whatever it was offered."""
+    """Raise ToolError if the teammate is locked, since a call of this tool would change data."""
     if teammate is not None and teammate.locked:
         raise ToolError(f"{tool.name} isn't read-only, and you are locked until your plan is approved.")
 
 
-def plan_shown(
+def describe_plan(
     available: AvailableTools, teammate: Teammate | None, arguments: Arguments
 ) -> tuple[str, tuple[PreviewField, ...]]:
-    """Return the title and the fields of a plan's card, alongside those of the version before it.
+    """Return the title and the fields of a plan's card, with the values of the version before as old values.
 
-    ``available`` holds all tools. Raises ToolError when a step names a tool that the agent would not have.
+    ``available``: all tools. Raises ToolError if a step names a tool that the agent does not get.
     """
     plan = Plan.of(arguments)
     unknown = [name for name in plan.tools if _lacks(available, teammate, name)]
@@ -67,7 +71,7 @@ async def with_exact_calls(
 ) -> dict[str, Any]:
     """Return the arguments of a plan with the calls of its steps as they would run, each checked by its tool.
 
-    ``zone`` is as in `Tool.check_arguments`. Raises ToolError for a call that can't be made, or that holds
+    ``zone``: as in `Tool.check_arguments`. Raises ToolError for a call that can't be made, or that holds
     a secret.
     """
 
@@ -92,6 +96,7 @@ async def with_exact_calls(
 
 
 def _lacks(available: AvailableTools, teammate: Teammate | None, name: str) -> bool:
+    """Tell if an agent does not get a tool, not even once its plan is approved."""
     if name not in available.tools:
         return True
     return teammate is not None and _find_lasting_objection(available.tools[name], teammate) is not None
@@ -106,7 +111,7 @@ def _find_objection(tool: Tool, teammate: Teammate | None) -> str | None:
     why = _find_lasting_objection(tool, teammate)
     if why:
         return why
-    if teammate.locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
+    if teammate.locked and (not tool.reads or tool.group in _UNLOCKED_ONLY):
         return f"{tool.name} is locked until your plan is approved. Look around, then use plan_submit."
     return None
 
@@ -115,7 +120,7 @@ def _find_lasting_objection(tool: Tool, teammate: Teammate) -> str | None:
     """Return why a teammate may never call a tool; None if it may, perhaps after its plan is approved."""
     if tool.group == team.GROUP:
         return f"{tool.name} is for the lead agent alone; you are a teammate."
-    if teammate.tools is not None and tool.name not in teammate.tools and tool.group not in _FOR_ALL:
+    if teammate.tools is not None and tool.name not in teammate.tools and tool.group not in _GROUPS_FOR_ALL:
         return f"You were not given {tool.name}."
     return None
 

@@ -1,7 +1,8 @@
-"""The steps that approvals take with some kinds of proposals in place of the usual ones, one module a kind.
+"""The steps that some kinds of proposals take in place of the usual steps, in one module for each kind.
 
-Begin with ``procedure.py``. Facts of a kind, such as its words and its buttons, are in ``bot/domain/kinds/``.
-Nothing here decides: votes are counted in ``bot/approvals/votes.py`` for all kinds.
+A kind is what a proposal is: a tool's call, a plan, a question of the agent. Begin with ``procedure.py``.
+Facts of a kind, such as its words and its buttons, are in ``bot/domain/kinds/``. Nothing here decides: votes
+are counted in ``bot/approvals/votes.py`` for all kinds.
 """
 
 from collections.abc import Mapping
@@ -16,5 +17,5 @@ _PROCEDURES: Mapping[ProposalKind, Procedure] = {PLAN: PLANNING, QUESTION: ASKIN
 
 
 def find_procedure(kind: ProposalKind) -> Procedure:
-    """Return the steps of a kind; those of a call where it has none of its own."""
+    """Return the procedure of a kind; for a kind without one, the usual procedure."""
     return _PROCEDURES.get(kind, USUAL)

@@ -1,4 +1,9 @@
-"""Plans: the calls of their steps are checked, the lead agent may decide, and a new one replaces the last."""
+"""The procedure of plans, which an agent submits before a longer job.
+
+A plan lists steps, and perhaps the calls of a step. Before it becomes a proposal, these calls are checked by
+their tools. Its card shows the steps. The lead agent may decide the plan of a teammate, but not its own plan.
+A new plan replaces the agent's last one.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +11,7 @@ from sqlmodel import Session
 
 from bot.approvals.kinds.procedure import Procedure
 from bot.approvals.team.plans import open_plan
-from bot.approvals.tool_visibility import plan_shown, with_exact_calls
+from bot.approvals.tool_visibility import describe_plan, with_exact_calls
 from bot.domain.conversations import Transcript
 from bot.domain.proposals import Deciders
 from bot.tools.tool import Arguments
@@ -19,4 +24,6 @@ def _name_deciders(_: Session, transcript: Transcript, __: Arguments, deciders: 
     return deciders
 
 
-PLANNING = Procedure(complete=with_exact_calls, name_deciders=_name_deciders, show=plan_shown, open=open_plan)
+PLANNING = Procedure(
+    complete=with_exact_calls, name_deciders=_name_deciders, show=describe_plan, open=open_plan
+)

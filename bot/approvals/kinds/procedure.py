@@ -1,4 +1,9 @@
-"""A procedure: the steps from a call of the model to a stored proposal, where a kind has its own."""
+"""A procedure: the steps from a call of the model to a stored proposal that a kind of proposals has.
+
+Most proposals are of the kind ``call``, which takes the usual steps, in ``bot/approvals/gate.py``. A plan or
+a question of the agent is a proposal, too, but its card and its deciders are made in another way. A module
+next to this one has the `Procedure` of such a kind, and `find_procedure` finds it.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,17 +28,14 @@ Open = Callable[[Session, Policies, Proposal, datetime], tuple[Job, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """Steps in place of the usual ones; None where the usual one is taken. Each may raise ToolError.
+    """Steps in place of the usual steps; None where the usual step is taken. Each may raise ToolError."""
 
-    ``complete`` returns the arguments with all that will run. ``name_deciders`` returns who decides, given
-    whom the rules name. ``show`` returns the title and the fields of its card. ``open`` is called in the
-    transaction that stores the proposal, before it is stored, and returns the work this makes.
-    """
-
-    complete: Complete | None = None
-    name_deciders: NameDeciders | None = None
-    show: Show | None = None
+    complete: Complete | None = None  # returns the arguments, completed with all that will run
+    name_deciders: NameDeciders | None = None  # returns the deciders, given those that the rules name
+    show: Show | None = None  # returns the title and the fields of the card
+    # is called in the transaction that stores the proposal, right before that; returns the jobs that follow
     open: Open | None = None
 
 
 USUAL = Procedure()
+"""The usual steps alone."""

@@ -1,4 +1,8 @@
-"""The procedure of the agent's questions: the people it names answer, not the deciders of the rules."""
+"""The procedure of the agent's questions to people: the people whom it names answer them.
+
+By the rules, other people may decide proposals; for a question these rules do not count. The tool that asks,
+and the answer, are in ``bot/approvals/asking.py``.
+"""
 
 from sqlmodel import Session
 

@@ -1,4 +1,5 @@
-"""Read-only queries for people, each answer limited to what they may see.
+"""Queries for people, each answer limited to what the person who asks may see.
 
-Begin with `proposals.py`. Nothing here changes a row.
+Begin with `proposals.py`. The web, the console's API and commands ask here. Only a few methods change a row,
+such as renaming a conversation, and say so.
 """

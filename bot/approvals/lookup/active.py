@@ -1,6 +1,8 @@
-"""The list of active parts, for admins: features, rules about timed steps, and other rules.
+"""The list of all that is switched on, for admins: by features, by rules about timed steps, by other rules.
 
-A feature adds its lines by the hook ``list_active``.
+An admin reads there what is active beyond the defaults, and who set it. The list has parts, such as one for
+each feature, and a part has lines, mostly one for each rule. A feature adds its lines by the hook
+``list_active``.
 """
 
 from collections import Counter
@@ -26,7 +28,7 @@ _NOTHING_TEXT = "Nothing is on but what the settings say. `/approvals help` list
 
 
 def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePart]:
-    """Return the active lines, part by part, with people and places by name."""
+    """Return the list, part by part, with people and places by name."""
     lines: list[ActiveLine] = []
     for list_active_of_feature in hooks_of(session).list_active:
         lines += list_active_of_feature(session, now)
@@ -44,7 +46,10 @@ def list_active(session: Session, zone: tzinfo, now: datetime) -> list[ActivePar
 
 
 def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) -> list[ActiveLine]:
-    """Return a line for each rule about one of these subjects, in the order they were set."""
+    """Return a line for each rule about one of these subjects, in the order of the stored rules.
+
+    ``part``: the name of the part to which the lines belong.
+    """
     return [
         ActiveLine(part, stored.rule.said, stored.by, stored.at, stored.rule.id)
         for stored in rules.list_rules(session, zone)
@@ -53,7 +58,7 @@ def list_rules(session: Session, part: str, zone: tzinfo, *subjects: Subject) ->
 
 
 def format_active(parts: Sequence[ActivePart], zone: tzinfo) -> str:
-    """Return the list as text."""
+    """Return the list as text for a chat."""
     return "\n\n".join(_format_part(part, zone) for part in parts) or _NOTHING_TEXT
 
 
@@ -70,6 +75,7 @@ def _count_rules(stored_rules: Sequence[RuleRecord]) -> list[ActiveLine]:
 
 
 def _format_count(subject: Subject, count: int) -> str:
+    """Return the words of a line, which ends with the author and the time of the newest rule."""
     if count == 1:
         return f"{subject.typed}: 1 rule"
     return f"{subject.typed}: {count} rules, the newest"

@@ -1,4 +1,8 @@
-"""Queries about people and policy: roles and accounts, the rules, grants, usage and the audit log."""
+"""Queries about people and policy: roles and accounts, the rules, grants, usage and the audit log.
+
+An admin of all of Nod sees everyone's rows; any other person sees the rows that concern them. The texts in
+answers have people and places by name. The web and the console's API ask here.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -61,7 +65,7 @@ class WhoIs:
 class Current:
     """The rules and grants that hold now, as far as a person may see them."""
 
-    whose: Person | None  # the person; None for an admin, who sees everything
+    whose: Person | None  # the person whose rules and grants these are; None for an admin, who sees all
     policy: Policy
     rules: Sequence[tuple[RuleRecord, str]]  # with their words, in which people and places have names
     grants: Sequence[GrantInWords]
@@ -92,7 +96,7 @@ class AdminLookup:
             await self._database.check_writable()
 
     async def who_is(self, actor: Actor) -> WhoIs:
-        """Return who the person with this account is."""
+        """Return the person with this account, with all accounts and roles."""
 
         def read(session: Session) -> WhoIs:
             policy, person = self._policies.load_for(session, actor)
@@ -185,7 +189,7 @@ class AdminLookup:
         return await self._database.read(past.try_rule, self._policies, trial.rule, since, trial.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-        """Return a page of the audit log, newest first, and where the next begins, if anywhere."""
+        """Return a page of the audit log, newest first, and the row at which the next page begins, if any."""
         return await self._database.read(verification.page, wanted, limit)
 
     async def audit_faults(
@@ -217,7 +221,7 @@ class AdminLookup:
         return rights.is_global_admin(session, self._policies, actor)
 
     def _narrow_to(self, session: Session, actor: Actor) -> Person | None:
-        """Return the person to whom an answer is narrowed; None for an admin, who sees everything."""
+        """Return the person to whose rows an answer is limited; None for an admin, who sees all rows."""
         if self._sees_all(session, actor):
             return None
         return people.person_of(session, actor)

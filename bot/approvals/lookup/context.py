@@ -1,7 +1,8 @@
-"""The turn that led to a proposal, for those who may decide it, also in a private conversation of others.
+"""The turn that led to a proposal, for people who may decide it, also in a private conversation of others.
 
-They see the person's order, the results that the agent read for it, and the agent's words, up to the call
-itself. They see no line before or after that. These lines never change, so each reader is recorded once.
+A turn is the agent's work on a conversation, from a person's order (their message) to its last answer. The
+readers see the order, the results that the agent read for it, and the agent's words, up to the call itself.
+They see no line before or after that. These lines never change, so each reader is recorded once.
 """
 
 import asyncio
@@ -37,12 +38,12 @@ _SPEAKERS = {LineRole.ASSISTANT: "The agent", LineRole.NOTE: "Nod to the agent"}
 
 
 class _Turn(NamedTuple):
-    """A turn that led to a proposal."""
+    """A turn that led to a proposal, for one reader."""
 
     proposal: Proposal
     lines: Sequence[Line]  # in reading order
     secrets: tuple[str, ...]  # the secrets to hide in the lines
-    reader: Person | None  # the reader to record; None for the person whose turn it is
+    reader: Person | None  # the person to record as a reader; None for the proposal's requester
 
 
 async def context(
@@ -71,6 +72,7 @@ def _read_turn(
     actor: Actor,
     at: Address | None,
 ) -> _Turn | None:
+    """Return the turn; None if the proposal does not exist, or this person may not decide it."""
     p = proposals.get(session, proposal_id)
     if p is None:
         return None
@@ -101,7 +103,8 @@ def _list_lines(session: Session, p: Proposal) -> list[Line]:
     if last.role is not LineRole.ASSISTANT:
         return []  # no model's call
 
-    # an answer belongs to the turn by the turn's id, or by the same line (``after``) as another answer of it
+    # an answer belongs to the turn if it has the turn's id, or answers the same line (``after``) as another
+    # answer of the turn
     answered_ids, turn_ids = {last.after}, {_turn_id_of(last)}
     of_turn = []
     for line in newest_first:

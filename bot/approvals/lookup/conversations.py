@@ -1,6 +1,7 @@
 """A person's conversations, for channels that list and show them: what was said, by whom, and what runs.
 
-A channel checks with `ConversationLookup.own` that a conversation is the person's. The other methods don't.
+The console and the API are such channels; a chat platform shows its conversations itself. A channel checks
+with `ConversationLookup.own` that a conversation is the person's. The other methods don't check that.
 """
 
 from typing import NamedTuple
@@ -51,9 +52,10 @@ class ConversationLookup:
     async def page(
         self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
     ) -> tuple[list[Listed], Mark | None]:
-        """Return a page of a person's conversations in a channel, newest first, and where the next begins.
+        """Return a page of a person's conversations in a channel, newest first, and the mark of its end.
 
-        ``words`` filters by title and messages. The mark is None on the last page.
+        ``before``: the mark of the page before. ``words`` filters by title and messages. The mark is None on
+        the last page.
         """
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:
@@ -85,7 +87,7 @@ class ConversationLookup:
         return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
 
     async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
-        """Return all lines of a conversation and the proposals that this person may see, in one snapshot."""
+        """Return all lines of a conversation, and its proposals that this person may see, in one snapshot."""
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:

@@ -1,8 +1,9 @@
-"""Simulation of a rule: its effects on past proposals.
+"""Simulation of a rule: the effects that it would have had on past proposals.
 
-Each proposal is judged twice by `Policy.judge`, as live calls are: by the rules of now, and by these with the
-new rule. Its risk is the one that was stored. Reads left no proposals, so the simulation says nothing of
-them.
+An admin tries a rule before setting it. Each past proposal is judged twice by `Policy.judge`, as live calls
+are: by the rules of now, and by these with the new rule. The difference is the rule's `Effect`. A rule that
+spares people questions has a price: the calls that they declined, edited or undid when they were asked. The
+risk of a call is the stored one. Reads left no proposals, so the simulation says nothing of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from bot.domain.times import format_in_zone
 from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
-MOST_JUDGED = 5_000  # proposals of one page
+MOST_JUDGED = 5_000  # the most proposals that are judged for one page of a simulation
 _MAX_LISTED = 50  # the most corrected calls in a result
 _MAX_IN_CHAT = 10  # the most corrected calls that a chat shows
 
@@ -39,18 +40,15 @@ class Effect(StrEnum):
 
 
 class Priced(NamedTuple):
-    """A call that people corrected and that the rule would have spared them, without secrets.
-
-    These are the price of a rule that spares people questions.
-    """
+    """A call that people corrected, and about which the rule would not have asked them; without secrets."""
 
     id: str
     tool_name: str
     title: str
     at: datetime  # the time of the proposal
-    price: str  # "declined", "edited" or "undone"
-    by: str | None
-    reason: str | None
+    price: str  # the correction: "declined", "edited" or "undone"
+    by: str | None  # who made the correction, if known
+    reason: str | None  # of a decline
 
     def words(self, zone: tzinfo) -> str:
         """Return the call as one line of a list."""
@@ -64,11 +62,11 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A page of a simulation."""
+    """A page of a simulation. A change is a proposal of a call that writes."""
 
-    rule: str
-    looked: int  # the number of judged changes
-    back_to: datetime | None  # the time of the oldest judged change
+    rule: str  # in words
+    looked: int  # the number of changes, also of those that the rule is not about
+    back_to: datetime | None  # the time of the oldest proposal that was looked at
     effects: Mapping[Effect, int]  # the number of changes with each effect
     price: Sequence[Priced]  # the newest calls that people corrected and that the rule would have spared them
     priced: int  # the number of all such calls
@@ -106,13 +104,16 @@ class Tried:
 def try_rule(
     session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
 ) -> Tried:
-    """Try a rule on the proposals since then, newest first, up to ``MOST_JUDGED`` of them."""
+    """Try a rule on the proposals since a time, newest first.
+
+    Stops once `MOST_JUDGED` of those that the rule is about are judged. ``before``: only on older proposals.
+    """
     today = policies.load(session)
     changed = today.with_book(with_rule(today.book, rule))
     effects = dict.fromkeys(Effect, 0)
     rows_read = looked = judged = 0
     last: Mark | None = None
-    corrections: dict[str, str] = {}  # by the ids of proposals that the rule would have spared
+    corrections: dict[str, str] = {}  # of proposals that the rule would have spared people, by id
     for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
         rows_read += 1
         last = Mark(row.created_at, row.id)
@@ -146,12 +147,12 @@ def try_rule(
 
 
 def is_change(row: Any) -> bool:
-    """Tell if a proposal is a call that writes. An undo does not count: a person pressed for it."""
+    """Tell if a row of the record is a call that writes. An undo does not count: a person pressed for it."""
     return not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes
 
 
 def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
-    """Return the difference that changed rules would have made for a proposal, or None."""
+    """Return the difference that changed rules would have made for a proposal; None for no difference."""
     old, new = _judge(session, row, today), _judge(session, row, changed)
     if new.judgement is old.judgement:
         old_deciders = (old.deciders, old.quorum, old.declines)
@@ -172,6 +173,7 @@ def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Eff
 
 
 def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
+    """Return the verdict on the call of a row, as of its time. Its arguments count if they were read."""
     risk = Risk(Level(row.level), "", vouched=row.vouched is not False)
     person = people.person_of(session, Actor.parse(row.requester))
     call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)

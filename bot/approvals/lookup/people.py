@@ -1,4 +1,9 @@
-"""People with their accounts and roles as one list, their absences, and the sessions of the console."""
+"""People with their accounts and roles as one list, their absences, and the sessions of the console.
+
+A Person is someone with all their linked accounts. An account that is not linked is a Person of its own.
+While a person is absent, a stand-in may decide in their place. `SignedIn` is the service behind sign-in to
+the console, over ``bot/approvals/accounts/sign_in_links.py``.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -43,11 +48,14 @@ class KnownPerson:
     id: str
     you: bool  # True for the person who asks
     accounts: tuple[Account, ...]
-    away: Absence | None = None
+    away: Absence | None = None  # the absence now, if there is one
 
 
 def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
-    """List this person first; for ``everyone`` then all who have linked accounts, a role or an absence."""
+    """Return the person with this account, and for ``everyone`` all other known people after them.
+
+    Known are people who have linked accounts, a role or an absence.
+    """
     asker = people.person_of(session, actor)
     linked_of = _group_accounts(session, policy, None if everyone else asker.id)
     linked_of.setdefault(asker.id, {str(actor): None})
@@ -59,39 +67,39 @@ def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: boo
     persons = []
     for person_id, linked in linked_of.items():
         described = [
-            _describe_account(account, row, names.get(account, ""), policy, role_times)
-            for account, row in sorted(linked.items())
+            _describe_account(account, link, names.get(account, ""), policy, role_times)
+            for account, link in sorted(linked.items())
         ]
-        away = [absences[account] for account in linked if account in absences]
-        persons.append(
-            KnownPerson(person_id, person_id == asker.id, tuple(described), away[0] if away else None)
-        )
+        absences_of_person = [absences[account] for account in linked if account in absences]
+        away = absences_of_person[0] if absences_of_person else None
+        persons.append(KnownPerson(person_id, person_id == asker.id, tuple(described), away))
     return sorted(persons, key=lambda person: (not person.you, person.id))
 
 
 def _group_accounts(
     session: Session, policy: Policy, person_id: str | None
 ) -> dict[str, dict[str, Linked | None]]:
-    """Return the linked accounts of a person, by the person's id and the account.
+    """Return the accounts of persons with their links, by the person's id and the account.
 
-    Without a ``person_id``, the accounts of everyone, and also the accounts that have a role or an absence
-    and no link: each of these is a person of its own, with None for the link.
+    With a ``person_id``, these are the linked accounts of that person. Without it, they are the linked
+    accounts of everyone, and the accounts that have a role or an absence and no link. Each of these is a
+    person of its own, with None for the link.
     """
     accounts_of: dict[str, dict[str, Linked | None]] = defaultdict(dict)
-    rows = people.list_linked(session, person_id)
-    for row in rows:
-        accounts_of[row.person_id][row.account] = row
+    links = people.list_linked(session, person_id)
+    for link in links:
+        accounts_of[link.person_id][link.account] = link
     if person_id is None:
-        noted = {str(absence.who) for absence in policy.absences}
+        accounts = {str(absence.who) for absence in policy.absences}
         for role in Role:
-            noted |= policy.holders(role)
-        for account in noted - {row.account for row in rows}:
+            accounts |= policy.holders(role)
+        for account in accounts - {link.account for link in links}:
             accounts_of[account] = {account: None}
     return accounts_of
 
 
 def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:
-    """Return when each role that a rule gives was given, by account and role."""
+    """Return the times at which roles were given by rules, by account and role."""
     times = {}
     for stored in rules.list_rules(session):
         given = stored.rule.value
@@ -102,26 +110,26 @@ def _list_role_times(session: Session) -> dict[tuple[str, Role], datetime]:
 
 def _describe_account(
     account: str,
-    row: Linked | None,
+    link: Linked | None,
     known_name: str,
     policy: Policy,
     role_times: Mapping[tuple[str, Role], datetime],
 ) -> Account:
     """Return an account with its own roles, without the roles of the person's other accounts."""
-    name = known_name or (row.name if row else "")
+    name = known_name or (link.name if link else "")
     alone = Person(account, accounts=frozenset({account}))
     roles = sorted(policy.roles_of(alone))
     return Account(
         account,
         "" if name == account else name,
-        row.at if row else None,
+        link.at if link else None,
         tuple(HeldRole(role, role_times.get((account, role))) for role in roles),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """The sessions of people in the console."""
+    """The service for sessions of the console."""
 
     database: Database
     policies: Policies
@@ -163,7 +171,7 @@ class SignedIn:
 
 
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
-    """List the absences that concern a person, for an admin all absences, on a line each."""
+    """Return the absences that concern a person, for an admin all absences, as text with a line for each."""
     policy, person = policies.load_for(session, actor)
     is_admin = Role.ADMIN in policy.roles_of(person)
     lines = []

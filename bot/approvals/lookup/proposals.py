@@ -1,6 +1,8 @@
 """Proposals as a person may see them, in a list or one by one, each with its card for that person.
 
-Each answer is read in one transaction. Channels turn it into their own form, the web in ``bot/web/schemas/``.
+A card is what people see of a proposal, without secrets (`Card`). `Seen` is a proposal with its card and with
+what the person may do. Each answer is read in one transaction. Channels turn it into their own form, the web
+in ``bot/web/schemas/``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -126,7 +128,7 @@ class ProposalLookup:
         return await context(self._groups, self._registry, proposal_id, actor)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
-        """Return the recent questions about a proposal; None for those who may not see it."""
+        """Return the recent questions about a proposal; None for people who may not see the proposal."""
 
         def read(session: Session) -> list[AskedQuestion] | None:
             proposal = self._find_visible(session, proposal_id, actor)
@@ -137,7 +139,10 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
-        """Return the files that a proposal's tool made, by handle; None for people who may not see it."""
+        """Return the files that a proposal's tool made, each with its handle.
+
+        None for people who may not see the proposal.
+        """
 
         def read(session: Session) -> list[tuple[str, File]] | None:
             proposal = self._find_visible(session, proposal_id, actor)
@@ -181,7 +186,7 @@ class ProposalLookup:
             reach = rights.make_reach(session, self._policies, actor)
             page: list[Proposal] = []
             # the person may not see all rows, so several pages of rows may make one page
-            for _ in range(_MAX_SEARCHED_PAGES):
+            for _ in range(_MAX_SEARCHED_PAGES):  # ``mark`` is None once all rows were read
                 rows = proposals.list_seen(session, reach, states, limit + 1, mark, only)
                 for p in rows:
                     if not rights.visible(session, self._policies, p, actor):
@@ -221,11 +226,12 @@ class ProposalLookup:
     async def news(
         self, since: int, progress_before: Mapping[str, str], is_wanted: Callable[[str], bool]
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        """Return the number of the newest change, the progress of running proposals, and the new views.
+        """Return the changes of proposals after the change with the number ``since``, for listeners.
 
-        New are the proposals that changed after ``since`` and those whose progress is another one than
-        ``progress_before``. Each comes with the key of its address, for which ``is_wanted`` is true, and as
-        the person sees it whose conversation that is.
+        Returns three values: the number of the newest change, the progress of running proposals, and the
+        changed proposals. A proposal has also changed if its progress differs from ``progress_before``. Each
+        comes with the key of its conversation's address, in the view of the conversation's person. Only keys
+        for which ``is_wanted`` is true are included, and no calls of agents.
         """
         available = await self._registry.available()
 
@@ -278,7 +284,7 @@ class ProposalLookup:
     def _view(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """Return the views of proposals that this person is known to be allowed to see."""
+        """Return the views of proposals. The caller has checked that this person may see them."""
         found = _unseal_for(session, found, actor)
         cards = cards_of(session, self._policies, available, found)
         batches = proposals.load_siblings(session, {p.message_id for p in found if p.batch})
@@ -300,9 +306,9 @@ class ProposalLookup:
 
 
 def _unseal_for(session: Session, found: Sequence[Proposal], actor: Actor) -> Sequence[Proposal]:
-    """Return the proposals. An agent's call has the tool's answer.
+    """Return the proposals. Those of agents' calls have the tool's answer, if this person may read it.
 
-    The answer is only for the agent that called, and for its person.
+    Only the agent that called and its person may read the answer. It is stored apart from the proposal.
     """
     if not any(p.agent for p in found):
         return found

@@ -1,4 +1,8 @@
-"""The settings as admins may read them, and the findings of `nod doctor`, which runs in its own process."""
+"""The settings as admins may read them, and the findings of ``nod doctor``.
+
+The doctor is a command that examines the settings and connections, and lists what to fix. It runs in a
+process of its own, since it may hang and then has to be killed. The console shows both.
+"""
 
 import asyncio
 import contextlib
@@ -21,8 +25,8 @@ from bot.domain.redaction import redact_text
 from bot.settings import Settings
 
 _DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
-_PATIENCE = 120.0  # the most seconds that the doctor may take
-_FRESH = timedelta(seconds=10)  # the time in which the same findings are returned again
+_TIMEOUT_SECONDS = 120.0  # the time that the doctor may take
+_FRESH_PERIOD = timedelta(seconds=10)  # the time in which the same findings are returned again
 _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")  # user and password in an address, as in https://me:pw@host/
 _SECRET_LISTS = frozenset(
     {"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "NOD_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS"}
@@ -42,7 +46,7 @@ class ShownSetting:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The findings of the doctor."""
+    """The result of one examination by the doctor."""
 
     at: datetime
     findings: tuple[Finding, ...] = ()
@@ -79,7 +83,7 @@ class Doctor:
         clock: Clock,
         *,
         command: Sequence[str] = _DOCTOR,
-        patience: float = _PATIENCE,
+        patience: float = _TIMEOUT_SECONDS,
     ) -> None:
         """Take the settings to examine, and ``port``, which returns where Nod listens.
 
@@ -95,7 +99,7 @@ class Doctor:
     async def examine(self) -> Examined:
         """Return the findings. Raises asyncio.CancelledError once stopped."""
         task = self._task
-        if task is None or (task.done() and self._clock() - task.result().at > _FRESH):
+        if task is None or (task.done() and self._clock() - task.result().at > _FRESH_PERIOD):
             task = self._task = asyncio.create_task(self._examine(), name="doctor")
         return await asyncio.shield(task)
 

@@ -1,4 +1,8 @@
-"""The usage of models and its cost, by person, place or model, with names for people to read."""
+"""The usage of models and its cost, by person, place or model, with names for people to read.
+
+The store counts the usage of turns by account, by address or by model (`counts.list_usage`). Here the
+accounts of one person are added up, and the threads of one chat.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -24,14 +28,15 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
             totals = _add_up(rows, [person_of.get(row.key, row.key) for row in rows])
             return _put_names_in(session, totals, by)
         case Parts.PLACE:  # the rows are by address, also of threads
-            return _put_names_in(session, _add_up(rows, [_find_chat(row.key) for row in rows]), by)
+            totals = _add_up(rows, [_find_chat(row.key) for row in rows])
+            return _put_names_in(session, totals, by)
         case Parts.MODEL:
             return [row if row.key else row._replace(name=_NO_MODEL) for row in rows]
     return rows
 
 
 def _add_up(rows: Sequence[Used], keys: Sequence[str]) -> list[Used]:
-    """Add up the rows that have the same of these keys, and return the largest sums first."""
+    """Add up the rows with the same key, and return the largest sums first. ``keys``: one for each row."""
     totals: dict[str, Used] = {}
     for key, row in zip(keys, rows, strict=True):
         if key in totals:
@@ -43,14 +48,18 @@ def _add_up(rows: Sequence[Used], keys: Sequence[str]) -> list[Used]:
 
 
 def _find_chat(key: str) -> str:
-    """Return the chat of an address; a key without a colon is a channel, and stands for private chats."""
+    """Return the chat of an address. A key without a colon, which is a channel, is returned as it is."""
     if ":" in key:
         return str(chat_of(Address.parse(key)))
     return key
 
 
 def _put_names_in(session: Session, totals: Sequence[Used], by: Parts) -> list[Used]:
-    """Return the sums with names for their keys: accounts and addresses (with a colon), or other ids."""
+    """Return the sums with names for their keys.
+
+    A key with a colon is an account or an address. Any other key is the id of a person, or a channel, which
+    stands for all private chats in it.
+    """
     person_names = {linked.person_id: linked.name or linked.account for linked in people.list_linked(session)}
     names = people.find_known_names(session, [total.key for total in totals if ":" in total.key])
 

@@ -1,7 +1,10 @@
 """Plans of agents: how they are opened, replaced, reviewed and ticked off. Also how teammates are stopped.
 
-Each function is part of one transaction. A teammate that must plan first may change nothing until its plan is
-approved: by people, by the lead agent, or by both, as a rule says.
+A plan lists steps, and is a proposal. The lead agent of a conversation may plan a longer job. A teammate,
+which is an agent that the lead agent has started, may have to plan first: it may change nothing until its
+plan is approved, by people, by the lead agent (a *review*), or by both, as a rule says. Each version of a
+plan is a proposal of its own, which replaces the one before. Done steps are ticked off on the card. Each
+function is part of one transaction, and returns the jobs that follow.
 """
 
 from dataclasses import replace
@@ -32,9 +35,9 @@ LEAD = Actor(NOD, "lead", "the lead agent")
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Make a plan the current one of its agent, before it is stored. An earlier open one is cancelled.
+    """Make a plan the current plan of its agent, before it is stored. An earlier open plan is cancelled.
 
-    Calls of an earlier plan that have not run are no longer allowed by it. Returns the jobs.
+    The grants of an earlier plan end, so calls that it allowed and that have not run ask again.
     """
     teammate = teams.get(session, p.conversation_id)
     version = f"version {teammate.rounds + 1}" if teammate else "a newer version"
@@ -87,7 +90,8 @@ def review(
 ) -> tuple[str, tuple[Job, ...]]:
     """Apply the lead agent's verdict on a plan: ``Verb.APPROVE``, ``Verb.REVISE`` or ``Act.REJECT``.
 
-    Returns a text for the lead agent, and the jobs. Raises ToolError if it may not give that verdict.
+    Returns a text for the lead agent, and the jobs. Raises ToolError if the lead agent may not give that
+    verdict.
     """
     p = teammate.plan
     if p is None or p.state is not State.PROPOSED:
@@ -103,7 +107,7 @@ def review(
 
 
 def describe_stop(session: Session, p: Proposal) -> str:
-    """Return the note that the end of a plan ended its teammate's work, or an empty text."""
+    """Return a sentence if the end of the plan ``p`` has ended its teammate's work, else an empty text."""
     if not p.teammate:
         return ""
     teammate = teams.get(session, p.conversation_id)
@@ -135,12 +139,13 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
 
 
 def _find_approver(session: Session, policies: Policies, p: Proposal) -> Approver:
+    """Return who approves a plan by the rules: people, the lead agent, or both."""
     place = conversations.load_place(session, p.conversation_id)
     return policies.load(session).plan_rule(place.address).value
 
 
 def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
-    """Store which steps of an approved plan are done, and return the job that redraws its card."""
+    """Store the numbers of all done steps of an approved plan, and return the job that redraws its card."""
     new_steps = sorted(set(ticked) - set(plan.ticked))
     by = By.nod(Act.TICK, f"step {', '.join(map(str, new_steps))} is done")
     p = transitions.move(session, plan, by, now, ticked=ticked)
@@ -150,7 +155,10 @@ def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetim
 
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
-    """Tick off the step with this number, which lists no calls. Raises ToolError where it can't be."""
+    """Tick off a step of a conversation's approved plan by its number.
+
+    Raises ToolError without such a step, and for a step that lists calls, which is ticked off by itself.
+    """
     plan = find_current_plan(proposals.list_of_conversation(session, conversation_id))
     if plan is None:
         raise ToolError("You have no approved plan.")
@@ -174,8 +182,8 @@ def stop(
 ) -> tuple[Job, ...]:
     """End a teammate with its turn, its open proposals and its grants. Calls that already run continue.
 
-    ``who`` is shown on the cancelled cards. ``tell``: tell the lead agent, which did not stop the teammate
-    itself.
+    ``who``: the name of the person or agent that stops it, for the cancelled cards. ``tell``: tell the lead
+    agent, if it did not stop the teammate itself.
     """
     if teammate.standing is not Standing.WORKING:
         return ()
@@ -195,6 +203,7 @@ def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[J
 
 
 def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
+    """Cancel the teammate's proposals that have not run yet."""
     jobs: list[Job] = []
     for p in teammate.waits_for:
         if p.state in (State.PROPOSED, State.APPROVED):

@@ -1,8 +1,9 @@
 """The work of teammates: how they are started, woken and ended. Each function is part of one transaction.
 
 A teammate is an agent that the lead agent of a conversation starts for a part of the work. It has a
-conversation of its own. Rows of teammates are read in ``bot/store/teams.py``. Their plans, and stopping them,
-are in ``bot/approvals/team/plans.py``.
+conversation of its own, which begins with its task and which people don't read. It is woken by a note there,
+which gives it a turn. When it ends, the lead agent is told the result by a note. Rows of teammates are read
+in ``bot/store/teams.py``. Their plans, and stopping them, are in ``bot/approvals/team/plans.py``.
 """
 
 import hashlib
@@ -49,10 +50,11 @@ def spawn(
     limits: TeamLimits,
     now: datetime,
 ) -> tuple[Teammate, tuple[Job, ...]]:
-    """Start a teammate: its row, its conversation with the task in it, and its first turn.
+    """Start a teammate: store its row and its conversation with the task, and request its first turn.
 
-    ``call`` identifies the call that asks for it. The teammate's id is made of it, so one call can't start
-    two teammates. Raises ToolError if there are as many teammates as allowed.
+    ``tools``: the names of its tools, None for all. ``needs_plan``: it may only look around until its plan is
+    approved. ``call``: the id of the call that asks for the teammate. The teammate's id is made of it, so one
+    call can't start two teammates. Raises ToolError if there are as many teammates as allowed.
     """
     team = session.exec(select(TeammateRow).where(TeammateRow.lead_id == lead.id)).all()
     request_id = _find_last_request(session, lead.id)
@@ -116,7 +118,7 @@ def _check_limits(team: Sequence[TeammateRow], request_id: int, limits: TeamLimi
 
 
 def lock_lead(session: Session, teammate: Teammate) -> None:
-    """Lock the lead's turn before the teammate's own.
+    """Lock the lead agent's turn, before the teammate's own turn is locked.
 
     The lead agent locks in the same order, so the two never wait for each other.
     """
@@ -154,10 +156,11 @@ def finish(
     wake: bool = True,
     tell: bool = True,
 ) -> tuple[Job, ...]:
-    """End a teammate, and tell the lead agent. Nothing happens if it has ended before.
+    """End a teammate, and tell the lead agent. Nothing happens if the teammate has ended before.
 
-    ``words``: the result, or the reason for the end. ``tell``: the lead agent does not know it yet. ``wake``:
-    it gets a turn for that immediately; otherwise it reads the note in its next turn.
+    ``words``: the result, or the reason for the end. ``tell``: tell the lead agent, which does not know of
+    the end yet. ``wake``: give the lead agent a turn for that immediately; otherwise it reads the note in its
+    next turn.
     """
     words = storable(bound_text(words, _MAX_RESULT_CHARS))
     ended = session.execute(
@@ -178,15 +181,19 @@ def finish(
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
-    """Handle the end of all calls of a teammate's answer, of which ``p`` is the last.
+    """Handle the end of all calls of a teammate's answer, of which ``p`` ended last.
 
-    Returns True if the teammate continues, and the jobs.
+    Returns two values: True if the teammate is to continue with a turn, and the jobs. A teammate that has
+    ended, or that has no plan left to submit, does not continue; the lead agent is told then.
     """
     teammate = teams.get(session, p.conversation_id)
     if teammate is None:
         return True, ()
     if teammate.over:
-        if p.state not in (State.SUCCEEDED, State.FAILED):
+        if p.state not in (
+            State.SUCCEEDED,
+            State.FAILED,
+        ):  # the call did not run, so there is nothing to tell
             return False, ()
         text = f"[Nod] What teammate {teammate.name} had proposed: {p.description}: {for_model(p)}"
         return False, _tell_lead(session, teammate.lead_id, text, now)
@@ -197,7 +204,7 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
 
 
 def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
-    """Set a finished teammate to work again after its proposal was opened again."""
+    """Set a teammate that is done to work again, after its proposal ``p`` was opened again."""
     if not p.teammate:
         return ()
     lead_id = session.execute(
@@ -214,7 +221,10 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
 def request_review(
     session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
-    """Ask the lead agent to review a plan. ``wake``: it gets a turn for that immediately."""
+    """Ask the lead agent to review a teammate's plan. ``why``: the end of a sentence about the plan.
+
+    ``wake``: as in `finish`.
+    """
     plan = "\n".join(f"{field.field}: {field.new_value or 'gone'}" for field in p.preview)
     text = (
         f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
@@ -226,7 +236,7 @@ def request_review(
 def _tell_lead(
     session: Session, lead_id: str, text: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
-    """Send a note to the lead agent, unless its conversation has ended."""
+    """Send a note to the lead agent, unless its conversation has ended. ``wake``: as in `finish`."""
     lead = conversations.get_conversation(session, lead_id)
     if lead is None or lead.ended_at is not None:
         return ()

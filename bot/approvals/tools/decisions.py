@@ -1,7 +1,7 @@
-"""Tools with which the agent looks up proposals: what waits for a decision, and what was decided.
+"""Tools with which the agent looks up proposals for a person: those that wait, and those that were decided.
 
-In a private chat they return what the person asked for, may decide or voted on, in any place. In a group they
-return only what was asked for in that group.
+In a private chat they return the proposals that the person asked for, may decide or voted on, of all places.
+In a group they return only the proposals of that conversation, since others read along.
 """
 
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ Count = Annotated[int, Field(ge=1, le=50)]
 
 @dataclass(frozen=True, slots=True)
 class _Involvement:
-    """A proposal, and how the person who asks is involved in it."""
+    """A proposal, and how the person for whom the tool runs is involved in it."""
 
     proposal: Proposal
-    asked: bool
+    asked: bool  # the person asked for it
     may_decide: bool
     voted: bool
 
 
 def decision_tools(database: Database, policies: Policies) -> FixedToolset:
-    """Return the reading tools over proposals; ``policies`` say who may decide."""
+    """Return the two tools. ``policies``: the rules, which say who may decide."""
 
     @tool(writes=False, group=GROUP, summary="Look up what waits for a decision")
     async def proposals_waiting(context: CallContext, limit: Count = 20) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 def _list_visible(
     session: Session, context: CallContext, states: Sequence[State], policies: Policies
 ) -> list[_Involvement]:
-    """Return the newest proposals that the asker may see in this conversation."""
+    """Return the newest proposals in these states that the person may see in this conversation."""
     actor = Actor.parse(context.requested_by)
     person = people.person_of(session, actor)
     conversation = conversations.get_conversation(session, context.conversation_id)
@@ -121,4 +121,5 @@ def _format_time(at: datetime, zone: tzinfo) -> str:
 
 
 def _cut_to(summaries: list[dict[str, Any]], limit: int) -> dict[str, Any]:
+    """Return the result of a tool: the first summaries, and whether there are more."""
     return {"proposals": summaries[:limit], "more": len(summaries) > limit}

@@ -1,6 +1,7 @@
-"""Long output: the model is told its beginning and end with a handle, and reads on with `output_read`.
+"""Long outputs of tools: the model gets the beginning and the end, and reads the rest with ``output_read``.
 
-The texts are rows (``bot/store/outputs.py``); a handle is good only in the conversation it was given in.
+An output that is too long for the model is stored (``bot/store/outputs.py``) under a handle, such as
+``out-3f2a…``. The cut text names the handle, which is valid only in the conversation of the call.
 """
 
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from bot.store import outputs
 from bot.store.database import Database
 from bot.tools.tool import CallContext, FixedToolset, tool
 
-_PART = MAX_RESULT // 2  # a part must fit into one answer again, with what JSON adds to it
+_PART_CHARS = MAX_RESULT // 2  # a part must fit into one result, with the characters that JSON adds
 GROUP = "outputs"
 
 Handle = Annotated[str, Field(pattern=r"^(out-[0-9a-f]{16}|call-\d{1,18}-\d{1,3})$")]
@@ -23,9 +24,9 @@ Offset = Annotated[int, Field(ge=0, le=10**9)]
 
 
 async def cut(database: Database, conversation_id: str, file: File, clock: Clock) -> str:
-    """Return the text for the model, at most `MAX_RESULT` characters.
+    """Return the text of a file for the model, at most `MAX_RESULT` characters.
 
-    Where it had to be cut, the whole is kept.
+    If the text is longer, the file is stored, and the cut text names its handle.
     """
     if len(file.text) <= MAX_RESULT:
         return file.text
@@ -34,7 +35,7 @@ async def cut(database: Database, conversation_id: str, file: File, clock: Clock
 
 
 def output_tools(database: Database) -> FixedToolset:
-    """Return the tool `output_read`, over the kept texts."""
+    """Return the tool `output_read`, which reads stored outputs."""
 
     @tool(writes=False, group=GROUP, summary="Read more of a long output")
     async def output_read(context: CallContext, handle: Handle, offset: Offset = 0) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def output_tools(database: Database) -> FixedToolset:
             offset: the first character to read, from 0
 
         """
-        found = await database.read(outputs.load_part, context.conversation_id, handle, offset, _PART)
+        found = await database.read(outputs.load_part, context.conversation_id, handle, offset, _PART_CHARS)
         if found is None:
             raise ToolError(f"There is no output {handle} in this conversation; it may have been forgotten.")
         return {"text": found.text, "next_offset": found.next_offset, "total": found.total}

@@ -1,8 +1,9 @@
-"""Tools of the team: the lead agent starts and steers teammates, and a teammate submits its plan.
+"""Tools of the team: the lead agent starts and steers teammates, and an agent submits its plan.
 
-All but ``plan_submit`` are effects: they change only Nod's own rows, in the transaction that stores the
-model's answer. So nothing is started twice when a turn is run again after a crash. ``plan_submit`` is a write
-tool like any other; what its approval unlocks is read from the proposal.
+A teammate is an agent that the lead agent of a conversation starts for a part of its work. All tools but
+``plan_submit`` are effects: they change only Nod's own rows, in the transaction that stores the model's
+answer. So nothing is started twice when a turn is run again after a crash. ``plan_submit`` is a write tool
+like any other, and a plan is its proposal. An approved plan unlocks a teammate that must plan first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from bot.store.rules import Policies
 from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, Tool, ToolOutput, tool
 
 GROUP = "team"
+"""The group of the lead agent's tools, and of ``plan_submit``."""
 PLANNING = "plan"
 """The group of the tool that ticks off steps of a plan."""
 
@@ -160,12 +162,13 @@ async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
     return fields(Plan.of(arguments))
 
 
-def _risk(arguments: Arguments) -> Risk:
+def _classify(arguments: Arguments) -> Risk:
+    """Return the risk of a plan, with a warning for the card if it lists calls."""
     lists_calls = any(step.get("calls") for step in arguments["steps"])
     return Risk(Level.WRITE, "the calls it lists then run without asking, once each" if lists_calls else "")
 
 
-@tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_risk)
+@tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_classify)
 async def plan_submit(
     summary: Words,
     steps: Annotated[list[PlanStep], Field(min_length=1, max_length=20)],
@@ -184,6 +187,7 @@ async def plan_submit(
 
 
 async def _approve_plan(_: Arguments, __: CallContext) -> ToolOutput:
+    """Return the text for the agent. The approval itself unlocks its tools."""
     return ToolOutput(
         "The tools are unlocked, to carry out the plan as it was approved. The calls it lists run without "
         "asking, once each and unchanged. Changes that no one has allowed in advance still ask."
