@@ -494,7 +494,7 @@ def take_resume_step(
         return None
     by = people.by(session, Act.RESUME, actor)
     progress = load_task_state(session, _RESUME_STATE)
-    if not progress or progress["since"] != since.isoformat():  # there is none, or it is of an earlier pause
+    if not progress or progress["since"] != since.isoformat():  # nothing is stored, or of an earlier pause
         # ``at``: the time of the first step; ``after``: the id of the last proposal whose timers were moved
         progress = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     began_at = datetime.fromisoformat(progress["at"])

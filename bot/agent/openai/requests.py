@@ -120,7 +120,7 @@ class RequestWriter:
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
         """Remember the refused part for the next request; None if the error names no part.
 
-        Returns the tools that are no longer sent, which are none if the part was no tool. Each call removes
+        Returns the tools that are no longer sent: no tool if another part was refused. Each call removes
         one more part, so that a request is not repeated endlessly.
         """
         if not _is_of_request(error):
