@@ -14,7 +14,7 @@ import httpcore2
 
 from bot.errors import ToolError
 from bot.tools.builtin.fetch import PinnedBackend
-from bot.tools.target import Resolve, addresses, by_system, target
+from bot.tools.target import Resolve, parse_target, resolve_by_system, resolve_target
 
 SECONDS = 10.0
 _TRANSIENT = frozenset({408, 425, 429})
@@ -60,7 +60,7 @@ class PinnedClient:
         self,
         hosts: Collection[str] = (),
         *,
-        resolve: Resolve = by_system,
+        resolve: Resolve = resolve_by_system,
         connector: httpcore2.AsyncNetworkBackend | None = None,
         seconds: float = SECONDS,
     ) -> None:
@@ -71,15 +71,16 @@ class PinnedClient:
 
     async def check(self, url: str) -> None:
         """Raise ToolError, in words, where nothing can be sent to this address."""
-        await addresses(target(url, self.hosts), self._resolve, self.hosts)
+        await resolve_target(parse_target(url, self.hosts), self._resolve, self.hosts)
 
     async def post(self, url: str, headers: Sequence[tuple[str, str]], body: bytes) -> PostAnswer:
         """Send a body. The host is resolved and checked each time."""
         try:
             async with asyncio.timeout(self._seconds):
-                goal = target(url, self.hosts)
-                pinned = PinnedBackend(await addresses(goal, self._resolve, self.hosts), self._connector)
-                return await _post(goal.url, pinned, headers, body)
+                target = parse_target(url, self.hosts)
+                addresses = await resolve_target(target, self._resolve, self.hosts)
+                pinned = PinnedBackend(addresses, self._connector)
+                return await _post(target.url, pinned, headers, body)
         except ToolError as error:
             return PostAnswer(None, error.message)
         except TimeoutError:

@@ -1,10 +1,15 @@
 """Bounds on the responses of MCP servers and sign-in providers, applied before anything parses them.
 
-A message is parsed in the event loop, and that takes as long as it has values; so there are bounds on its
-length and its values, and one beyond them is refused. What is nested too deeply is replaced by a few words,
-since the SDK's parser would refuse the full message for it (jiter: 200 levels), and with it each harmless
-tool of a list. A tool whose schema had such a part is then left out alone: words are no schema. It refuses a
-message for half a surrogate pair, too, so that is replaced as well.
+A message is one JSON text: a line of a server's output, an event of a stream, or a full body. The event loop
+parses it, which takes as long as it has bytes and values. So a message beyond `MOST_BYTES` or `MOST_VALUES`
+is refused (`TooLarge`).
+
+Two faults are repaired instead, because the SDK's parser (jiter) would refuse the full message for them, and
+with it each harmless tool of a list. A value nested more than `DEEPEST` levels deep (jiter: 200) becomes the
+text `_TOO_DEEP`; a tool whose schema had such a value is later left out alone, since a text is no schema.
+Half a surrogate pair becomes the replacement character.
+
+`bound_response` is a hook of the HTTP clients. The transport to a process uses `Lines` and `bound_message`.
 """
 
 import asyncio
@@ -18,32 +23,35 @@ import httpx2
 MOST_BYTES = 8 << 20
 MOST_VALUES = 100_000
 DEEPEST = 100
-_PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # linear in any text
-_HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPE = re.compile(rb"\\(?:" + _HIGH + rb"\\" + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")|.)", re.DOTALL)
-_REPLACEMENT = rb"\ufffd"
-_HEAD = 200
-_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # the values of zlib's ``wbits`` for these formats
-_MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
 _TOO_DEEP = b'"nested too deeply"'
+_TOO_LARGE_TEXT = f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
+_HEAD_BYTES = 200
+_MAX_PIECE_BYTES = 64 << 10  # the bytes that are unpacked at a time
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+"""The content codings that are unpacked, each with the value of zlib's ``wbits`` for it."""
+
+# a string, also one that does not end, or a mark outside strings; possessive, so linear in any text
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
+_HIGH_HALF = rb"u[dD][89abAB][0-9a-fA-F]{2}"  # of a surrogate pair, as in "\ud83d\ude00"
+_LOW_HALF = rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
+# one escape: a surrogate pair, half of one (group 1), or any other
+_ESCAPE = re.compile(
+    rb"\\(?:" + _HIGH_HALF + rb"\\" + _LOW_HALF + rb"|(" + _HIGH_HALF + rb"|" + _LOW_HALF + rb")|.)",
+    re.DOTALL,
+)
+_REPLACEMENT = rb"\ufffd"
 
 
 class TooLarge(httpx2.StreamError):
-    """A message beyond the bounds; ``head`` is how it begins."""
+    """A message beyond the bounds; ``head`` is its beginning."""
 
-    def __init__(self, message: bytes | bytearray = b"") -> None:
-        self.head = bytes(message[:_HEAD])
-        super().__init__(
-            f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
-        )
+    def __init__(self, message: bytes | bytearray = b"", words: str = _TOO_LARGE_TEXT) -> None:
+        self.head = bytes(message[:_HEAD_BYTES])
+        super().__init__(words)
 
 
 class UnknownPacking(TooLarge):
-    """A body that can't be unpacked."""
-
-    def __init__(self, words: str) -> None:
-        self.head = b""
-        httpx2.StreamError.__init__(self, words)
+    """A body that can't be unpacked. Callers treat it as they treat a message beyond the bounds."""
 
 
 async def bound_message(message: bytes) -> bytes:
@@ -51,116 +59,134 @@ async def bound_message(message: bytes) -> bytes:
     if len(message) > MOST_BYTES:
         raise TooLarge(message)
     if b"\\u" in message:
-        message = _ESCAPE.sub(_pair_surrogates, message)
-    opening = message.count(b"[") + message.count(b"{")
-    if opening <= DEEPEST and opening + message.count(b",") <= MOST_VALUES:
+        message = _ESCAPE.sub(_replace_lone_half, message)
+    max_depth = message.count(b"[") + message.count(b"{")
+    max_values = max_depth + message.count(b",")
+    if max_depth <= DEEPEST and max_values <= MOST_VALUES:
         return message
-    return await asyncio.to_thread(_shallow, message)
-
-
-def _pair_surrogates(escape: re.Match[bytes]) -> bytes:
-    if escape[1]:
-        return _REPLACEMENT
-    return escape[0]
-
-
-def _shallow(message: bytes) -> bytes:
-    kept: list[bytes] = []
-    begin = depth = values = 0
-    for part in _PARTS.finditer(message):
-        sign = part[0][:1]
-        if sign == b'"':
-            continue
-        if sign in b"]}":
-            if depth == DEEPEST + 1:
-                kept.append(_TOO_DEEP)
-                begin = part.end()
-            depth -= 1
-            continue
-        values += depth <= DEEPEST
-        if values > MOST_VALUES:
-            raise TooLarge(message)
-        if sign in b"[{":
-            depth += 1
-            if depth == DEEPEST + 1:
-                kept.append(message[begin : part.start()])
-    return b"".join([*kept, message[begin:]])
+    return await asyncio.to_thread(_replace_deep_values, message)
 
 
 async def bound_response(response: httpx2.Response) -> None:
     """Bound the body before it is read: in full, or each line of server-sent events.
 
-    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the
-    body although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
+    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack the body
+    although they were asked not to: gzip and deflate are unpacked here, piece by piece within the bound.
     """
     packing = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
-    events = response.headers.get("Content-Type", "").startswith("text/event-stream")
-    if packing in _WINDOWS:
+    is_event_stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
+    if packing in _WINDOW_BITS:
         del response.headers["Content-Encoding"]
         response.headers.pop("Content-Length", None)
-    response.stream = _Body(response.stream, events=events, packing=packing)
+    response.stream = _BoundedBody(response.stream, is_event_stream=is_event_stream, packing=packing)
 
 
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, stream: Any, *, events: bool, packing: str) -> None:
+class Lines:
+    """A splitter of a byte stream into lines that reads nothing twice. Its methods raise TooLarge.
+
+    ``incomplete`` is the line that has not ended yet.
+    """
+
+    def __init__(self) -> None:
+        self.incomplete = bytearray()
+
+    def cut(self, chunk: bytes) -> list[bytes]:
+        """Add a chunk, and return the lines that end in it, without their newlines."""
+        first, *others = chunk.split(b"\n")
+        self.extend(first)
+        if not others:
+            return []
+        ended = [bytes(self.incomplete), *others[:-1]]
+        self.incomplete = bytearray(others[-1])
+        return ended
+
+    def extend(self, piece: bytes) -> None:
+        """Add bytes to the incomplete line, without a search for newlines in them."""
+        self.incomplete += piece
+        if len(self.incomplete) > MOST_BYTES:
+            raise TooLarge(self.incomplete)
+
+
+def _replace_lone_half(escape: re.Match[bytes]) -> bytes:
+    return _REPLACEMENT if escape[1] else escape[0]
+
+
+def _replace_deep_values(message: bytes) -> bytes:
+    """Return the message with `_TOO_DEEP` in place of each value below `DEEPEST`.
+
+    A value is counted by the mark before it: an opening bracket or a comma. Raises TooLarge for too many.
+    """
+    kept: list[bytes] = []
+    begin = 0  # the end of the last value that was replaced
+    depth = 0
+    value_count = 0
+    for token in _TOKEN.finditer(message):
+        mark = token[0][:1]
+        if mark == b'"':
+            continue
+        if mark in b"]}":
+            if depth == DEEPEST + 1:
+                kept.append(_TOO_DEEP)
+                begin = token.end()
+            depth -= 1
+            continue
+        if depth <= DEEPEST:
+            value_count += 1
+        if value_count > MOST_VALUES:
+            raise TooLarge(message)
+        if mark in b"[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept.append(message[begin : token.start()])
+    return b"".join([*kept, message[begin:]])
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    def __init__(self, stream: Any, *, is_event_stream: bool, packing: str) -> None:
         self._stream = stream
-        self._events = events
+        self._is_event_stream = is_event_stream
         self._packing = packing
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for part in self._parts():
-                yield part
+            async for message in self._list_messages():
+                yield message
         except TooLarge as error:
-            raise (httpx2.SSEError(str(error)) if self._events else error) from None
+            if self._is_event_stream:  # the SDK answers the request of the stream with this error
+                raise httpx2.SSEError(str(error)) from None
+            raise
 
-    async def _parts(self) -> AsyncIterator[bytes]:
+    async def _list_messages(self) -> AsyncIterator[bytes]:
+        """Yield the full body, or each line of server-sent events."""
         lines = Lines()
         async for chunk in self._unpack():
-            for line in lines.cut(chunk, whole=not self._events):
+            if not self._is_event_stream:
+                lines.extend(chunk)
+                continue
+            for line in lines.cut(chunk):
                 yield await bound_message(line) + b"\n"
-        yield await bound_message(bytes(lines.rest))
+        yield await bound_message(bytes(lines.incomplete))
 
     async def _unpack(self) -> AsyncIterator[bytes]:
-        if self._packing not in _WINDOWS:
+        if self._packing not in _WINDOW_BITS:
             if self._packing != "identity":
                 raise UnknownPacking(
-                    f"it packs its answer in a way that was not asked for ({self._packing[:20]})"
+                    words=f"it packs its answer in a way that was not asked for ({self._packing[:20]})"
                 )
             async for chunk in self._stream:
                 yield chunk
             return
-        unpack = zlib.decompressobj(_WINDOWS[self._packing])
+        unpacker = zlib.decompressobj(_WINDOW_BITS[self._packing])
         try:
             async for chunk in self._stream:
-                rest = chunk
-                while rest:
-                    yield unpack.decompress(rest, _MAX_PIECE_BYTES)
-                    rest = unpack.unconsumed_tail
+                packed = chunk
+                while packed:
+                    yield unpacker.decompress(packed, _MAX_PIECE_BYTES)
+                    packed = unpacker.unconsumed_tail
         except zlib.error:
-            raise UnknownPacking(f"its answer is not the {self._packing} that it says it is") from None
+            raise UnknownPacking(
+                words=f"its answer is not the {self._packing} that it says it is"
+            ) from None
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-class Lines:
-    """A splitter of a byte stream into lines that reads nothing twice. `cut` raises TooLarge.
-
-    ``rest`` is the line that has not ended yet.
-    """
-
-    def __init__(self) -> None:
-        self.rest = bytearray()
-
-    def cut(self, chunk: bytes, *, whole: bool = False) -> list[bytes]:
-        """Return the lines that ended, without their newline; ``whole``: all of it is one line."""
-        first, *more = [chunk] if whole else chunk.split(b"\n")
-        self.rest += first
-        if len(self.rest) > MOST_BYTES:
-            raise TooLarge(self.rest)
-        if not more:
-            return []
-        ended = [bytes(self.rest), *more[:-1]]
-        self.rest = bytearray(more[-1])
-        return ended

@@ -1,7 +1,11 @@
-"""The target of a request: a URL is checked before its name is resolved, its addresses before connecting.
+"""The target of a request to a URL that a model or a setting names, checked so that it is on the open Internet.
 
-Public addresses may be fetched; addresses of an internal network may not. The special ranges are listed at
-https://www.iana.org/assignments/iana-ipv4-special-registry and
+There are two steps. `parse_target` checks the URL before its name is resolved. `resolve_target` resolves the
+name and checks each address, before anyone connects to one of them. Addresses of an internal network are
+refused, except those of the hosts that the caller lists as internal. `http_fetch` and the POSTs of
+``bot/jobs/pinned_post.py`` go through both.
+
+The special ranges are listed at https://www.iana.org/assignments/iana-ipv4-special-registry and
 https://www.iana.org/assignments/iana-ipv6-special-registry
 """
 
@@ -36,36 +40,21 @@ _NOT_V6 = (
     IPv6Network("3fff::/20"),  # documentation
 )
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): on a network of IPv6 alone, every IPv4 name
-_ISATAP = 0x5EFE  # RFC 5214: an IPv4 address behind these bits
+_IPV4_MASK = 0xFFFFFFFF  # the last 32 bits of an IPv6 address, where NAT64 and ISATAP put an IPv4 address
+_ISATAP = 0x5EFE  # RFC 5214: the 32 bits before such an IPv4 address
+_ISATAP_MASK = 0xFDFFFFFF  # without the bit that says whether the IPv4 address is unique
 _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
-_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
-_NUMBER_LIKE = re.compile(r"(0x[0-9a-f]*|[0-9]+)\.?")
+_LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")  # "example.com", also with a dot at its end
+_NUMBER_LIKE = re.compile(r"0x[0-9a-f]*|[0-9]+")  # a last label that makes the name an address: "127.1", "0x7f"
 _INTERNAL_DOMAINS = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa",
 )  # fmt: skip
 
 
-def public(address: Address) -> bool:
-    """Tell if an address belongs to the open Internet.
-
-    An IPv4 address inside an IPv6 address does not, except in NAT64's range, if it is public itself.
-    """
-    if isinstance(address, IPv4Address):
-        return address.is_global and not any(address in network for network in _NOT_V4)
-    if address in _TRANSLATED and address.scope_id is None:
-        return public(IPv4Address(int(address) & 0xFFFFFFFF))
-    return (
-        address in _ALL_V6
-        and address.is_global
-        and address.scope_id is None
-        and int(address) >> 32 & 0xFDFFFFFF != _ISATAP
-        and not any(address in network for network in _NOT_V6)
-    )
-
-
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""A name and a port → the addresses it has, as text. Raises OSError."""
+"""Returns the addresses of a name, as texts, for a port. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +73,13 @@ class Target:
         return f"{self.scheme}://{host}{port}{self.path}"
 
 
-def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = None) -> Target:
-    """Parse a URL. Raises ToolError unless it is plain http or https to a plain host.
+def parse_target(
+    url: str, internal_hosts: Collection[str] = (), ports: Collection[int] | None = None
+) -> Target:
+    """Parse a URL. Raises ToolError unless it is plain http or https to a host that may be fetched.
 
-    ``own``: internal hosts that may be reached. ``ports``: the allowed ports; None: any port.
+    ``internal_hosts``: hosts of an internal network that may be reached all the same. ``ports``: the allowed
+    ports; None: any port.
     """
     if len(url) > _MAX_URL_CHARS or not url.isprintable() or " " in url or "\\" in url:
         raise ToolError("The URL is too long, or has spaces, backslashes or control characters.")
@@ -101,7 +93,7 @@ def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = 
     if "@" in parts.netloc:
         raise ToolError("The URL must not carry a user name or password.")
     host = parts.hostname or ""
-    if host not in own:
+    if host not in internal_hosts:
         host = _normalise_host(host)
     path = _escape_non_ascii(parts.path or "/")
     if parts.query:
@@ -113,43 +105,45 @@ def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = 
     return Target(parts.scheme, host, port, path)
 
 
-async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -> list[str]:
-    """Return the addresses of the host. Raises ToolError if an address is not public.
+async def resolve_target(
+    target: Target, resolve: Resolve, internal_hosts: Collection[str] = ()
+) -> list[str]:
+    """Return the addresses of the target's host. Raises ToolError if an address is not public.
 
-    A host in ``own`` may have any address.
+    A host in ``internal_hosts`` may have any address.
     """
     try:
-        resolved = [ipaddress.ip_address(goal.host)]
+        addresses = [ipaddress.ip_address(target.host)]
     except ValueError:
-        resolved = await _resolve_target(goal, resolve)
-    if goal.host not in own:
-        for address in resolved:
-            check_address(address, goal.host)
-    return [str(address) for address in resolved]
+        addresses = await _resolve_name(target, resolve)
+    if target.host not in internal_hosts:
+        for address in addresses:
+            _check_address(address, target.host)
+    return [str(address) for address in addresses]
 
 
-def check_address(address: Address, host: str) -> None:
-    """Raise ToolError for an address that is not public."""
-    if not public(address):
-        where = host if host == str(address) else f"{host} ({address})"
-        raise ToolError(f"{where} is not on the open Internet. Such addresses are never fetched.")
-
-
-async def by_system(host: str, port: int) -> Sequence[str]:
-    """Resolve a host by the system's resolver."""
+async def resolve_by_system(host: str, port: int) -> Sequence[str]:
+    """Resolve a host by the system's resolver. Implements `Resolve`."""
     infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     hosts = [str(socket_address[0]) for _, _, _, _, socket_address in infos]
     return list(dict.fromkeys(hosts))
 
 
-async def _resolve_target(goal: Target, resolve: Resolve) -> list[Address]:
-    try:
-        resolved = [ipaddress.ip_address(text) for text in await resolve(goal.host, goal.port)]
-    except (OSError, UnicodeError, ValueError):
-        raise ToolError(f"The name {goal.host} has no address.") from None
-    if not resolved:
-        raise ToolError(f"The name {goal.host} has no address.")
-    return resolved
+def is_public(address: Address) -> bool:
+    """Tell if an address belongs to the open Internet.
+
+    An IPv6 address that holds an IPv4 address does not, with one exception: in NAT64's range it does if the
+    IPv4 address is public.
+    """
+    if isinstance(address, IPv4Address):
+        return address.is_global and not any(address in network for network in _NOT_V4)
+    if address.scope_id is not None:
+        return False
+    if address in _TRANSLATED:
+        return is_public(IPv4Address(int(address) & _IPV4_MASK))
+    is_isatap = int(address) >> 32 & _ISATAP_MASK == _ISATAP
+    is_special = is_isatap or any(address in network for network in _NOT_V6)
+    return address in _ALL_V6 and address.is_global and not is_special
 
 
 def _normalise_host(text: str) -> str:
@@ -182,5 +176,22 @@ def _normalise_host(text: str) -> str:
 
 
 def _escape_non_ascii(text: str) -> str:
-    """Return a part of a URL with every other character percent-encoded."""
+    """Return a part of a URL with each character that is not ASCII percent-encoded."""
     return "".join(char if char.isascii() else quote(char, safe="") for char in text)
+
+
+async def _resolve_name(target: Target, resolve: Resolve) -> list[Address]:
+    try:
+        addresses = [ipaddress.ip_address(text) for text in await resolve(target.host, target.port)]
+    except (OSError, UnicodeError, ValueError):
+        raise ToolError(f"The name {target.host} has no address.") from None
+    if not addresses:
+        raise ToolError(f"The name {target.host} has no address.")
+    return addresses
+
+
+def _check_address(address: Address, host: str) -> None:
+    """Raise ToolError for an address that is not public; ``host`` is the host that has it."""
+    if not is_public(address):
+        where = host if host == str(address) else f"{host} ({address})"
+        raise ToolError(f"{where} is not on the open Internet. Such addresses are never fetched.")

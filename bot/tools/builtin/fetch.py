@@ -1,11 +1,11 @@
 """Reading a page from the open Internet (group ``web``).
 
-It can't be sent to an internal network: a name is resolved once, every address must be public, and the
+A request can't be sent to an internal network: a name is resolved once, every address must be public, and the
 connection goes to a checked address itself. So a name that resolves differently later changes nothing. Each
-redirect is checked like a new target.
+redirect is checked like a new URL.
 
-``target.py`` has the rules for URLs and addresses. ``documents.py`` makes a page into text, in a process of
-limited time and memory.
+``bot/tools/target.py`` has the rules for URLs and addresses. ``bot/tools/documents.py`` makes an HTML page into
+text, in a process of limited time and memory.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from bot.domain.text import host_of
 from bot.errors import ToolError
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
-from bot.tools.target import Resolve, Target, addresses, by_system, target
+from bot.tools.target import Resolve, Target, parse_target, resolve_by_system, resolve_target
 from bot.tools.tool import Arguments, CallContext, FixedToolset, tool
 
 _MAX_REDIRECTS = 5
@@ -41,9 +41,27 @@ _TEXT_TYPES = (
     "application/xhtml+xml",
 )
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-# they are no character sets of pages, and decoding some takes quadratic time
+# codecs of Python that no page uses as its character set; decoding some takes quadratic time
 _REFUSED_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A downloaded page."""
+
+    url: str
+    status: int
+    kind: str  # its media type
+    charset: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    """A response that leads to another page."""
+
+    location: str  # the address as the response states it, which may be relative
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
@@ -80,7 +98,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
 def fetch_tools(
     *,
-    resolve: Resolve = by_system,
+    resolve: Resolve = resolve_by_system,
     connector: httpcore2.AsyncNetworkBackend | None = None,
     tls: ssl.SSLContext | None = None,
     seconds: float = 20.0,
@@ -125,7 +143,7 @@ def fetch_tools(
         try:
             async with asyncio.timeout(seconds):
                 page = await _follow_redirects(
-                    partial(target, ports=ports), url, resolve, connect, tls, max_bytes
+                    partial(parse_target, ports=ports), url, resolve, connect, tls, max_bytes
                 )
         except TimeoutError:
             raise ToolError(f"The page did not arrive within {seconds:g} s.") from None
@@ -137,7 +155,7 @@ def fetch_tools(
     return FixedToolset("web", (http_fetch,))
 
 
-async def _read_text(documents: Documents, page: "_Page") -> dict[str, Any]:
+async def _read_text(documents: Documents, page: _Page) -> dict[str, Any]:
     """Return the ``text`` of a page, and of HTML also ``title``, ``links`` and ``note`` if it has them."""
     text = _decode(page)
     if page.kind not in _HTML_TYPES:
@@ -151,7 +169,7 @@ async def _read_text(documents: Documents, page: "_Page") -> dict[str, Any]:
     return {**content, "text": parsed["text"]}
 
 
-def _decode(page: "_Page") -> str:
+def _decode(page: _Page) -> str:
     """Return the bytes of a page as text; an unknown character set is read as UTF-8."""
     try:
         charset = codecs.lookup(page.charset).name
@@ -172,17 +190,6 @@ def _make_absolute(page: str, links: Sequence[str]) -> list[str]:
     return [url for url in dict.fromkeys(urls) if url.startswith(("http://", "https://"))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A downloaded page."""
-
-    url: str
-    status: int
-    kind: str
-    charset: str
-    body: bytes
-
-
 async def _follow_redirects(
     parse: Callable[[str], Target],
     url: str,
@@ -190,63 +197,63 @@ async def _follow_redirects(
     connector: httpcore2.AsyncNetworkBackend,
     tls: ssl.SSLContext | None,
     max_bytes: int,
-) -> "_Page":
+) -> _Page:
     """Request the URL and follow its redirects; ``parse`` checks and parses each URL."""
-    goal = parse(url)
+    target = parse(url)
     for _ in range(_MAX_REDIRECTS + 1):
-        pinned = PinnedBackend(await addresses(goal, resolve), connector)
-        answer = await _request(goal, pinned, tls, max_bytes)
+        pinned = PinnedBackend(await resolve_target(target, resolve), connector)
+        answer = await _request(target, pinned, tls, max_bytes)
         if isinstance(answer, _Page):
             return answer
-        goal = _parse_redirect(parse, goal, answer)
+        target = _parse_redirect(parse, target, answer.location)
     raise ToolError(f"The page redirects more than {_MAX_REDIRECTS} times.")
 
 
-def _parse_redirect(parse: Callable[[str], Target], goal: Target, location: str) -> Target:
-    """Return the target of a redirect on the same host. Raises ToolError if it may not be fetched.
+def _parse_redirect(parse: Callable[[str], Target], target: Target, location: str) -> Target:
+    """Return the new target of a redirect from ``target``. Raises ToolError if it may not be fetched.
 
     Another host needs a call of its own, since the redirect may carry data of the first host to it.
     """
     try:
-        next_goal = parse(urljoin(goal.url, location))
+        next_target = parse(urljoin(target.url, location))
     except ValueError as error:
         raise ToolError(f"The page leads to what is no URL: {error}.") from None
-    if goal.scheme == "https" and next_goal.scheme == "http":
-        raise ToolError(f"{goal.url} leads from https back to http; that is not followed.")
-    if goal.host != next_goal.host:
-        raise ToolError(f"The page leads to another host. If you need it, fetch {next_goal.url} itself.")
-    return next_goal
+    if target.scheme == "https" and next_target.scheme == "http":
+        raise ToolError(f"{target.url} leads from https back to http; that is not followed.")
+    if target.host != next_target.host:
+        raise ToolError(f"The page leads to another host. If you need it, fetch {next_target.url} itself.")
+    return next_target
 
 
 async def _request(
-    goal: Target, pinned: PinnedBackend, tls: ssl.SSLContext | None, max_bytes: int
-) -> "_Page | str":
-    """Make one request, and return the page or the address that it redirects to."""
+    target: Target, pinned: PinnedBackend, tls: ssl.SSLContext | None, max_bytes: int
+) -> _Page | _Redirect:
+    """Make one request, and return the response."""
     headers = [
-        ("Host", goal.url.split("/")[2]),
+        ("Host", target.url.split("/")[2]),
         ("User-Agent", _USER_AGENT),
         ("Accept", ", ".join(_TEXT_TYPES)),
         ("Accept-Encoding", "identity"),  # compressed content could be a million times longer
     ]
-    address = httpcore2.URL(scheme=goal.scheme, host=goal.host, port=goal.port, target=goal.path)
+    url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
     try:
         async with (
             httpcore2.AsyncConnectionPool(network_backend=pinned, ssl_context=tls, retries=0) as pool,
-            pool.stream("GET", address, headers=headers) as response,
+            pool.stream("GET", url, headers=headers) as response,
         ):
             fields = {
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
             }
             if response.status in _REDIRECT_STATUSES and "location" in fields:
-                return fields["location"]
+                return _Redirect(fields["location"])
             kind, charset = _read_type(fields)
             body = await _read_bounded(response, max_bytes)
     except (
         httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
         httpcore2.UnsupportedProtocol, OSError,
     ) as error:  # fmt: skip
-        raise ToolError(f"{goal.host} could not be reached ({type(error).__name__}).") from error
-    return _Page(goal.url, response.status, kind, charset, body)
+        raise ToolError(f"{target.host} could not be reached ({type(error).__name__}).") from error
+    return _Page(target.url, response.status, kind, charset, body)
 
 
 def _read_type(headers: dict[str, str]) -> tuple[str, str]:

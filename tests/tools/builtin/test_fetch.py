@@ -17,7 +17,7 @@ from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.documents import Documents
 from bot.tools.reading.pages import read_page
 from bot.tools.reading.report import Report
-from bot.tools.target import by_system, public
+from bot.tools.target import is_public, resolve_by_system
 from bot.tools.tool import CallContext
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit.examples import examples
@@ -173,7 +173,7 @@ async def test_a_name_that_turns_private_before_its_redirect_is_refused_there(ne
 
 
 async def test_the_real_resolver_finds_loopback_and_it_is_refused():
-    assert "127.0.0.1" in await by_system("127.0.0.1", 80)
+    assert "127.0.0.1" in await resolve_by_system("127.0.0.1", 80)
     with pytest.raises(ToolError, match="internal network"):
         await Hands(fetch_tools()).run("http_fetch", url="http://localhost/")
 
@@ -323,7 +323,7 @@ def spellings(number: int) -> list[str]:
 
 @given(own_addresses())
 def test_no_address_of_an_internal_network_is_public(address):
-    assert not public(address)
+    assert not is_public(address)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -334,7 +334,7 @@ def test_an_ipv4_address_in_an_ipv6_one_is_never_better_than_itself(number):
         0x20010000 << 96 | (~number & 0xFFFFFFFF), 0x2606470000000000 << 64 | 0x5EFE << 32 | number,
     ]  # fmt: skip
     for each in inside:
-        assert public(inner) or not public(ipaddress.IPv6Address(each))
+        assert is_public(inner) or not is_public(ipaddress.IPv6Address(each))
 
 
 @pytest.mark.slow
@@ -374,7 +374,7 @@ def test_no_invented_url_is_connected_to_anything_but_its_checked_address(text, 
     net.connect_tcp = connect
     with suppress(ToolError, BadArguments):
         asyncio.run(net.get(scheme + text))
-    assert all(public(ipaddress.ip_address(host)) for host, _ in net.connected)
+    assert all(is_public(ipaddress.ip_address(host)) for host, _ in net.connected)
     assert "localhost" not in net.asked
 
 
