@@ -1,4 +1,4 @@
-"""The target of a request to a URL that a model or a setting names, checked so that it is on the open Internet.
+"""The target of a request to a URL that a model or a setting names: it must be on the open Internet.
 
 There are two steps. `parse_target` checks the URL before its name is resolved. `resolve_target` resolves the
 name and checks each address, before anyone connects to one of them. Addresses of an internal network are
@@ -47,7 +47,7 @@ _MAX_URL_CHARS = 4000
 _PORTS = {"http": 80, "https": 443}
 _LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"  # a part of a name between dots
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")  # "example.com", also with a dot at its end
-_NUMBER_LIKE = re.compile(r"0x[0-9a-f]*|[0-9]+")  # a last label that makes the name an address: "127.1", "0x7f"
+_NUMBER_LIKE = re.compile(r"0x[0-9a-f]*|[0-9]+")  # the last label of an address: "127.1", "0x7f"
 _INTERNAL_DOMAINS = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa",
 )  # fmt: skip

@@ -1,11 +1,11 @@
 """Reading a page from the open Internet (group ``web``).
 
-A request can't be sent to an internal network: a name is resolved once, every address must be public, and the
-connection goes to a checked address itself. So a name that resolves differently later changes nothing. Each
-redirect is checked like a new URL.
+A request can't be sent to an internal network: a name is resolved once, every address must be public, and
+the connection goes to a checked address itself. So a name that resolves differently later changes nothing.
+Each redirect is checked like a new URL.
 
-``bot/tools/target.py`` has the rules for URLs and addresses. ``bot/tools/documents.py`` makes an HTML page into
-text, in a process of limited time and memory.
+``bot/tools/target.py`` has the rules for URLs and addresses. ``bot/tools/documents.py`` makes an HTML page
+into text, in a process of limited time and memory.
 """
 
 import asyncio
