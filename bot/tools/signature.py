@@ -1,6 +1,11 @@
-"""A tool's function: its signature as a pydantic model that checks arguments, and its docstring as texts.
+"""The signature of a tool's function: its parameters as a pydantic model, and its docstring as descriptions.
 
-``bot/tools/schema.py`` makes the JSON schema for language models of it.
+The decorator `tool` (``bot/tools/tool.py``) reads a `Signature` once. `Signature.validate` turns what a model
+or a form gives into canonical arguments: JSON data, which people see and approve, with defaults filled in.
+`Signature.make_call_arguments` turns canonical arguments into what the function takes (dates, enums).
+``bot/tools/schema.py`` makes the JSON schema for language models of the pydantic model.
+
+`Storable`, `STORABLE` and `SEEN` are annotations for text parameters of tools.
 """
 
 import copy
@@ -9,7 +14,7 @@ import inspect
 import re
 import textwrap
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -21,7 +26,6 @@ from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, fits_strict, make_offered
 
-# the keyword of JSON Schema, and the limit's name in the context of pydantic's fault, by the fault's type
 _BOUNDS = {
     "string_too_short": ("minLength", "min_length"),
     "string_too_long": ("maxLength", "max_length"),
@@ -32,7 +36,8 @@ _BOUNDS = {
     "greater_than": ("exclusiveMinimum", "gt"),
     "less_than": ("exclusiveMaximum", "lt"),
 }
-_KINDS = {
+"""The keyword of JSON Schema, and the bound's name in the fault's context, by the type of pydantic's fault."""
+_TYPE_TEXTS = {
     "int": "This must be a whole number.",
     "int_from_float": "This must be a whole number.",
     "float": "This must be a number.",
@@ -52,12 +57,13 @@ _KINDS = {
     "time_delta": "This must be a length of time, such as PT30M.",
 }
 """The texts of faults, by the type of pydantic's fault without ``_type`` or ``_parsing`` at its end."""
-_ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
+_ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")  # "number: its number", "number (int): …"
+_MODEL_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's parameters as a pydantic model, and their defaults."""
+    """A function's description, and its parameters as a pydantic model with their defaults."""
 
     description: str
     """The first paragraph of the docstring."""
@@ -68,46 +74,34 @@ class Signature:
     """True if strict mode takes the schema."""
     defaults: Mapping[str, Any]
     """All defaults as JSON data, by parameter. The tool's version depends on them."""
-    filled: Mapping[str, Any]
+    filled_defaults: Mapping[str, Any]
     """The defaults that are filled into arguments: all that are JSON data and not null."""
-    unchecked: Mapping[str, Any]
-    """The defaults in ``filled`` that the parameter's own type refuses, such as 0 for "no limit"."""
-    own: Mapping[str, type]
-    """The types of parameters that only the caller passes, such as `CallContext`, by the parameter's name."""
+    refused_defaults: Mapping[str, Any]
+    """Those of ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
+    caller_types: Mapping[str, type]
+    """The types of parameters that Nod passes and no model, such as `CallContext`, by the parameter's name."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *own_types: type) -> "Signature":
-        """Read the signature. Raises TypeError if a parameter has no type or can't be passed by name."""
-        hints = get_type_hints(function, include_extras=True)
-        description, documented = docstring(function)
-        fields: dict[str, Any] = {}
-        defaults: dict[str, Any] = {}
-        fillable: dict[str, tuple[Any, Any]] = {}  # defaults to fill in, each with its parameter's type
-        own: dict[str, type] = {}
-        for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise TypeError(f"parameter {name} of tool {function.__name__} must be given by name")
-            if name not in hints:
-                raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
-            if hints[name] in own_types:
-                own[name] = hints[name]
-                continue
-            annotation, default = hints[name], parameter.default
-            if default is not parameter.empty:
-                defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
-                if default is not None and _is_json(default):
-                    fillable[name] = (defaults[name], annotation)
-                if not _takes_none(annotation):
-                    annotation = annotation | None  # null means "not given"
-            if name in documented:
-                annotation = Annotated[annotation, Field(description=documented[name])]
-            fields[name] = (annotation, None if name in defaults else ...)  # pydantic: "..." is "required"
-        config = ConfigDict(extra="forbid", allow_inf_nan=False)
-        model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
-        filled, unchecked = _check_defaults(fillable, config)
+    def of(cls, function: Callable[..., Any], *caller_types: type) -> "Signature":
+        """Read the signature. A parameter of one of ``caller_types`` is no argument of the tool.
+
+        Raises TypeError if a parameter has no type or can't be passed by name.
+        """
+        description, descriptions = _read_docstring(function)
+        parameters = _read_parameters(function, descriptions, caller_types)
+        model = create_model(f"{function.__name__}_arguments", __config__=_MODEL_CONFIG, **parameters.fields)
+        filled_defaults, refused_defaults = _check_defaults(parameters.fillable)
         schema = make_offered(model.model_json_schema())
-        strict = fits_strict(schema)
-        return cls(description, model, schema, strict, defaults, filled, unchecked, own)
+        return cls(
+            description,
+            model,
+            schema,
+            fits_strict(schema),
+            parameters.defaults,
+            filled_defaults,
+            refused_defaults,
+            parameters.caller_types,
+        )
 
     def validate(self, raw: Any) -> dict[str, Any]:
         """Return canonical JSON arguments with defaults filled in. Raises BadArguments.
@@ -119,33 +113,34 @@ class Signature:
         for name, value in dumped.items():
             if not self._is_left_out(name, value):
                 arguments[name] = value
-            elif name in self.filled:
-                arguments[name] = copy.deepcopy(self.filled[name])
+            elif name in self.filled_defaults:
+                arguments[name] = copy.deepcopy(self.filled_defaults[name])
         return arguments
 
-    def make_call_arguments(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
-        """Return the function's arguments in its own types. ``own``: the values of the caller's types."""
+    def make_call_arguments(self, arguments: Mapping[str, Any], *caller_values: Any) -> dict[str, Any]:
+        """Return the function's arguments in its own types. ``caller_values``: one for each caller type."""
         model = self._parse(arguments)
         call_arguments = {}
         for name in model.model_fields_set:
             value = getattr(model, name)
             if not self._is_left_out(name, value):
                 call_arguments[name] = value
-        for name, kind in self.own.items():
-            for value in own:
+        for name, kind in self.caller_types.items():
+            for value in caller_values:
                 if isinstance(value, kind):
                     call_arguments[name] = value
         return call_arguments
 
     def _is_left_out(self, name: str, value: Any) -> bool:
+        """Tell if a parsed value means "not given": null, for an optional parameter."""
         return value is None and name in self.defaults
 
     def _parse(self, raw: Any) -> BaseModel:
-        """Check the arguments, except an argument that still has a default which its type refuses."""
+        """Check the arguments. An argument that equals its refused default counts as not given."""
         checked = raw
         if isinstance(raw, Mapping):
-            unchecked = self.unchecked
-            checked = {name: value for name, value in raw.items() if not is_same(value, unchecked.get(name))}
+            refused = self.refused_defaults
+            checked = {name: value for name, value in raw.items() if not is_same(value, refused.get(name))}
         try:
             return self.model.model_validate(checked)
         except ValidationError as error:
@@ -163,7 +158,7 @@ class Signature:
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
-    """Return the text of a pydantic fault in our own words, for forms, for the model and for scripts."""
+    """Return a pydantic fault in Nod's own words, for forms, for the model and for scripts."""
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
@@ -183,38 +178,8 @@ def fault_in_words(fault: ErrorDetails) -> str:
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
     kind = kind.removesuffix("_type").removesuffix("_parsing")
-    words = _KINDS.get(kind) or fault["msg"].removeprefix("Value error, ")
+    words = _TYPE_TEXTS.get(kind) or fault["msg"].removeprefix("Value error, ")
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
-
-
-def _is_json(default: Any) -> bool:
-    try:
-        to_jsonable_python(default)
-    except PydanticSerializationError:
-        return False
-    return True
-
-
-def _check_defaults(
-    fillable: Mapping[str, tuple[Any, Any]], config: ConfigDict
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the defaults as arguments have them, and the defaults that their own types refuse."""
-    filled: dict[str, Any] = {}
-    unchecked: dict[str, Any] = {}
-    for name, (default, annotation) in fillable.items():
-        field: dict[str, Any] = {name: (annotation, ...)}
-        model = create_model("default", __config__=config, **field)
-        try:
-            filled[name] = model.model_validate({name: default}).model_dump(mode="json")[name]
-        except ValidationError:
-            filled[name] = unchecked[name] = default
-    return filled, unchecked
-
-
-def _takes_none(annotation: Any) -> bool:
-    if get_origin(annotation) is Annotated:
-        return _takes_none(get_args(annotation)[0])
-    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
 
 
 def find_parameter(function: object, kind: type) -> str:
@@ -241,7 +206,7 @@ def find_parameter(function: object, kind: type) -> str:
     return ""
 
 
-def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     """Return a docstring's first paragraph, and the descriptions of parameters under ``Args:``, by name."""
     text, _, arguments = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
     first_paragraph = text.strip().partition("\n\n")[0]
@@ -258,6 +223,76 @@ def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return " ".join(first_paragraph.split()), descriptions
 
 
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """The parameters of a function."""
+
+    fields: dict[str, Any]
+    """The type and the default of each field of the pydantic model, as `create_model` takes them."""
+    defaults: dict[str, Any]
+    """As `Signature.defaults`."""
+    fillable: dict[str, tuple[Any, Any]]
+    """The defaults that can be filled in, each with its parameter's type."""
+    caller_types: dict[str, type]
+    """As `Signature.caller_types`."""
+
+
+def _read_parameters(
+    function: Callable[..., Any], descriptions: Mapping[str, str], caller_types: Collection[type]
+) -> _Parameters:
+    """Read the parameters of a function. Raises TypeError as `Signature.of` does."""
+    hints = get_type_hints(function, include_extras=True)
+    read = _Parameters({}, {}, {}, {})
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"parameter {name} of tool {function.__name__} must be given by name")
+        if name not in hints:
+            raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
+        if hints[name] in caller_types:
+            read.caller_types[name] = hints[name]
+            continue
+        annotation, default = hints[name], parameter.default
+        if default is not parameter.empty:
+            read.defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
+            if default is not None and _is_json(default):
+                read.fillable[name] = (read.defaults[name], annotation)
+            if not _takes_none(annotation):
+                annotation = annotation | None  # null means "not given"
+        if name in descriptions:
+            annotation = Annotated[annotation, Field(description=descriptions[name])]
+        model_default = None if name in read.defaults else ...  # pydantic: "..." is "required"
+        read.fields[name] = (annotation, model_default)
+    return read
+
+
+def _is_json(default: Any) -> bool:
+    try:
+        to_jsonable_python(default)
+    except PydanticSerializationError:
+        return False
+    return True
+
+
+def _takes_none(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _takes_none(get_args(annotation)[0])
+    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
+
+
+def _check_defaults(fillable: Mapping[str, tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the defaults as canonical arguments have them, and those that their own types refuse."""
+    filled: dict[str, Any] = {}
+    refused: dict[str, Any] = {}
+    for name, (default, annotation) in fillable.items():
+        field: dict[str, Any] = {name: (annotation, ...)}
+        model = create_model("default", __config__=_MODEL_CONFIG, **field)
+        try:
+            filled[name] = model.model_validate({name: default}).model_dump(mode="json")[name]
+        except ValidationError:
+            filled[name] = refused[name] = default
+    return filled, refused
+
+
 def _storable(text: str) -> str:
     why = unstorable(text)
     if why:
@@ -272,8 +307,10 @@ def _refuse_unseen(text: str) -> str:
     return text
 
 
-# both stand last in an annotation: for rules after them pydantic does not know that the value is a text
+# put these last in an annotation: for rules after them pydantic does not know that the value is a text
 STORABLE = AfterValidator(_storable)
+"""Refuses a text with characters that a database can't store."""
 SEEN = AfterValidator(_refuse_unseen)
+"""Refuses a text of nothing but blank and invisible characters; the empty text is allowed."""
 Storable = Annotated[str, STORABLE]
 """A text without NUL and halves of characters, so that every program can be given it."""

@@ -1,8 +1,18 @@
-"""The `Tool` value: its name, its arguments, its risk, its preview, its run.
+"""The `Tool` value: a tool's name, arguments, risk and run, and the functions that show people a call.
 
 A team's own tool is a typed async function under `@tool`. Other sources (an MCP server, the built-in issue
 tracker) hand over the same `Tool` values through a `Toolset`. Nothing here decides whether a tool may run:
-that is the gate, ``bot/approvals/gate.py``.
+that is the gate, ``bot/approvals/gate.py``, which calls the functions of a `Tool` in this order:
+
+- ``validate`` makes the arguments canonical, and ``classify`` judges the risk of the call.
+- *Looks* read what the call is about and change nothing: ``preview`` and ``title`` for the card on which
+  people decide, ``key`` and ``begins`` for grants, which let similar calls run unasked.
+- ``run`` runs the approved call. Afterwards ``current`` reads the changed values, and ``undo`` names the
+  inverse call.
+
+Three kinds of tools differ. One with a `Trying` is tried before people decide, and its trial is applied. One
+with an `Effect` only changes Nod's own rows, in the transaction that stores the model's answer. One whose
+kind of proposal has no run (a plan, a question) has ``conclude``, which gives its output once it is approved.
 """
 
 import asyncio
@@ -40,7 +50,7 @@ from bot.tools.signature import Signature, find_parameter
 Arguments = Mapping[str, Any]
 
 _LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
-"""The callables of a `Tool` that look before or after a run. Each may take a `CallContext`."""
+"""The looks of a `Tool`: the callables that read before or after a run. Each may take a `CallContext`."""
 _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
 """The callables of `Trying` that may take a `CallContext`."""
 
@@ -99,7 +109,7 @@ class ToolOutput:
     files: tuple[File, ...] = ()
     """Files for people; the model does not see them."""
     told: str | None = None
-    """One sentence for people, such as ``Created issue #1 “Printer is on fire”``; else they see the data."""
+    """One sentence for people, such as "Created issue #1". Without it they see the data."""
     ended_badly: str | None = None
     """Set for a call that ran and failed, such as "Ended with code 3". The card says it instead of "Done"."""
     kept: Any = field(default=None, repr=False)
@@ -128,8 +138,9 @@ class TrialOutput:
     output: str = ""
     """The output of a command that was tried."""
     exit: int | None = None
-    """The exit code of a command that was tried."""
+    """The exit code of a command that was tried; None if it was ended, or nothing was run."""
     files: tuple[TriedFile, ...] = ()
+    """The files that it changed."""
     cage: str = ""
     """The name of the closed environment in which a command was tried."""
     refused: str = ""
@@ -147,7 +158,10 @@ class Trying:
     apply: Callable[[Arguments, Any, CallContext], Awaitable[ToolOutput]]
     """Makes the changes of a trial, or raises ToolError before it changes anything."""
     unchanged: Callable[..., Awaitable[bool]] | None = None
-    """Tells if the state from which a token was made is unchanged. Without it, the call is tried again."""
+    """Tells if the state from which a trial's token was made is unchanged.
+
+    Without this function the call is tried again before its trial is applied.
+    """
     settle: Callable[..., Awaitable[ToolOutput | None]] | None = None
     """Tells how an interrupted ``apply`` ended, by its idempotency key.
 
@@ -178,30 +192,22 @@ class ContextualCall:
         return self.function(*arguments, **{self.parameter: self.context})
 
 
-def _bind_looks(
-    owner: Any, names: Sequence[str], context: CallContext | None = None
-) -> dict[str, ContextualCall]:
-    """Return the callables of a tool (or of its `Trying`) that take a `CallContext`, bound to this one.
-
-    Without a context they keep the one that they have, or get an empty one.
-    """
-    looks: dict[str, ContextualCall] = {}
-    for name in names:
-        look = getattr(owner, name)
-        if isinstance(look, ContextualCall):
-            looks[name] = replace(look, context=context or look.context)
-        elif callable(look):
-            parameter = find_parameter(look, CallContext)
-            if parameter:
-                looks[name] = ContextualCall(look, parameter, context or CallContext("", ""))
-    return looks
-
+# in the following types, "..." is the canonical arguments and, if the callable takes one, a `CallContext`
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
+
 Conclude = Callable[[Arguments], ToolOutput]
+"""Returns the output of an approved proposal whose kind has no run."""
+
 Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
+"""Makes the changes of a trial; the second argument is the trial's token."""
+
 Preview = Callable[..., Awaitable[Sequence[PreviewField]]]
+"""Returns the fields of the card: what the call changes, with old and new values."""
+
 Title = Callable[..., Awaitable[str]]
+"""Returns the heading of the card. Unlike ``summary`` it may look up the name of the call's object."""
+
 Key = Callable[..., Awaitable[Mapping[str, Any]]]
 """Returns the arguments by which two calls are similar, resolved if necessary (to a real folder)."""
 
@@ -248,6 +254,7 @@ Settle = Callable[..., Awaitable[ToolOutput | None]]
 """Tells how an interrupted run ended, by its idempotency key: as `Trying.settle`, but without a token."""
 
 Begins = Callable[..., Awaitable[Beginning]]
+"""Returns the first words of a call, by which a grant may cover all calls that begin alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +265,8 @@ class Moment:
     asker: Actor
     call: str
     """The id of the call, which stays the same if its turn runs a second time."""
-    tools: frozenset[str]  # the names of available tools, without the tools of the team
+    tools: frozenset[str]
+    """The names of the available tools, without those by which an agent leads its teammates."""
     now: datetime
 
 
@@ -274,6 +282,7 @@ Check = Callable[[Session, CallContext, Arguments], object]
 """Raises ToolError, in words for the model, if a call can only fail: people are then not asked."""
 
 Function = Callable[..., Awaitable[Any] | Effected]
+"""The function under `@tool`: async, or an effect that takes a `Moment`."""
 
 Effect = Callable[[Session, Moment, Arguments], Effected]
 """Changes Nod's own rows and nothing else. Raises ToolError before it changes any row."""
@@ -283,39 +292,38 @@ Effect = Callable[[Session, Moment, Arguments], Effected]
 class Tool:
     """One tool, ready to be offered, proposed and run.
 
-    ``parameters`` is a JSON schema (object). ``validate`` takes decoded JSON and returns canonical arguments
-    with defaults filled in, or raises BadArguments: what it returns is shown, recorded and run. ``classify``
-    and ``summary`` take canonical arguments. ``timeout`` is in seconds. ``version`` changes whenever the
-    meaning of the same arguments could have changed.
+    ``validate`` takes decoded JSON and returns canonical arguments with defaults filled in, or raises
+    BadArguments: what it returns is shown, recorded and run. All other callables take canonical arguments.
     """
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
-    strict: bool
-    version: str
-    group: str
+    parameters: Mapping[str, Any]  # a JSON schema whose root is an object
+    strict: bool  # True: OpenAI's strict mode takes ``parameters``
+    version: str  # changes whenever the meaning of the same arguments could have changed
+    group: str  # the source of the tool, as rules and lists name it: "fs", "web", "mcp:wiki", "own"
     reads: bool  # True: no arguments make it write
     idempotent: bool
-    timeout: float
+    timeout: float  # the seconds that a run may take
     validate: Callable[[Any], dict[str, Any]]
     classify: Callable[[Arguments], Risk]
-    summary: Callable[[Arguments], str]
+    summary: Callable[[Arguments], str]  # describes a call in one line, without looking anything up
     run: Run | None  # None for a kind of proposal that has no run
     preview: Preview | None = None
     check: Check | None = None  # checks a model's call before it is proposed
-    conclude: Conclude | None = None  # instead of ``run``, for a kind without a run: its output once approved
-    effect: Effect | None = None  # instead of ``run``: done in the transaction that stores the answer
-    title: Title | None = None  # like ``summary``, for a card: it may look up the object's name
-    begins: Begins | None = None  # the first words of a call, by which a grant may cover similar calls
+    conclude: Conclude | None = None  # in place of ``run``, for a kind of proposal that has no run
+    effect: Effect | None = None  # done in place of ``run``, in the transaction that stores the model's answer
+    title: Title | None = None
+    begins: Begins | None = None
     key: Key | None = None
     """The arguments that similar calls share, for grants. None: a grant covers exact calls or all calls."""
     offered: bool = True  # False: it is never offered to a model; parts of Nod may propose it
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values that ``validate`` fills in
     names: Mapping[str, Referent] = field(default_factory=dict)
     """The kind of thing that an argument names (a path, an address …), by argument."""
-    follow: Callable[[Arguments], Arguments] | None = None  # returns the arguments that links change
-    kind: ProposalKind = kinds.CALL
+    follow: Callable[[Arguments], Arguments] | None = None
+    """Returns the arguments whose paths are links, with the paths that the links lead to."""
+    kind: ProposalKind = kinds.CALL  # the kind of proposal that its calls become
     touches: Callable[..., str] | None = None
     """Returns the name of the resource that a call changes; empty if it shares none with other calls."""
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
@@ -602,10 +610,10 @@ def tool(
     def make(function: Callable[..., Any]) -> Tool:
         name = function.__name__
         signature = Signature.of(function, CallContext, Session, Moment)
-        effects = Moment in signature.own.values()
+        effects = Moment in signature.caller_types.values()
         if not (effects or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
-        if Session in signature.own.values() and not effects:
+        if Session in signature.caller_types.values() and not effects:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
         description, parameters = signature.description, signature.schema
 
@@ -634,7 +642,7 @@ def tool(
             timeout=timeout,
             validate=signature.validate,
             classify=classify or (lambda _: risk),
-            summary=_make_summary(summary, name, signature.filled),
+            summary=_make_summary(summary, name, signature.filled_defaults),
             run=run,
             effect=effect if effects else None,
             preview=preview,
@@ -642,7 +650,7 @@ def tool(
             key=_make_key(key),
             begins=begins,
             touches=None if touches is None else _make_template(touches),
-            defaults=signature.filled,
+            defaults=signature.filled_defaults,
             destructive=destructive,
             open_world=open_world,
             trying=_make_trying(name, trial, apply, undo),
@@ -656,6 +664,25 @@ def tool(
     if function is None:
         return make
     return make(function)
+
+
+def _bind_looks(
+    owner: Any, names: Sequence[str], context: CallContext | None = None
+) -> dict[str, ContextualCall]:
+    """Return the callables of a tool (or of its `Trying`) that take a `CallContext`, bound to this one.
+
+    Without a context they keep the one that they have, or get an empty one.
+    """
+    looks: dict[str, ContextualCall] = {}
+    for name in names:
+        look = getattr(owner, name)
+        if isinstance(look, ContextualCall):
+            looks[name] = replace(look, context=context or look.context)
+        elif callable(look):
+            parameter = find_parameter(look, CallContext)
+            if parameter:
+                looks[name] = ContextualCall(look, parameter, context or CallContext("", ""))
+    return looks
 
 
 def _check_names(
@@ -735,7 +762,7 @@ def _make_template(template: str) -> Callable[[Arguments], str]:
 
 
 class _SummaryFormatter(string.Formatter):
-    """A formatter that writes lists and objects in words."""
+    """A formatter that writes lists and objects in words: ``["a", "b"]`` as ``a, b``."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Mapping):
