@@ -36,7 +36,7 @@ _BOUNDS = {
     "greater_than": ("exclusiveMinimum", "gt"),
     "less_than": ("exclusiveMaximum", "lt"),
 }
-"""The keyword of JSON Schema, and the bound's name in the fault's context, by the type of pydantic's fault."""
+"""The keyword of JSON Schema, and the bound's name in a pydantic fault's context, by the fault's type."""
 _TYPE_TEXTS = {
     "int": "This must be a whole number.",
     "int_from_float": "This must be a whole number.",
@@ -79,7 +79,7 @@ class Signature:
     refused_defaults: Mapping[str, Any]
     """Those of ``filled_defaults`` that the parameter's own type refuses, such as 0 for "no limit"."""
     caller_types: Mapping[str, type]
-    """The types of parameters that Nod passes and no model, such as `CallContext`, by the parameter's name."""
+    """The types of parameters that Nod passes, not the model, such as `CallContext`, by the parameter."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *caller_types: type) -> "Signature":

@@ -312,7 +312,7 @@ class Tool:
     preview: Preview | None = None
     check: Check | None = None  # checks a model's call before it is proposed
     conclude: Conclude | None = None  # in place of ``run``, for a kind of proposal that has no run
-    effect: Effect | None = None  # done in place of ``run``, in the transaction that stores the model's answer
+    effect: Effect | None = None  # in place of ``run``, in the transaction that stores the answer
     title: Title | None = None
     begins: Begins | None = None
     key: Key | None = None

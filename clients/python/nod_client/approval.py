@@ -1,4 +1,8 @@
-"""``@needs_approval``: a function that asks people and then runs with what they approved."""
+"""``@needs_approval``: a decorator for functions of your own that run only once people approved the call.
+
+A call of the function asks for permission (`Nod.permit`) with its arguments as the input. It then runs with
+the arguments that people approved, edits included.
+"""
 
 import functools
 import inspect
@@ -15,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _GuardedFunction:
-    """A function that needs approval: its arguments as people see them, and as they approved them."""
+    """The signature of a function that needs approval, and what people see of a call."""
 
     def __init__(
         self, function: Callable[..., Any], hide: Collection[str], words: Mapping[str, str | None]
@@ -67,10 +71,10 @@ class _GuardedFunction:
     def apply_edit(
         self, bound: inspect.BoundArguments, shown: Json, request: Request
     ) -> inspect.BoundArguments:
-        """Return the arguments to call it with: only those that people changed differ.
+        """Return the arguments to call the function with: ``bound`` with the values that people changed.
 
-        A changed value must be of the same JSON type as before, or the parameter's default. Raises the
-        `NotApproved` of the request, and EditDoesNotFit.
+        A changed value must be of the same JSON type as before, or the parameter's default; any value may
+        replace null. Raises the `NotApproved` of the request, and EditDoesNotFit.
         """
         approved_input = approved(request).input
         if approved_input == shown:

@@ -1,4 +1,9 @@
-"""The part that the adapters share: each call of an agent's run is put to people under its own key."""
+"""`Asker`, the base of ``Approvals`` in the adapters for agent frameworks (``langgraph.py`` and others).
+
+An adapter turns each tool call that its framework holds back into a `Use`. `Asker.ask_about` puts the uses to
+people. If the run has a key, each use gets an idempotency key that is the same when the run is started again.
+So people are not asked a second time, and their answer still counts.
+"""
 
 import asyncio
 import json
@@ -25,7 +30,7 @@ class Use:
     """The model's id for it. Many model servers count ids from 0 in each answer, so it is not unique."""
     summary: str | None = None
     moment: str = ""
-    """The place in the run's history, by which uses are told apart. It is the same after a restart."""
+    """The place in the run's history, by which uses are told apart. It stays the same after a restart."""
 
     def digest(self) -> str:
         """Return a digest that no other use of the run has, as hexadecimal text."""
@@ -35,7 +40,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks about the tool calls of one run. An answer counts for one use; a later use asks again."""
+    """Asks about the tool calls of an agent's run. An answer counts for one use; a later use asks again."""
 
     nod: AsyncNod
     key: str | None = None
@@ -44,11 +49,11 @@ class Asker:
     """The seconds to wait for people; see `Nod.ask`."""
     ttl: int | None = None
     """The seconds in which people may decide; see `Nod.ask`."""
-    _given: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    """How often the answer to each digest was given out."""
+    _asked_counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """The number of uses with each digest that were answered, or are being asked about."""
 
     async def ask_about(self, uses: Sequence[Use]) -> list[Request]:
-        """Return how each use ended. All are shown to people before the first is waited for.
+        """Return the request about each use, in their order. All are put to people at the same time.
 
         Raises StillWaiting, CouldNotAsk.
         """
@@ -60,14 +65,14 @@ class Asker:
                 if request.end is End.WAITING:
                     raise StillWaiting(request)
         except BaseException:
-            self._given.subtract(digests)  # nothing was given out, so the next call finds the same questions
+            self._asked_counts.subtract(digests)  # no answer was used: the next call asks the same
             raise
         return requests
 
     def _claim_key(self, digest: str) -> str | None:
-        """Return the idempotency key of this use; the next claim for the same digest gets another."""
-        count = self._given[digest]
-        self._given[digest] += 1
+        """Return the idempotency key for a use; the next claim for the same digest gets another key."""
+        count = self._asked_counts[digest]
+        self._asked_counts[digest] += 1
         if self.key is None:
             return None
         key = f"{self.key}/{digest}/{count}"

@@ -1,6 +1,10 @@
-"""The two clients, `Nod` and `AsyncNod`, and `ask`: one question, one answer.
+"""The two clients, `Nod` and `AsyncNod`, and the functions `ask` and `ask_async`, which need no client.
 
-Both run the exchanges of ``exchange.py``. They differ in how they wait.
+A client puts two sorts of requests to people: a question in words (`Nod.ask`), and the use of a tool of your
+own with its input (`Nod.permit`). It also calls Nod's own tools (`Nod.call_tool`).
+
+Each method runs a generator of ``exchange.py``, which decides what to send and when to pause. The clients
+differ only in how they send and pause: in a thread, or in an event loop.
 """
 
 import asyncio
@@ -18,8 +22,8 @@ from nod_client.exchange import Answer, Call, Exchange, Reading, Reply, Steps
 from nod_client.request import Json, Request
 from nod_client.tool_call import ToolCall
 
-PATIENCE = 300.0  # seconds that Nod may be away
-HERE = "http://127.0.0.1:8080"
+PATIENCE = 300.0  # seconds that Nod may be unreachable, such as during an upgrade
+HERE = "http://127.0.0.1:8080"  # without NOD_URL
 
 Scalar = str | int | float | bool | None
 T = TypeVar("T")
@@ -29,9 +33,9 @@ H = TypeVar("H", httpx.Client, httpx.AsyncClient)
 class Question(TypedDict, total=False):
     """The options of a question.
 
-    ``details``: a longer text. ``fields``: single facts, shown line by line. ``ttl``: seconds after which it
-    expires, if the rules do not say sooner. ``key``: the same key is the same question, also after your
-    script was started again. ``callback_url``: gets the end, signed.
+    ``details``: a longer text. ``fields``: single facts, shown line by line. ``ttl``: seconds after which the
+    question expires, if the rules do not say sooner. ``key``: the same key is the same question, also after
+    your script was started again. ``callback_url``: Nod posts the end of the question there, signed.
     """
 
     details: str
@@ -42,7 +46,7 @@ class Question(TypedDict, total=False):
 
 
 class Permission(TypedDict, total=False):
-    """The options of a tool's use. ``summary`` heads the card; ``ttl`` and ``key`` are as in `Question`."""
+    """The options of a tool's use. ``summary``: the heading that people see. Others as in `Question`."""
 
     summary: str
     ttl: int
@@ -71,7 +75,10 @@ def _post_permission(tool_name: str, tool_input: Mapping[str, Any], options: Per
 
 
 class _Settings:
-    """The settings of a client. ``url`` and ``token`` are by default NOD_URL and NOD_TOKEN."""
+    """The address, the headers and the exchange of a client, by its arguments and the environment.
+
+    ``url`` and ``token`` are by default NOD_URL and NOD_TOKEN.
+    """
 
     def __init__(
         self, url: str | None, token: str | None, patience: float, clock: Callable[[], float]
@@ -109,10 +116,11 @@ def _make_httpx_arguments(call: Call) -> Json:
 
 
 class Nod:
-    """Asks a running Nod, and waits.
+    """A client that asks a running Nod, and waits in its thread.
 
-    Every method may raise `CouldNotAsk`. ``clock`` and ``sleep`` are for tests. Close it, or use it in a
-    ``with``; it may be shared by threads.
+    Every method may raise `CouldNotAsk`. ``patience``: seconds that Nod may be unreachable before
+    `Unreachable` is raised. ``clock`` and ``sleep`` are for tests. Close the client, or use it in a ``with``
+    statement. Threads may share it.
     """
 
     def __init__(
@@ -129,10 +137,11 @@ class Nod:
         self._http = settings.open_http(httpx.Client)
 
     def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
-        """The approved request. Raises the `NotApproved` of any other end.
+        """Ask a question, and return the approved request. Raises the `NotApproved` of any other end.
 
-        ``wait``: seconds; None: until it ends. When they are over, a question without a ``key`` is withdrawn
-        (`Cancelled`), and one with a key stays open (`StillWaiting`).
+        ``wait``: the seconds to wait for people; None: until the question ends. When they are over, a
+        question without a ``key`` is withdrawn (`Cancelled`), and a question with a key stays open
+        (`StillWaiting`).
         """
         post = _post_question(summary, more)
         return approved(self._run(self._exchange.ask(post.path, post.body, post.key, wait)))
@@ -145,25 +154,29 @@ class Nod:
         wait: float | None = None,
         **more: Unpack[Permission],
     ) -> Request:
-        """Ask whether a tool may be used with this input (JSON); how it ended, whatever the end.
+        """Ask if a tool may be used with ``given`` as its input (JSON). Return the request, whatever its end.
 
-        Once approved, ``input`` of it is what people let through.
+        Use the tool only if ``end`` is APPROVED, and with the ``input`` of the request, which people may have
+        edited. ``wait`` as in `ask`.
         """
         post = _post_permission(tool_name, given, more)
         return self._run(self._exchange.ask(post.path, post.body, post.key, wait))
 
     def open(self, summary: str, **more: Unpack[Question]) -> Request:
-        """Ask, and do not wait: the request as it stands. With the ``key`` of an earlier one, that one."""
+        """Ask a question, and return the request without waiting.
+
+        With the ``key`` of an earlier question, that question's request is returned.
+        """
         post = _post_question(summary, more)
         return self._run(self._exchange.open_request(post.path, post.body, post.key))
 
     def look(self, request_id: str, wait: float = 0) -> Request:
-        """The request as it stands, or as soon as it ends within ``wait`` seconds."""
+        """Return a request as it is now, or as soon as it ends within ``wait`` seconds."""
         now = self._run(self._exchange.look_up(request_id))
         return self._run(self._exchange.await_end(now, wait))
 
     def cancel(self, request_id: str) -> Request:
-        """Withdraw it; a decision that came first stands."""
+        """Withdraw a request, and return it. A decision that came first stays as it is."""
         return self._run(self._exchange.withdraw(request_id))
 
     def call_tool(
@@ -175,20 +188,20 @@ class Nod:
         key: str | None = None,
         reason: str = "",
     ) -> ToolCall:
-        """Call one of Nod's tools with the token of an agent; how it ended, whatever the end.
+        """Call one of Nod's tools with the token of an agent, and return the call, whatever its end.
 
-        ``wait``: seconds for people and the tool; None: until it ends. ``key``: the same key is the same
-        call. ``reason`` is quoted on the card.
+        ``wait``: the seconds to wait for people and the tool; None: until the call ends. ``key``: the same
+        key is the same call. ``reason``: why you want it; people see it quoted.
         """
         return self._run(self._exchange.call_tool(tool, arguments or {}, key, reason, wait))
 
     def look_call(self, call_id: str, wait: float = 0) -> ToolCall:
-        """A call as it stands, or as soon as it ends within ``wait`` seconds."""
+        """Return a call as it is now, or as soon as it ends within ``wait`` seconds."""
         now = self._run(self._exchange.look_up_call(call_id))
         return self._run(self._exchange.await_call_end(now, wait))
 
     def cancel_call(self, call_id: str) -> ToolCall:
-        """Withdraw a call; a decision that came first stands."""
+        """Withdraw a call, and return it. A decision that came first stays as it is."""
         return self._run(self._exchange.withdraw_call(call_id))
 
     def close(self) -> None:
@@ -203,6 +216,7 @@ class Nod:
         self.close()
 
     def _run(self, steps: Steps[T]) -> T:
+        """Run an exchange: send each call that it yields, pause when it yields seconds, return its result."""
         answer: Answer = None
         while True:
             try:
@@ -228,7 +242,7 @@ class Nod:
 
 
 class AsyncNod:
-    """`Nod` for asyncio: the same methods, awaited."""
+    """The same client as `Nod` for asyncio: its methods are awaited."""
 
     def __init__(
         self,
@@ -307,6 +321,7 @@ class AsyncNod:
         await self.close()
 
     async def _run(self, steps: Steps[T]) -> T:
+        """Run an exchange, as `Nod._run`."""
         answer: Answer = None
         while True:
             try:
@@ -332,12 +347,12 @@ class AsyncNod:
 
 
 def ask(summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
-    """`Nod.ask` of the Nod that NOD_URL and NOD_TOKEN name."""
+    """Ask a question as `Nod.ask` does, with a client for the Nod that NOD_URL and NOD_TOKEN name."""
     with Nod() as nod:
         return nod.ask(summary, wait=wait, **more)
 
 
 async def ask_async(summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
-    """`ask` for asyncio."""
+    """Ask a question as `ask` does, for asyncio."""
     async with AsyncNod() as nod:
         return await nod.ask(summary, wait=wait, **more)

@@ -1,18 +1,18 @@
-"""Every error of the client, drawn once. The message says what happened and what to do.
+"""Every error of the client. The message of each says what happened and what to do.
 
 NodError
-├── CouldNotAsk           what people decided is not known
+├── CouldNotAsk           the request may not have reached people, so their decision is not known
 │   ├── Unreachable       Nod could not be reached, for longer than the client's patience
 │   ├── Unsendable        the question holds what JSON can't hold, so it was not sent
-│   └── Refused           Nod refused: ``status`` (of HTTP), ``fields`` (which is wrong, and why)
+│   └── Refused           Nod refused the request: ``status`` (of HTTP), ``fields`` (each fault, by field)
 ├── EditDoesNotFit        people approved other arguments, and the function can't take them
-└── NotApproved           ``request`` tells the rest
+└── NotApproved           the request ended in another way, or is open; ``request`` has the details
     ├── Declined          a person said no; ``request.reason`` says why, if they said
     ├── Expired           no one decided in time
-    ├── Cancelled         withdrawn before anyone decided
-    ├── Undeliverable     it could not be shown to anyone who may decide
-    ├── Failed            approved, but Nod could not finish; ask again
-    ├── OutcomeUnknown    approved, but Nod stopped before it could say so; ask again
+    ├── Cancelled         the request was withdrawn before anyone decided
+    ├── Undeliverable     the request could not be shown to anyone who may decide
+    ├── Failed            a person approved, but Nod could not finish; ask again
+    ├── OutcomeUnknown    a person approved, but Nod stopped before it could say so; ask again
     └── StillWaiting      your ``wait`` is over and no one has decided yet
 """
 
@@ -26,7 +26,7 @@ class NodError(Exception):
 
 
 class CouldNotAsk(NodError):
-    """What people decided is not known."""
+    """The request may not have reached people, so their decision is not known."""
 
 
 class Unreachable(CouldNotAsk):
@@ -38,9 +38,10 @@ class Unsendable(CouldNotAsk):
 
 
 class Refused(CouldNotAsk):
-    """Nod refused the request, so asking again with the same contents can't help."""
+    """Nod refused the request, or its reply can't be used. To ask again with the same contents can't help."""
 
     def __init__(self, message: str, status: int, fields: Mapping[str, str] | None = None) -> None:
+        """``status``: of HTTP. ``fields``: the faults of the request, by field."""
         self.status = status
         self.fields = dict(fields or {})
         super().__init__(message)
@@ -51,7 +52,7 @@ class EditDoesNotFit(NodError):
 
 
 class NotApproved(NodError):
-    """Do not do it. The message is a sentence for people and models."""
+    """No one has approved the request, so do not do it. The message is for people and models."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -67,26 +68,26 @@ class Expired(NotApproved):
 
 
 class Cancelled(NotApproved):
-    """Withdrawn before anyone decided."""
+    """The request was withdrawn before anyone decided."""
 
 
 class Undeliverable(NotApproved):
-    """It could not be shown to anyone who may decide."""
+    """The request could not be shown to anyone who may decide."""
 
 
 class Failed(NotApproved):
-    """Approved, but Nod could not finish."""
+    """A person approved, but Nod could not finish."""
 
 
 class OutcomeUnknown(NotApproved):
-    """Approved, but Nod stopped before it could say so."""
+    """A person approved, but Nod stopped before it could say so."""
 
 
 class StillWaiting(NotApproved):
     """No one has decided yet."""
 
 
-_ENDS: dict[End, type[NotApproved]] = {
+_ERRORS: dict[End, type[NotApproved]] = {
     End.WAITING: StillWaiting,
     End.DECLINED: Declined,
     End.EXPIRED: Expired,
@@ -98,7 +99,7 @@ _ENDS: dict[End, type[NotApproved]] = {
 
 
 def approved(request: Request) -> Request:
-    """The request, if people approved it. Raises the `NotApproved` of its end."""
+    """Return the request if people approved it, else raise the `NotApproved` for its state."""
     if request.end is End.APPROVED:
         return request
-    raise _ENDS[request.end](request)
+    raise _ERRORS[request.end](request)

@@ -1,7 +1,9 @@
-"""The exchange with Nod, without a socket: what is sent, what is sent again, and what answers mean.
+"""The exchanges with Nod, without a socket: what is sent, what is sent again, and what replies mean.
 
-Each exchange is a generator (`Steps`), which both clients run. It yields a `Call` and gets the `Reply` or the
-transport's error; or it yields a number of seconds to pause, and gets None. It returns the result.
+An exchange asks people, waits for the end, or withdraws. Each is a generator (`Steps`) that the two clients
+of ``client.py`` run. It yields a `Call` (an HTTP request), and the client sends back the `Reply` or the
+transport's error. Or it yields a number of seconds to pause, and the client sends back None. It returns the
+result.
 """
 
 import json
@@ -43,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One HTTP answer, read to its end."""
+    """One HTTP response, read to its end."""
 
     status: int
     headers: httpx.Headers
@@ -76,6 +78,7 @@ class Reading:
 
 
 Answer = Reply | httpx.RequestError | None
+"""The client's answer to a step: a reply or an error for a `Call`, None after a pause."""
 Steps = Generator[Call | float, Answer, T]
 
 
@@ -183,7 +186,7 @@ class Exchange:
             ) from None
 
     def _check_contents(self, request: Request, body: Mapping[str, Any]) -> None:
-        """Raise Refused if the request has other contents than were sent; for approvals without an edit."""
+        """Raise Refused if a request that no one edited has other contents than were sent."""
         for name in ("tool_name", "input"):
             if name in body and request.arguments.get(name) != json.loads(_encode(body[name])):
                 raise Refused(f"Nod at {self.url} answered about other contents.", httpx.codes.OK)
@@ -249,7 +252,7 @@ def _header_key(key: str) -> str:
 
 
 def _read_body(answer: Reply, url: str) -> Json:
-    """Return the JSON of an answer. Raises Refused for an error, or if it is not from Nod."""
+    """Return the JSON of a reply. Raises Refused for an error, or if the reply is not from Nod."""
     status = answer.status
     if status == httpx.codes.UNAUTHORIZED:
         raise Refused("Nod does not know this token. NOD_TOKEN must be one of NOD_HTTP_TOKENS.", status)

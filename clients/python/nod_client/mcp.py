@@ -1,12 +1,13 @@
-"""Any MCP client: each call of a server's tool is put to people first.
+"""Any MCP client: before it calls a tool of a server, people approve the call.
 
 ::
 
     approvals = Approvals(AsyncNod(), unasked=("list_*", "read_*"))
     result = await approvals.call_tool(client, "delete_branch", {"name": "old"})
 
-``client`` is whatever has the SDK's ``call_tool(name, arguments)``. (An agent that can take tools of an MCP
-server needs none of this to ask: Nod's own server offers ``request_approval`` and ``permission_prompt``.)
+``client`` is a session of the MCP SDK, or any other object with ``call_tool(name, arguments)``. An agent that
+can use an MCP server's tools needs no Python to ask: Nod's own server offers the tools ``request_approval``
+and ``permission_prompt``.
 """
 
 from collections.abc import Mapping
@@ -21,21 +22,26 @@ from nod_client.request import End
 
 
 class Client(Protocol):
+    """A session at an MCP server."""
+
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Approvals(Asker):
-    """``unasked``: patterns over the names of tools that run unasked. A server's hints count for nothing."""
+    """The approvals of one run of an agent over MCP clients."""
 
     unasked: tuple[str, ...] = ()
+    """Patterns of names of tools that run unasked, such as "list_*". A server's hints count for nothing."""
 
     async def call_tool(
         self, client: Client, name: str, arguments: Mapping[str, Any] | None = None, *, call: str = ""
     ) -> Any:
-        """The tool's result after approval, with people's edits; else an error result in words for the model.
+        """Ask people about a call, and call the tool once they approve, with their edits.
 
-        ``call`` tells this call from the run's others, where a ``key`` is used.
+        Return the tool's result. Without approval it is a result with ``isError``, in words for the model.
+        ``call`` tells this call from other calls of the run. Raises ValueError if there is a ``key`` and no
+        ``call``.
         """
         given = dict(arguments or {})
         if any(fnmatchcase(name, pattern) for pattern in self.unasked):

@@ -1,11 +1,12 @@
-"""OpenAI Agents SDK: tools with ``needs_approval=True`` are put to people.
+"""OpenAI Agents SDK: calls of tools with ``needs_approval=True`` are put to people.
 
 ::
 
     result = await Approvals(AsyncNod()).run(agent, "Deploy 1.4")
 
-The SDK runs a call only with the arguments that the model gave. What people edited is therefore rejected, in
-words that name the new arguments. When the model calls the tool with exactly those, it runs unasked, once.
+The SDK runs a call only with the arguments that the model gave. So a call that people approved with other
+arguments is rejected, in words that tell the model the new arguments. When the model then calls the tool with
+exactly these, the call runs unasked, once.
 """
 
 import json
@@ -25,12 +26,16 @@ _EDITED = "{who} approved this with other arguments, so it has not run. Call {to
 
 @dataclass(frozen=True)
 class Approvals(Asker):
-    """One for each run; ``wait``, ``key`` and ``ttl`` as in `Asker`."""
+    """The approvals of one run; ``wait``, ``key`` and ``ttl`` as in `Asker`."""
 
     _edited: list[tuple[str, Any]] = field(default_factory=list)
+    """The calls that people approved with other arguments: the tool's name and the new arguments."""
 
     async def run(self, agent: Agent[Any], given: Any, **more: Any) -> RunResult:
-        """``Runner.run``, again after each decision, until none is needed; ``given`` may be a state."""
+        """Call ``Runner.run``, again after each decision, until no call waits for approval.
+
+        ``given``: the input of the run, or the state of an earlier run.
+        """
         result = await Runner.run(agent, given, **more)
         while result.interruptions:
             state = result.to_state()
@@ -39,11 +44,14 @@ class Approvals(Asker):
         return result
 
     async def decide(self, state: RunState[Any, Any]) -> None:
-        """Approve or reject the calls that the state waits for. Store it first to outlive your process."""
-        asked = list(self._not_yet_approved(state))
+        """Ask people about the calls that the state waits for, and approve or reject each in the state.
+
+        Store the state before, if the run is to outlive your process.
+        """
+        asked = list(self._list_undecided(state))
         moment = _digest_state(state)
         uses = [
-            Use(item.name or "", _input(item), item.call_id or "", moment=f"{moment}/{position}")
+            Use(item.name or "", _read_input(item), item.call_id or "", moment=f"{moment}/{position}")
             for position, item in enumerate(asked)
         ]
         for item, request in zip(asked, await self.ask_about(uses), strict=True):
@@ -57,18 +65,19 @@ class Approvals(Asker):
                 words = _EDITED.format(who=request.decided_by, tool=item.name, new=given)
                 state.reject(item, rejection_message=words)
 
-    def _not_yet_approved(self, state: RunState[Any, Any]) -> Iterator[ToolApprovalItem]:
+    def _list_undecided(self, state: RunState[Any, Any]) -> Iterator[ToolApprovalItem]:
         """Yield the calls to ask about, and approve here the calls that people have approved as edited."""
         for item in state.get_interruptions():
-            use = (item.name or "", _input(item))
-            if use in self._edited:
-                self._edited.remove(use)
+            call = (item.name or "", _read_input(item))
+            if call in self._edited:
+                self._edited.remove(call)
                 state.approve(item)
             else:
                 yield item
 
 
-def _input(item: ToolApprovalItem) -> dict[str, Any]:
+def _read_input(item: ToolApprovalItem) -> dict[str, Any]:
+    """Return the arguments of a call; arguments that are no JSON object become the field ``input``."""
     try:
         given = json.loads(item.arguments or "{}")
     except ValueError:

@@ -1,4 +1,7 @@
-"""What was asked of people, and how it stands."""
+"""The value of a request: what was asked of people, and its state, as the API's ``proposal`` gives it.
+
+A request is a question (`Nod.ask`), or the use of a tool that needs permission (`Nod.permit`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ Json = dict[str, Any]
 
 
 class End(StrEnum):
-    """How a request stands. Only `APPROVED` means: do it."""
+    """The state of a request: `WAITING`, or how it ended. Only `APPROVED` means: do it."""
 
     WAITING = "waiting"  # no one has decided yet
     APPROVED = "approved"
@@ -22,7 +25,7 @@ class End(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"  # approved, but Nod stopped before it could say so
 
 
-_NO_ONE = {
+_STATE_TEXTS = {  # the sentences for states in which no person's name is said
     End.WAITING: "No one has decided yet. No one refused it.",
     End.EXPIRED: "No one decided in time. No one refused it.",
     End.CANCELLED: "It was withdrawn before anyone decided. No one refused it.",
@@ -34,22 +37,27 @@ _NO_ONE = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question and its answer.
-
-    ``arguments`` are what was asked, or, once approved, what people approved. ``edited_by`` says that they
-    changed it. ``expires_at`` is when it stops waiting.
-    """
+    """A request and its state."""
 
     id: str
     end: End
     arguments: Mapping[str, Any]
+    """The contents: as they were sent, or, once approved, as people approved them.
+
+    A question has ``summary``, ``details`` and ``fields``; the use of a tool has ``tool_name`` and ``input``.
+    """
     expires_at: datetime
+    """The time at which people can no longer decide."""
     decided_by: str | None = None
+    """The name of the person who decided; None if no one did."""
     edited_by: str | None = None
-    reason: str | None = None  # why it was declined, if they said
+    """The name of the person who changed the contents; None if they are as they were sent."""
+    reason: str | None = None
+    """The reason for a refusal, in the person's words; None if they gave none."""
 
     @property
     def summary(self) -> str:
+        """The one line of a question that says what you are about to do."""
         return str(self.arguments.get("summary", ""))
 
     @property
@@ -60,23 +68,24 @@ class Request:
 
     @property
     def input(self) -> Json:
-        """What a function or a tool may be given."""
+        """The input of a tool's use. Once it is approved, use this input: people may have edited it."""
         return dict(self.arguments.get("input", {}))
 
     @property
     def told(self) -> str:
-        """How it stands, in one sentence or two, for people and models."""
+        """The state in one or two sentences, for people and models: "Ana declined it. Reason: too early"."""
         match self.end:
             case End.APPROVED:
                 edited = f" {self.edited_by} changed it first." if self.edited_by else ""
                 return f"{self.decided_by} approved it.{edited}"
             case End.DECLINED:
-                return f"{self.decided_by} declined it." + (f" Reason: {self.reason}" if self.reason else "")
-        return _NO_ONE[self.end]
+                reason = f" Reason: {self.reason}" if self.reason else ""
+                return f"{self.decided_by} declined it.{reason}"
+        return _STATE_TEXTS[self.end]
 
     @classmethod
     def read(cls, shown: Json) -> "Request":
-        """Read the API's ``proposal``. Raises KeyError, TypeError or ValueError for what it does not know."""
+        """Read the API's ``proposal``. Raises KeyError, TypeError or ValueError for any other object."""
         ident, arguments = shown["id"], shown["arguments"]
         if not (isinstance(ident, str) and ident.isalnum()):
             raise ValueError("id")
