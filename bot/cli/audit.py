@@ -1,4 +1,9 @@
-"""``nod audit``: the audit log, shown, checked, printed."""
+"""``nod audit``: shows, verifies, seals and exports the audit log.
+
+Each row of the log has the hash of the row before it, so a row that was changed or removed is found. The
+hashes of *sealed* rows are made with NOD_AUDIT_KEY: who has no key can't make a row that fits. An *anchor* is
+the number and hash of the newest row, kept outside the database. By it a log whose end was replaced is found.
+"""
 
 import json
 import sys
@@ -102,20 +107,21 @@ def export_log(
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with open_readonly(load_settings()) as database:
         if who:
-            parse_account(who)  # raises for a text that is not an account; the rows are found by the text
+            parse_account(who)  # only to raise for a text that is not an account
         if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        head, write = verification.FORMATS[form]
+        head, write_rows = verification.FORMATS[form]
         print(head, end="")
         # a bar would tear what is printed on the same terminal
         with show_progress("Exporting rows", wanted=not sys.stdout.isatty()) as progress:
             for part in _read_parts(database, wanted):
-                print(write(part.rows), end="")
+                print(write_rows(part.rows), end="")
                 progress(part.done, part.total)
 
 
 def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
+    """Yield the wanted rows in parts, each read by a short transaction of its own."""
     part = database.read_now(verification.export_part, wanted)
     yield part
     while part.done < part.total:

@@ -1,4 +1,9 @@
-"""The base of all ``nod`` commands: options before or after a command's name, and faults in one line."""
+"""The base of all ``nod`` commands: the options that they share, known faults in one line, and lazy imports.
+
+A shared option (``-d``, ``--demo``, ``-q``, ``-v``) may stand before or after a command's name. `command`
+registers a function with these options, and `get_chosen` returns their values anywhere in the call.
+`LazyGroup` lists commands without importing their modules, so that ``nod --help`` is fast.
+"""
 
 import contextlib
 import functools
@@ -20,6 +25,13 @@ from bot.domain.text import escape_point, make_visible
 from bot.errors import NodError
 
 
+_GC_THRESHOLD = 50_000
+"""The number of new objects after which the garbage collector runs.
+
+A command keeps all the objects that its imports make. To collect among them took a fifth of the start.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The values of the options that all commands share."""
@@ -30,7 +42,7 @@ class Chosen:
     verbose: bool = False
 
     def log_level(self, usual: str) -> str:
-        """Return the log level; ``usual`` is the command's own. ``-q`` counts more than ``-v``."""
+        """Return the log level. ``usual``: the command's level without ``-q`` and ``-v``; ``-q`` wins."""
         if self.quiet:
             return usual if usual == "critical" else "error"
         if self.verbose:
@@ -47,9 +59,9 @@ def get_chosen() -> Chosen:
 
 
 def _note_option(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
-    """Note the value of a shared option, for `get_chosen`.
+    """Note the value of a shared option, for `get_chosen`; typer calls this for each of them.
 
-    ``nod`` itself sets all of them. A command after it only adds those that are given there.
+    The ``nod`` group sets all of them. A command after it only sets those that are given after its name.
     """
     if value or context.parent is None:
         _CHOSEN.set(replace(get_chosen(), **{str(parameter.name): value}))
@@ -102,7 +114,7 @@ def faults_told() -> Iterator[None]:
 
 
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command so that it also takes the shared options and prints known faults."""
+    """Return the command with the shared options added, and with known faults printed in one line."""
     own = inspect.signature(function).parameters
     shared = inspect.signature(shared_options).parameters
 
@@ -123,7 +135,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(
     app: typer.Typer, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with the options of all."""
+    """Return a decorator that registers a command of ``app`` with the shared options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         app.command(name)(with_shared_options(function))
@@ -142,7 +154,7 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(TyperGroup):
-    """A group that imports a command when it is called. Its help lists all, and imports none.
+    """A group of commands whose modules are imported when a command is called, not for the group's help.
 
     https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
     """
@@ -158,14 +170,14 @@ class LazyGroup(TyperGroup):
     def resolve_command(
         self, ctx: Any, args: list[str]
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
-        """Return the imported command in place of its entry in the list."""
-        name, listed, rest = super().resolve_command(ctx, args)
-        loaded = self.load_command(name) if name and listed else None
-        return name, loaded, rest
+        """Return the imported command in place of its entry in the list, with its name and its arguments."""
+        name, entry, arguments = super().resolve_command(ctx, args)
+        loaded = self.load_command(name) if name and entry else None
+        return name, loaded, arguments
 
     def load_command(self, name: str) -> TyperCommand | TyperGroup:
         """Import a command, or a group with its commands."""
-        gc.set_threshold(50_000)  # a command keeps all that it loads: collecting it took a fifth of the start
+        gc.set_threshold(_GC_THRESHOLD)
         group = typer.main.get_group(import_module(self._modules[name]).app)
         command = group.commands.get(name)
         if isinstance(command, TyperCommand):
@@ -190,4 +202,5 @@ def announce(text: str) -> None:
     try:
         print(text, flush=True)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the rest of it fails the process at its end
+        # without this, Python would fail to flush stdout when the process ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,4 +1,4 @@
-"""``nod db``: the schema, and copies of the database."""
+"""``nod db`` and ``nod backup``: upgrades of the database's schema, and copies of the database."""
 
 import contextlib
 import sqlite3
@@ -61,34 +61,39 @@ def copy(
     target: Annotated[str, typer.Argument(help="An empty one to fill: a new file or a URL.")],
 ) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
-    with contextlib.ExitStack() as stack:
-        keys = load_settings().audit_keys
-        both = [_address(each) for each in (source, target)]
-        for each, url in zip((source, target), both, strict=True):
-            if at_work(url):
-                raise SettingsError(
-                    f"{plain(hide_password(url, each))}: Nod is running on this database. Stop it first."
-                )
-        file = make_url(both[0])
-        if file.drivername == "sqlite" and not Path(file.database or "").exists():
-            raise SettingsError(f"there is no file {plain(source)} here")
-        databases = [Database(url, keys) for url in both]
-        for database in databases:
-            stack.callback(database.close)
-        with show_progress("Copying rows") as progress:
-            moved = transfer(databases[0].engine, databases[1].engine, progress)
-        print(f"Copied {moved:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
+    keys = load_settings().audit_keys
+    source_url, target_url = _parse_database(source), _parse_database(target)
+    _require_stopped(source, source_url)
+    _require_stopped(target, target_url)
+    parsed_source = make_url(source_url)
+    if parsed_source.drivername == "sqlite" and not Path(parsed_source.database or "").exists():
+        raise SettingsError(f"there is no file {plain(source)} here")
+    with (
+        contextlib.closing(Database(source_url, keys)) as read,
+        contextlib.closing(Database(target_url, keys)) as written,
+        show_progress("Copying rows") as progress,
+    ):
+        copied_count = transfer(read.engine, written.engine, progress)
+    print(f"Copied {copied_count:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
 
 
-def _address(given: str) -> str:
+def _parse_database(given: str) -> str:
+    """Return the URL of a database that is given by its file or by its URL. Raises SettingsError."""
     try:
         return database_address(database_url(given))
     except ValueError as error:
         raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
 
 
+def _require_stopped(given: str, url: str) -> None:
+    """Raise SettingsError if Nod is running on a database; ``given``: the database as the person named it."""
+    if at_work(url):
+        name = plain(hide_password(url, given))
+        raise SettingsError(f"{name}: Nod is running on this database. Stop it first.")
+
+
 def hide_password(url: str, given: str) -> str:
-    """Return a database as it may be printed: without its password."""
+    """Return a database as the person named it, without the password of a URL."""
     if "://" in given:
         return make_url(url).render_as_string(hide_password=True)
     return given

@@ -1,4 +1,8 @@
-"""``nod approve`` and the other decisions from the command line, handled like a press in any chat."""
+"""``nod approve`` and the other decisions from the command line.
+
+Each command makes a `Press`, as a button in a chat does, with the account of the person at this shell. So the
+same checks apply, and the running nod does what follows.
+"""
 
 import asyncio
 import json
@@ -34,7 +38,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 from bot.tools.registry import AvailableTools
 
-Seen = Annotated[
+RoundSeen = Annotated[
     int | None,
     typer.Option(
         "--round", help="The round you saw, as nod show prints it; refused if the proposal has changed since."
@@ -45,7 +49,7 @@ Every = Annotated[bool, typer.Option("--all", help="Decide the other open propos
 app = typer.Typer()
 _APPROVING_VERBS = (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
 _CONFIRMED_VERBS = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)
-"""Verbs whose own button asks "are you sure". For other approving verbs that of *Approve* counts."""
+"""Verbs whose own button asks "are you sure". The other approving verbs ask what *Approve* asks."""
 
 
 @command(app)
@@ -56,7 +60,7 @@ def approve(
         GrantScope | None, typer.Option(help="Let similar calls run from now on; nod similar lists choices.")
     ] = None,
     lasting: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
-    seen: Seen = None,
+    round_seen: RoundSeen = None,
     reach: Annotated[
         GrantAudience, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
     ] = GrantAudience.HERE,
@@ -79,7 +83,7 @@ def approve(
     if len(verbs) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
     verb = verbs[0] if verbs else Verb.APPROVE
-    press(proposal, verb, seen, rung=similar, lasting=lasting, reach=reach)
+    press(proposal, verb, round_seen, rung=similar, lasting=lasting, reach=reach)
 
 
 @command(app)
@@ -87,11 +91,11 @@ def decline(
     proposal: Id,
     reason: Annotated[str | None, typer.Argument()] = None,
     *,
-    seen: Seen = None,
+    round_seen: RoundSeen = None,
     every: Every = False,
 ) -> None:
     """Decline a proposal."""
-    press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, seen, reason=reason)
+    press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, round_seen, reason=reason)
 
 
 @command(app, "similar")
@@ -101,7 +105,7 @@ def list_similar(proposal: Id, *, as_json: Json = False) -> None:
     log_at("error")
     with open_readonly(settings) as database:
         found = find_proposal(database, proposal)
-        scopes, audiences = asyncio.run(_load_ladder(settings, database, found))
+        scopes, audiences = asyncio.run(_list_grant_choices(settings, database, found))
         if not scopes:
             raise NodError("you can't allow anything beyond this one call")
         if as_json:
@@ -125,7 +129,7 @@ def edit_proposal(
         str | None, typer.Argument(help="All arguments, as a JSON object.", metavar="JSON")
     ] = None,
     *,
-    seen: Seen = None,
+    round_seen: RoundSeen = None,
 ) -> None:
     """Change a proposal's arguments; it needs approval again.
 
@@ -134,7 +138,7 @@ def edit_proposal(
     if arguments is None:
         _print_arguments(proposal)
         return
-    press(proposal, Verb.EDIT, seen, arguments=decode_object(arguments))
+    press(proposal, Verb.EDIT, round_seen, arguments=decode_object(arguments))
 
 
 @command(app)
@@ -142,29 +146,32 @@ def ask(
     proposal: Id,
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     *,
-    seen: Seen = None,
+    round_seen: RoundSeen = None,
 ) -> None:
     """Ask the agent about an open proposal; this decides nothing.
 
     It answers in its conversation.
     """
-    press(proposal, Verb.ASK, seen, reason=question)
+    press(proposal, Verb.ASK, round_seen, reason=question)
 
 
 @command(app)
 def answer(
-    proposal: Id, words: Annotated[str, typer.Argument(help="Your answer.")], *, seen: Seen = None
+    proposal: Id, words: Annotated[str, typer.Argument(help="Your answer.")], *, round_seen: RoundSeen = None
 ) -> None:
     """Answer a question of the agent. This approves nothing."""
-    press(proposal, Verb.ANSWER, seen, reason=words)
+    press(proposal, Verb.ANSWER, round_seen, reason=words)
 
 
 @command(app)
 def revise(
-    proposal: Id, changes: Annotated[str, typer.Argument(help="What should change.")], *, seen: Seen = None
+    proposal: Id,
+    changes: Annotated[str, typer.Argument(help="What should change.")],
+    *,
+    round_seen: RoundSeen = None,
 ) -> None:
     """Send a teammate's plan back for changes."""
-    press(proposal, Verb.REVISE, seen, reason=changes)
+    press(proposal, Verb.REVISE, round_seen, reason=changes)
 
 
 @command(app)
@@ -210,10 +217,11 @@ def _print_arguments(prefix: str) -> None:
         print(json.dumps(redact_arguments(proposal.arguments, schema), indent=2))
 
 
-def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None:
-    """Press on the proposal with this id prefix, and print the answer. Fails unless the press counts.
+def press(prefix: str, verb: Verb, round_seen: int | None = None, **more: Any) -> None:
+    """Press on the proposal with this id prefix, and print the reply. Exits with 1 unless it is accepted.
 
-    ``seen``: the round that the person saw. ``more``: further fields of `Press`.
+    ``round_seen``: the round of the proposal that the person saw, which counts its changes; None: any.
+    ``more``: further fields of `Press`.
     """
     settings = load_settings()
     log_at("error")
@@ -222,7 +230,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
         needs_confirmation = verb in _APPROVING_VERBS or verb in _CONFIRMED_VERBS
         if needs_confirmation and not _confirm(proposal, verb):
             raise typer.Exit(1)
-        button_press = Press(operator(), verb, proposal.id, seen, **more)
+        button_press = Press(operator(), verb, proposal.id, round_seen, **more)
         reply = asyncio.run(_take_press(settings, database, button_press))
         is_approved = verb in _APPROVING_VERBS and reply.answer is Answer.ACCEPTED
         subject = f"{safe_line(proposal.description)}: " if is_approved else ""
@@ -239,8 +247,8 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 
 def _confirm(proposal: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
-    button = card_of(proposal, {}).button(verb if verb in _CONFIRMED_VERBS else Verb.APPROVE)
-    question = button.sure
+    asking_verb = verb if verb in _CONFIRMED_VERBS else Verb.APPROVE
+    question = card_of(proposal, {}).button(asking_verb).sure
     if question is None or not sys.stdin.isatty():
         return True
     return typer.confirm(safe_line(f"{question.question} {question.more}"))
@@ -253,10 +261,13 @@ async def _take_press(settings: Settings, database: Database, press: Press) -> R
         return (await presses.take(press)).reply
 
 
-async def _load_ladder(
+async def _list_grant_choices(
     settings: Settings, database: Database, proposal: Proposal
 ) -> tuple[Sequence[tuple[GrantScope, str]], Sequence[tuple[GrantAudience, str]]]:
-    """Return the scopes and the audiences that a grant may have, each with words, narrowest first."""
+    """Return the choices for approving similar calls: scopes (how similar) and audiences (whose calls).
+
+    Each comes with its description, the narrowest first.
+    """
     from bot.cli.gate import presses_of
 
     async with presses_of(settings, database) as presses:

@@ -1,4 +1,9 @@
-"""The gate of a command that decides or runs something: its tools, and presses from this shell."""
+"""The parts of Nod that a command needs to run tools or to decide, built in this process for one call.
+
+The *gate* lets a tool call run, asks people, or refuses. `tools_of` yields the registry of tools, `gate_of`
+the gate over them, and `presses_of` the service that takes decisions. The running nod is not asked: it finds
+in the database what a command left there.
+"""
 
 import asyncio
 import contextlib
@@ -25,9 +30,9 @@ from bot.tools.registry import Registry
 async def tools_of(
     settings: Settings, database: Database, *, all_now: bool = False
 ) -> AsyncIterator[Registry]:
-    """Yield the registry of every tool that the settings name; MCP servers start at the first use of tools.
+    """Yield the registry of every tool that the settings name; MCP servers start when tools are first listed.
 
-    ``all_now``: all servers start immediately, and servers that fail are reported.
+    ``all_now``: all servers start immediately, and those that fail or leave out a tool are named on stderr.
     """
     parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))

@@ -1,6 +1,8 @@
-"""``nod init``: it asks five questions, tries each answer out, and writes a ``.env``.
+"""``nod init``: a set-up in five questions, whose answers are written to a ``.env``.
 
-Language models that answer on this machine, at their servers' usual ports, are found and offered.
+Each question is a `SetupStep`: a function that asks and returns settings (`Answers`), and a function that
+tries these settings out by the checks of ``doctor.py``. A step is repeated until its settings work, or the
+person keeps them as they are. `local_servers` finds language models on this machine, at their usual ports.
 """
 
 import asyncio
@@ -86,7 +88,7 @@ class SetupStep:
     ask: Callable[[], Answers]
     """Asks the person, and returns settings."""
     look: Callable[[Settings], list[Finding]]
-    """Tries the settings out."""
+    """Tries the settings out, and returns what was found."""
 
 
 @command(app)
@@ -121,6 +123,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 
 
 def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
+    """Return the faults of the given settings' values; without any, the findings of the step."""
     settings, faults = Settings.inspect(_env_file=None, **answers)
     findings = [doctor.fault(words) for words in faults if words.partition(":")[0] in answers]
     if findings or not settings:

@@ -1,4 +1,4 @@
-"""``nod pending``, ``nod show`` and ``nod team``, which read and change nothing."""
+"""The commands that list what there is and change nothing: ``nod pending``, ``nod show`` and ``nod team``."""
 
 import contextlib
 import json
@@ -60,7 +60,10 @@ def pending(
 
 
 def _format_row(proposal: Proposal, more: int = 0) -> str:
-    """Return a line of the list. ``more``: the number of other proposals of its batch."""
+    """Return the line of a proposal. ``more``: the number of other proposals in its batch.
+
+    A batch is several calls of one answer of the model, which people decide on one card.
+    """
     due = format_expiry(proposal.expires_at, now())
     asked = f"asked by {safe_line(proposal.requester.label)}, {format_relative(proposal.created_at, now())}"
     description = f"{safe_line(proposal.description)}{others(more)}"
@@ -69,22 +72,23 @@ def _format_row(proposal: Proposal, more: int = 0) -> str:
 
 
 def _watch(database: Database, *, as_json: bool) -> None:
-    """Print the waiting proposals, then each that comes or was decided, as one line, until Ctrl+C."""
-    known: dict[str, int] = {}  # the printed round of each proposal
+    """Print the waiting proposals, then a line for each that is new, changed or decided, until Ctrl+C."""
+    known: dict[str, int] = {}  # the round in which each waiting proposal was printed, by id
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             waiting, _ = database.read_now(proposals.list_soonest, limit=None)
             new = [proposal for proposal in waiting if known.get(proposal.id) != proposal.round]
             ended = []
             for proposal_id in known.keys() - {proposal.id for proposal in waiting}:
-                proposal = database.read_now(proposals.get, proposal_id)
-                if proposal is not None:
-                    ended.append(proposal)
+                found = database.read_now(proposals.get, proposal_id)
+                if found is not None:
+                    ended.append(found)
             if as_json:
                 lines = [json.dumps(_proposal_to_json(proposal, database)) for proposal in ended + new]
             else:
                 lines = [_format_ended(proposal) for proposal in ended]
-                lines += [_format_row(first, len(others)) for first, *others in together(new)]
+                for proposal, *others_of_batch in together(new):
+                    lines.append(_format_row(proposal, len(others_of_batch)))
             if lines:
                 print("\n".join(lines), flush=True)
             known = {proposal.id: proposal.round for proposal in waiting}

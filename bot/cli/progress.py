@@ -1,4 +1,4 @@
-"""Progress of a long command, for a person at a terminal."""
+"""A progress bar for a long command, shown only to a person at a terminal."""
 
 import contextlib
 import os
@@ -11,9 +11,9 @@ from bot.domain.progress import Progress, ignore
 
 @contextlib.contextmanager
 def show_progress(what: str, *, wanted: bool = True) -> Iterator[Progress]:
-    """Show a bar on stderr until the work ends: how much of how much, and for how long.
+    """Show a bar on stderr, and yield the function that moves it: it takes the work done and the total.
 
-    Nothing is shown where no person looks: in a pipe, in a log, with ``-q``; nor where it is not ``wanted``.
+    ``what``: the bar's label. Nothing is shown in a pipe, in a log, with ``-q``, or if it is not ``wanted``.
     """
     if not (wanted and _is_watched()):
         yield ignore

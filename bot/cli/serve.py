@@ -1,6 +1,8 @@
-"""``nod demo``, ``nod run`` and ``nod worker``: serving until told to stop.
+"""The work of ``nod demo``, ``nod run``, ``nod worker`` and ``nod open``, whose options are in ``start.py``.
 
-``nod open``: the console of the running nod, in a browser.
+The first three build the app and run it until a signal arrives. They differ in what the process does: it
+receives (serves the console and listens to chats), it works (runs turns and jobs), or both. ``nod open``
+opens the console of the running nod in a browser.
 """
 
 import asyncio
@@ -47,20 +49,29 @@ def demo(port: int | None, *, team: bool, browser: bool) -> None:
 
 
 def run_server(*, no_work: bool) -> None:
-    _run_as("Nod is up: {url}", works=not no_work, needs="nod run --no-work" if no_work else "")
+    if no_work:
+        _serve_as_set_up("Nod is up: {url}", works=False, command="nod run --no-work")
+    else:
+        _serve_as_set_up("Nod is up: {url}")
 
 
 def worker() -> None:
-    _run_as("Nod is at work.", receives=False, needs="nod worker")
+    _serve_as_set_up("Nod is at work.", receives=False, command="nod worker")
 
 
-def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: str) -> None:
-    """Serve. ``needs``: this command, if it only makes sense with several processes."""
+def _serve_as_set_up(
+    greeting: str, *, receives: bool = True, works: bool = True, command: str = "nod run"
+) -> None:
+    """Serve with the settings of the environment. ``command``: the command line, for messages.
+
+    A process that does not both receive and work needs others next to it, and so a database that they share.
+    """
     settings = load_settings()
     require_admin(settings)
-    if needs and settings.sqlite_file is not None:
+    needs_others = not (receives and works)
+    if needs_others and settings.sqlite_file is not None:
         raise SettingsError(
-            f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
+            f"NOD_DATABASE_URL: {command} needs PostgreSQL. On SQLite one nod run does everything."
         )
     log_at(settings.log_level, aside=True)
     if settings.scripted and works and not get_chosen().quiet:
@@ -81,14 +92,14 @@ def serve(
 ) -> None:
     """Run until SIGINT, SIGTERM or SIGHUP; print ``greeting`` with its ``{url}`` once everything is up.
 
-    ``receives``, ``works`` and ``clock`` are as in `build`. ``browser``: open the console in one if a person
-    sits at this machine. ``team``: ask for the demo's team first, once for each database, and show the URL of
-    that conversation.
+    ``demo``: add the demo's issues, and print what becomes of proposals. ``team``: ask for the demo's team
+    first, once for each database, and show the URL of that conversation. ``browser``: open the console in a
+    browser if a person sits at this machine. ``receives``, ``works`` and ``clock`` are as in `build`.
     """
     if not (demo and settings.scripted):  # the demo's own model needs no network
         check_surroundings()
     app = build(settings, demo=demo, receives=receives, works=works, clock=clock)
-    asyncio.run(_serve(app, greeting, seeded=demo, team=team, browser=browser))
+    asyncio.run(_run_until_signal(app, greeting, demo=demo, team=team, browser=browser))
 
 
 def check_surroundings() -> None:
@@ -98,48 +109,52 @@ def check_surroundings() -> None:
         raise SettingsError("; ".join(faults))
 
 
-async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: bool) -> None:
-    stopped, up = asyncio.Event(), asyncio.Event()
-    main = asyncio.current_task()
+async def _run_until_signal(app: App, greeting: str, *, demo: bool, team: bool, browser: bool) -> None:
+    """Run the app. The first signal ends it in order, a second one (but SIGHUP) at that moment."""
+    is_stopping, has_started = asyncio.Event(), asyncio.Event()
+    main_task = asyncio.current_task()
 
     def stop() -> None:
-        if stopped.is_set():
+        if is_stopping.is_set():
             os._exit(_INTERRUPTED_EXIT)  # rows are safe at any instant
-        stopped.set()
+        is_stopping.set()
         announce("Stopping… Press Ctrl+C again to end now.")
-        if main is not None and not up.is_set():
-            main.cancel()  # a start may wait for other processes for long
+        if main_task is not None and not has_started.is_set():
+            main_task.cancel()  # a start may wait for other processes for long
 
     def hang_up() -> None:
-        if not stopped.is_set():  # a closing terminal sends it twice
+        if not is_stopping.is_set():  # a closing terminal sends SIGHUP twice
             stop()
 
-    for signal_, end in ((signal.SIGINT, stop), (signal.SIGTERM, stop), (signal.SIGHUP, hang_up)):
-        asyncio.get_running_loop().add_signal_handler(signal_, end)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, stop)
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     try:
-        await _run(app, greeting, stopped, up, seeded=seeded, team=team, browser=browser)
+        await _run_app(app, greeting, is_stopping, has_started, demo=demo, team=team, browser=browser)
     except asyncio.CancelledError:
-        if not stopped.is_set():
+        if not is_stopping.is_set():
             raise
 
 
-async def _run(
+async def _run_app(
     app: App,
     greeting: str,
-    stopped: asyncio.Event,
-    up: asyncio.Event,
+    is_stopping: asyncio.Event,
+    has_started: asyncio.Event,
     *,
-    seeded: bool,
+    demo: bool,
     team: bool,
     browser: bool,
 ) -> None:
+    """Start the app, greet, and run it until ``is_stopping`` is set; ``has_started`` is set here."""
     async with app.running(), contextlib.AsyncExitStack() as stack:
-        up.set()
-        if seeded:
+        has_started.set()
+        if demo:
             await app.database.write(seed, now())
             if not get_chosen().quiet:
-                teller = asyncio.create_task(_announce_ends(app), name="teller")
-                stack.push_async_callback(cancel_and_wait, teller)
+                announcing = asyncio.create_task(_announce_ends(app), name="announce ends")
+                stack.push_async_callback(cancel_and_wait, announcing)
         host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
@@ -148,12 +163,12 @@ async def _run(
         announce(greeting.format(url=url))
         if browser and _has_screen():
             await asyncio.to_thread(webbrowser.open, url)
-        if seeded and app.settings.scripted:
+        if demo and app.settings.scripted:
             offering = asyncio.create_task(_offer_model(), name="offer a model")
             stack.push_async_callback(cancel_and_wait, offering)
         gc.freeze()  # otherwise the exit takes a second to collect all that was loaded
-        await stopped.wait()
-        await _announce_running(app)
+        await is_stopping.wait()
+        await _announce_running_changes(app)
 
 
 def _has_screen() -> bool:
@@ -172,7 +187,7 @@ async def _offer_model() -> None:
         announce(f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo")
 
 
-async def _announce_running(app: App) -> None:
+async def _announce_running_changes(app: App) -> None:
     """Print the approved changes that shutdown waits for."""
     for proposal_id in sorted(app.core.execution.under_way):
         proposal = await app.database.read(proposals.get, proposal_id)
@@ -181,7 +196,7 @@ async def _announce_running(app: App) -> None:
 
 
 async def _announce_ends(app: App) -> None:
-    """Print a line for each proposal that ends, so that people trying the demo see what happens."""
+    """Print a line for each proposal that ends, until cancelled: people who try the demo see what happens."""
     last_seen = await app.database.read(log.last_id)
     while True:
         generation = app.notifier.generation
@@ -192,7 +207,7 @@ async def _announce_ends(app: App) -> None:
 
 
 def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:
-    """Return the newest row of the audit log, and the proposals that ended after ``last_seen``."""
+    """Return the id of the audit log's newest row, and the proposals that ended after row ``last_seen``."""
     rows = log.since(session, last_seen)
     if not rows:
         return last_seen, []
@@ -205,7 +220,7 @@ def _list_ended(session: Session, last_seen: int) -> tuple[int, list[Proposal]]:
 
 
 def _make_team_request() -> Message:
-    """Return the demo's request for a team; its event id makes a second start add nothing."""
+    """Return the demo's request for a team. Its event id never changes, so a second start adds nothing."""
     return Message(
         Address(NAME, key_of(LOCAL, _TEAM_CONVERSATION)),
         LOCAL,

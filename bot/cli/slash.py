@@ -1,4 +1,8 @@
-"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod schedules``, ``nod link``."""
+"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod schedules``, ``nod link`` …
+
+Each command passes its words to `say`. That runs the same code as a command in a chat, with the account of
+the person at this shell, and prints the reply with shell commands in place of slash commands.
+"""
 
 import asyncio
 import re
@@ -25,6 +29,7 @@ from bot.store.connections import get_connections
 from bot.store.database import Database
 
 app = typer.Typer()
+# a slash command in a text: "/nod approve", "/approvals", but not a part of a path such as "docs/help"
 _SLASH_PATTERN = re.compile(
     r"(?<![\w./])/(?:nod )?"
     r"(approvals|connections|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
@@ -142,9 +147,10 @@ def _find_no_connections(database: Database) -> str:
 def say(
     name: str, text: str, *, as_json: bool = False, find_reason: Callable[[Database], str] = lambda _: ""
 ) -> None:
-    """Run a slash command of this shell's person, and print the answer.
+    """Run a slash command of this shell's person, and print the reply. Exits with 1 unless it is accepted.
 
-    ``find_reason`` returns the answer if the command does not apply on this database, else "".
+    ``find_reason`` returns why the command has nothing to do on this database; empty if it has. The reason
+    is then the reply.
     """
     settings = load_settings()
     log_at("error")
@@ -166,7 +172,7 @@ def say(
 
 
 def _write_for_shell(text: str) -> str:
-    """Replace slash commands in an answer by commands of the shell."""
+    """Replace slash commands in a reply by commands of the shell: "`/nod approve`" becomes "nod approve"."""
     text = text.replace("`", "")
     if _OTHER_CHAT_MARK in text:
         return text
@@ -174,13 +180,15 @@ def _write_for_shell(text: str) -> str:
 
 
 async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:
-    async def stop(_: Address, __: Actor, ___: datetime | None) -> str:
+    """Run a slash command with the parts that a shell has: no turns to stop, no jobs to wake."""
+
+    async def stop_nothing(_address: Address, _actor: Actor, _begun_by: datetime | None) -> str:
         return ""
 
-    async def wake(*_: Job) -> None:
+    async def wake_nothing(*_: Job) -> None:
         """Do nothing: the running nod finds the work in the rows."""
 
-    async def hindrance(place: Address) -> str:
+    async def find_hindrance(place: Address) -> str:
         for kind in channels_of(settings):
             if kind.name != place.channel:
                 continue
@@ -198,18 +206,18 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
 
         gate = presses.gate
         parts = CommandParts(
-            database,
-            gate.policies,
-            gate.registry,
-            now,
-            press,
-            stop,
-            wake,
-            settings.site_url,
-            settings.prices(settings.model),
-            [model.name for model in settings.models()] or [settings.model],
-            hindrance,
-            gate.groups,
+            database=database,
+            policies=gate.policies,
+            registry=gate.registry,
+            clock=now,
+            inbox=press,
+            stop=stop_nothing,
+            wake=wake_nothing,
+            site_url=settings.site_url,
+            prices=settings.prices(settings.model),
+            models=[model.name for model in settings.models()] or [settings.model],
+            hindrance=find_hindrance,
+            groups=gate.groups,
             connections=get_connections(database),
         )
         feature_commands = [feature.make_commands(settings, parts) for feature in FEATURES]

@@ -1,6 +1,7 @@
-"""``nod demo``, ``nod run`` and ``nod worker``, which say that they start before they import what serves.
+"""The commands ``nod demo``, ``nod run``, ``nod worker`` and ``nod open``: their options and help.
 
-``nod open``: the console of the running nod, in a browser.
+Their work is in ``serve.py``, whose import is slow. So a command imports it only when it is called, after the
+person was told that Nod is starting.
 """
 
 from typing import Annotated

@@ -1,4 +1,8 @@
-"""``nod token``: tokens of the HTTP interface, made, listed and revoked."""
+"""``nod token``: makes, lists and revokes tokens of the HTTP interface.
+
+A token is that of a script, which acts as the account ``http:NAME``, or that of an agent. An agent calls some
+tools for one person, and only once that person has agreed.
+"""
 
 import asyncio
 import sys
@@ -70,7 +74,10 @@ def new(
 async def _make_agent(
     settings: Settings, database: Database, name: str, tools: str, person: str, lasts: str
 ) -> None:
-    """Make the token of an agent, list its tools, and ask its person."""
+    """Make the token of an agent and print it, list the tools that it may call, and ask its person to agree.
+
+    The parameters are the options of `new`, unparsed.
+    """
     log_at("error")
     made_at = now()
     try:
@@ -148,7 +155,7 @@ def _describe_agent(token: IssuedToken) -> str:
 
 
 def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, Any]:
-    """Return a token as JSON; of a token of NOD_HTTP_TOKENS, which has no row, the account alone."""
+    """Return a token as JSON. A token of NOD_HTTP_TOKENS is not stored (None): it has an account alone."""
     row: dict[str, Any] = {"label": None, "account": f"http:{name}", "made_by": None, "made_at": None}
     if token is None:
         return row
