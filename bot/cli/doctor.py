@@ -1,7 +1,10 @@
-"""Checks for `nod doctor`: the settings and everything they name, with a fix for each fault.
+"""``nod doctor``: checks of the settings and of everything that they name.
 
-It changes nothing: it makes no file and upgrades no schema. It asks only configured servers over the network.
-As in ``nod run``, the modules in ``NOD_TOOLS`` are imported and MCP servers are started.
+A check returns *findings*: each has a name, a health (ok, warn or fail) and, for a fault, the fix. A check
+changes nothing: it makes no file and upgrades no schema. It asks only configured servers over the network. As
+in ``nod run``, the modules in ``NOD_TOOLS`` are imported and MCP servers are started.
+
+`check` runs all checks. ``nod init`` runs single ones on its answers.
 """
 
 import asyncio
@@ -55,7 +58,7 @@ _MAX_NAMED = 5  # the tools that one finding names
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
-def in_words(finding: Finding) -> str:
+def format_finding(finding: Finding) -> str:
     """Format a finding as one line for a person."""
     words = f"{finding.name}: {finding.fix}" if finding.fix else finding.name
     label = colour_text(f"{finding.health:<4}", _COLOURS[finding.health])
@@ -68,7 +71,7 @@ def doctor(*, as_json: Json = False) -> None:
     log_at("critical")  # the findings have the same words as the log
     settings, faults = Settings.inspect(**make_overrides())
     surrounding_faults = find_surrounding_faults(os.environ)
-    findings = [fault(words) for words in (*faults, *surrounding_faults)]
+    findings = [make_fault(words) for words in (*faults, *surrounding_faults)]
     if surrounding_faults:
         findings.append(warn("everything else", "was not checked. Fix this first, then check again."))
     elif settings:
@@ -78,13 +81,13 @@ def doctor(*, as_json: Json = False) -> None:
         print_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            print(in_words(finding))
+            print(format_finding(finding))
     if any(finding.failed for finding in findings):
         raise typer.Exit(1)
 
 
-def fault(words: str) -> Finding:
-    """Return the finding for a wrong setting, as `Settings.inspect` tells it."""
+def make_fault(words: str) -> Finding:
+    """Return the finding for a fault as `Settings.inspect` words it: "NOD_PORT: 'abc' is not a number"."""
     if ": " in words:
         return fail(*words.split(": ", 1))
     return fail("settings", words)
@@ -93,7 +96,7 @@ def fault(words: str) -> Finding:
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
     """Check everything, and report each part to ``progress``. Faults are findings and raise nothing."""
     running = _is_running(settings)
-    checks = [_check_tools, _check_models, _check_features, _check_channels]
+    checks = [_check_tools, _check_prices_and_models, _check_features, _check_channels]
     if running:
         checks.append(_check_running)
     findings = _check_locally(settings, running=running)
@@ -108,17 +111,17 @@ def _check_locally(settings: Settings, *, running: bool) -> list[Finding]:
     return [
         *_check_names(),
         *_check_file_modes(settings),
-        look_at_database(settings),
-        look_at_port(settings, running=running),
+        check_database(settings),
+        check_port(settings, running=running),
         *_check_proxy(settings),
-        look_at_admins(settings),
-        *look_at_secrets(settings),
+        check_admins(settings),
+        *_check_secrets(settings),
         _count_tokens(settings),
         *_check_webhook_secret(settings),
     ]
 
 
-def look_at_secrets(settings: Settings) -> Iterator[Finding]:
+def _check_secrets(settings: Settings) -> Iterator[Finding]:
     """Check that the encrypted secrets in the database can be read, and with which key."""
     name = "secrets in the database"
     import bot.store.migrations.schema  # noqa: F401 - every table that may hold one
@@ -141,8 +144,8 @@ def look_at_secrets(settings: Settings) -> Iterator[Finding]:
         yield ok(name, "encrypted with NOD_SECRET_KEY")
 
 
-async def _check_models(settings: Settings) -> list[Finding]:
-    return [*_check_prices(settings), *await look_at_models(settings)]
+async def _check_prices_and_models(settings: Settings) -> list[Finding]:
+    return [*_check_prices(settings), *await check_models(settings)]
 
 
 async def _check_features(settings: Settings) -> list[Finding]:
@@ -205,7 +208,10 @@ async def _check_running(settings: Settings) -> list[Finding]:
 
 
 def _read_reports(name: str, health: Any, ready: Any) -> list[Finding]:
-    """Return the findings in two reports of a running nod. Raises KeyError or TypeError for others."""
+    """Return the findings in the health and the readiness report of a running nod.
+
+    Raises KeyError or TypeError for the reports of another program.
+    """
     findings = []
     for channel in health["channels"]:
         label = f"{name}, {channel['name']}"
@@ -259,7 +265,8 @@ def _check_file_modes(settings: Settings) -> Iterator[Finding]:
         yield warn("account root", "Nod needs no root rights. Run it as a user of its own.")
 
 
-def look_at_database(settings: Settings) -> Finding:
+def check_database(settings: Settings) -> Finding:
+    """Check that the database can be reached, written and read, or will be made by the first start."""
     name = f"database {make_url(settings.database_url).render_as_string(hide_password=True)}"
     file = settings.sqlite_file
     if file is not None and not file.exists():
@@ -307,7 +314,8 @@ def _check_schema(name: str, engine: Engine) -> Finding:
     return ok(name, f"schema {current}; the next start upgrades it to {newest}")
 
 
-def look_at_port(settings: Settings, *, running: bool) -> Finding:
+def check_port(settings: Settings, *, running: bool) -> Finding:
+    """Check that Nod can listen on its address; ``running``: a nod runs on this database, and may have it."""
     name = f"address {settings.host}:{settings.port}"
     try:
         listen(settings.host, settings.port).close()
@@ -327,7 +335,8 @@ def _check_proxy(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def look_at_admins(settings: Settings) -> Finding:
+def check_admins(settings: Settings) -> Finding:
+    """Check that there is an admin, and that someone can act as each of them."""
     try:
         require_admin(settings)
     except SettingsError as error:
@@ -336,7 +345,7 @@ def look_at_admins(settings: Settings) -> Finding:
         return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
-    token_names = {*settings.tokens.values(), *_list_tokens(settings), "local"}
+    token_names = {*settings.tokens.values(), *_list_token_names(settings), "local"}
     labels_off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
     without_token = []
     without_channel = []
@@ -358,7 +367,7 @@ def look_at_admins(settings: Settings) -> Finding:
 
 
 def _count_tokens(settings: Settings) -> Finding:
-    configured, issued = len(settings.tokens), len(_list_tokens(settings))
+    configured, issued = len(settings.tokens), len(_list_token_names(settings))
     if not issued and not configured:
         return ok("tokens", "none; Nod answers only this machine. nod token new NAME makes one for a script")
     return ok("tokens", f"{configured} in NOD_HTTP_TOKENS, {issued} made with nod token new")
@@ -373,7 +382,7 @@ def _check_webhook_secret(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _list_tokens(settings: Settings) -> list[str]:
+def _list_token_names(settings: Settings) -> list[str]:
     """Return the name of each token in the database; none if it can't be read without an upgrade."""
     try:
         with open_readonly(settings) as database:
@@ -495,21 +504,21 @@ def _check_prices(settings: Settings) -> Iterator[Finding]:
     try:
         settings.prices(settings.model)
     except SettingsError as error:
-        yield fault(error.message)
+        yield make_fault(error.message)
 
 
-async def look_at_models(settings: Settings) -> list[Finding]:
+async def check_models(settings: Settings) -> list[Finding]:
     """Check the models, and the rules that name a missing one."""
     try:
         named, hearing = settings.models(), settings.hearing_models()
     except SettingsError as error:
-        return [fault(error.message)]
+        return [make_fault(error.message)]
     if not named and hearing:
         return [warn("model", ONLY_HEARING)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
     names = {model.name for model in named}
-    findings = list(await asyncio.gather(*map(_look_at_model, [*named, *hearing])))
+    findings = list(await asyncio.gather(*map(_check_model, [*named, *hearing])))
     for rule in _load_rulebook(settings).list_about(Subject.MODEL):
         if rule.value not in names:
             words = f"no model is called {rule.value}. Nod can't answer there"
@@ -517,7 +526,7 @@ async def look_at_models(settings: Settings) -> list[Finding]:
     return findings
 
 
-async def _look_at_model(named: NamedModel) -> Finding:
+async def _check_model(named: NamedModel) -> Finding:
     import openai  # only here: it takes a fifth of a second
 
     client = openai.AsyncOpenAI(

@@ -116,7 +116,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
         answer = step.ask()
         findings = _try_answer(step, answers | answer)
         for finding in findings:
-            print(f"  {doctor.in_words(finding)}")
+            print(f"  {doctor.format_finding(finding)}")
         has_failed = any(finding.failed for finding in findings)
         if not has_failed or _confirm("That can't work yet. Keep it anyway?"):
             return answer
@@ -125,7 +125,7 @@ def _ask_until_it_works(step: SetupStep, answers: Answers) -> Answers:
 def _try_answer(step: SetupStep, answers: Answers) -> list[Finding]:
     """Return the faults of the given settings' values; without any, the findings of the step."""
     settings, faults = Settings.inspect(_env_file=None, **answers)
-    findings = [doctor.fault(words) for words in faults if words.partition(":")[0] in answers]
+    findings = [doctor.make_fault(words) for words in faults if words.partition(":")[0] in answers]
     if findings or not settings:
         return findings
     return step.look(settings)
@@ -163,7 +163,7 @@ def _ask_model() -> Answers:
         answers = {"OPENAI_BASE_URL": address}
         fault = _find_address_fault(answers)
         if fault is not None:
-            print(f"  {doctor.in_words(fault)}")
+            print(f"  {doctor.format_finding(fault)}")
             if not _confirm("That can't work yet. Keep it anyway?"):
                 return _ask_model()
     key = _ask_text("Its key, if it needs one", secret=True)
@@ -188,7 +188,7 @@ def _suggest_model(address: str, local: Sequence[LocalServer]) -> str:
 
 
 def _look_at_model(settings: Settings) -> list[Finding]:
-    return asyncio.run(doctor.look_at_models(settings))
+    return asyncio.run(doctor.check_models(settings))
 
 
 def _ask_chats() -> Answers:
@@ -212,7 +212,7 @@ def _ask_chats() -> Answers:
 
 
 def _look_at_chats(settings: Settings) -> list[Finding]:
-    findings = [doctor.look_at_admins(settings)]
+    findings = [doctor.check_admins(settings)]
     for kind in own_channels():
         if kind.configured(settings):
             findings += asyncio.run(kind.check(settings))
@@ -234,11 +234,11 @@ def _ask_port() -> Answers:
 
 
 _STEPS = (
-    SetupStep(_ask_database, lambda settings: [doctor.look_at_database(settings)]),
+    SetupStep(_ask_database, lambda settings: [doctor.check_database(settings)]),
     SetupStep(_ask_model, _look_at_model),
     SetupStep(_ask_chats, _look_at_chats),
     SetupStep(_ask_zone, _look_at_zone),
-    SetupStep(_ask_port, lambda settings: [doctor.look_at_port(settings, running=False)]),
+    SetupStep(_ask_port, lambda settings: [doctor.check_port(settings, running=False)]),
 )
 
 
