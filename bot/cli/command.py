@@ -24,7 +24,6 @@ from typer.core import TyperCommand, TyperGroup
 from bot.domain.text import escape_point, make_visible
 from bot.errors import NodError
 
-
 _GC_THRESHOLD = 50_000
 """The number of new objects after which the garbage collector runs.
 

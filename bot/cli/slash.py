@@ -1,4 +1,4 @@
-"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod schedules``, ``nod link`` …
+"""Slash commands of the chats, typed in a shell, such as ``nod approvals`` and ``nod link``.
 
 Each command passes its words to `say`. That runs the same code as a command in a chat, with the account of
 the person at this shell, and prints the reply with shell commands in place of slash commands.

@@ -184,9 +184,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
                     yield unpacker.decompress(packed, _MAX_PIECE_BYTES)
                     packed = unpacker.unconsumed_tail
         except zlib.error:
-            raise UnknownPacking(
-                words=f"its answer is not the {self._packing} that it says it is"
-            ) from None
+            raise UnknownPacking(words=f"its answer is not the {self._packing} that it says it is") from None
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -105,9 +105,7 @@ def parse_target(
     return Target(parts.scheme, host, port, path)
 
 
-async def resolve_target(
-    target: Target, resolve: Resolve, internal_hosts: Collection[str] = ()
-) -> list[str]:
+async def resolve_target(target: Target, resolve: Resolve, internal_hosts: Collection[str] = ()) -> list[str]:
     """Return the addresses of the target's host. Raises ToolError if an address is not public.
 
     A host in ``internal_hosts`` may have any address.

@@ -31,7 +31,9 @@ class SignInStatus:
 
     signed_in: bool
     by: str | None
+    """The account of the person who signed in last."""
     at: datetime | None
+    """The time of that sign-in."""
     wanted: str
     """Scopes that the server has asked for since the sign-in."""
 
@@ -53,7 +55,7 @@ class ServerStatus:
     signed_out: bool
     """True if it is unavailable because no one is signed in."""
     said: str = ""
-    """Its last lines on stderr."""
+    """Its last lines on stderr, while it is unavailable."""
     is_starting: bool = False
 
 
@@ -65,7 +67,7 @@ class SignIns:
     """Sign-ins at MCP servers if none is configured. The subclass `Logins` serves configured ones."""
 
     async def status(self) -> list[ServerStatus]:
-        """Return every configured server."""
+        """Return the status of every configured server."""
         return []
 
     def troubles(self) -> Mapping[str, str | None]:
@@ -73,20 +75,26 @@ class SignIns:
         return {}
 
     def check(self, name: str) -> object:
-        """Raise SignInError where there is no server of that name, or people don't sign in there."""
+        """Raise SignInError if there is no server of that name, or if people don't sign in there."""
         raise no_server(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
-        """Begin a sign-in, and return its name and the page that a person is to open. Raises SignInError."""
+        """Begin a sign-in, and return its id and the page that a person is to open. Raises SignInError.
+
+        ``by``: the account of the person.
+        """
         self.check(name)
         raise SignInError(UNKNOWN)
 
     async def ended(self, ident: str) -> str:  # noqa: ARG002
-        """Wait for the end of a sign-in, and return its text. Raises SignInError."""
+        """Wait for the end of a sign-in, by its id, and return its outcome in words. Raises SignInError."""
         raise SignInError(UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
-        """Take the query with which the sign-in server sent the person back. Raises SignInError."""
+        """Take the query of the address to which the sign-in server sent the person back.
+
+        Return the outcome of the sign-in in words. Raises SignInError.
+        """
         raise SignInError(OVER)
 
     async def sign_out(self, name: str) -> bool:
@@ -113,7 +121,7 @@ class Servers:
         return ()
 
     async def status(self) -> list[ServerStatus]:
-        """Return every configured server."""
+        """Return the status of every configured server."""
         return []
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002
@@ -169,7 +177,7 @@ class Elicited:
 
 
 Ask = Callable[[Question], Awaitable[Elicited]]
-"""Ask the person and wait for the answer. May raise: the server is told that no one answered."""
+"""Asks the person, and returns the answer. If it raises, the server is told that no one answered."""
 
 
 async def decline(_: Question) -> Elicited:

@@ -1,7 +1,11 @@
-"""The connection to an MCP server: up, then lost, then over once the calls on it have ended.
+"""A line: one connection to an MCP server, from its start to the end of the calls on it.
 
-A lost line takes no new calls: they go to `ServerLine.next`. Those in progress stay on it to their end, since
-the session that another call lost is no reason to break them off.
+A line is *up* once its client works. It is *lost* when the connection breaks, the server forgets its session,
+or it never came up. A lost line takes no new calls: they go to the next line (`ServerLine.next`). Calls in
+progress stay on the lost line, because a session that another call lost is no reason to break them off. The
+line is *over* once they have ended; then its client is closed.
+
+`Server` (``server.py``) makes one line after the other, and waits for these states by the line's events.
 """
 
 import asyncio
@@ -12,25 +16,30 @@ from mcp import Client
 
 
 class ServerLine:
-    """A connection. ``why`` it was lost is empty until then; ``since`` is the time at which it came up."""
+    """A connection, its state, and the calls on it."""
 
     def __init__(self, *, renews: bool = False) -> None:
         self.renews = renews
         """True if it replaces a line whose session was lost."""
         self.client: Client | None = None
+        """The client for calls, while the line is up."""
         self.since: datetime | None = None
+        """The time at which it came up; None if it never did."""
         self.why = ""
+        """The reason why it was lost; empty until then."""
         self.has_answered = False
+        """True once the server has answered a request on it."""
         self.is_signed_out = False
         """True if it was lost because no one is signed in at the server."""
         self.decided = asyncio.Event()
-        """Set when it is up, or lost before it came up."""
+        """Set once it has come up, or was lost before it did."""
         self.lost = asyncio.Event()
         self.over = asyncio.Event()
         """Set when it is lost and its calls have ended."""
         self.followed = asyncio.Event()
+        """Set when ``next`` is set."""
         self.next: ServerLine | None = None
-        """The next line, set with ``followed``; None if Nod is stopping."""
+        """The next line; None before ``followed``, and if there will be none because Nod is stopping."""
         self._calls: set[Hashable] = set()
 
     @property
@@ -45,14 +54,14 @@ class ServerLine:
         if self.lost.is_set() and not self._calls:
             self.over.set()
 
-    def raise_up(self, client: Client, now: datetime) -> None:
-        """Take calls from now on, unless it was lost in the meantime."""
+    def begin_calls(self, client: Client, now: datetime) -> None:
+        """Be up: take calls from now on, unless the line was lost in the meantime."""
         if not self.lost.is_set():
             self.client, self.since = client, now
             self.decided.set()
 
     def lose(self, why: str) -> None:
-        """Take no more calls. The first reason counts."""
+        """Be lost: take no more calls. Only the first reason is noted."""
         if not self.lost.is_set():
             self.why = why
             self.client = None
@@ -61,13 +70,13 @@ class ServerLine:
         if not self._calls:
             self.over.set()
 
-    def break_off(self, why: str) -> None:
-        """Lose it if it is up. A failed start reports its own reason."""
+    def lose_if_up(self, why: str) -> None:
+        """Be lost if the line is up. Before it is up, its start fails with a reason of its own."""
         if self.client is not None:
             self.lose(why)
 
     def end(self, why: str = "it ended") -> None:
-        """End the connection, and the calls on it."""
+        """Be lost and over: the connection ends, and the calls on it with it."""
         self.lose(why)
         self.over.set()
 

@@ -1,8 +1,11 @@
 """One MCP server: started at its first use, called by any task, restarted when it dies.
 
-A `ServerLine` is one connection to it. An SDK client must be entered and left by the same task, so each line
-has a task that owns its client; calls of other tasks use that client. A call is sent a second time, in a new
-session, only if the server refused the session of the first: then it is certain that nothing was done.
+A *line* is one connection to the server (`ServerLine`). The *owner* is the server's task that makes one line
+after the other. An SDK client must be entered and left by the same task, so each line has a task that owns
+its client; calls of other tasks use that client. A call is sent a second time, on a new line, only if the
+server refused the session of the first: then it is certain that nothing was done. A call that only reads is
+also repeated if that is merely likely.
+
 Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
 """
 
@@ -46,6 +49,7 @@ T = TypeVar("T")
 _MAX_PROGRESS_CHARS = 500  # a server's words about its progress
 _MAX_QUESTION_CHARS = 2000  # a server's question to a person
 READABLE = ("resources", "prompts")
+"""The capabilities of a server that `ReadingTools` reads."""
 LOOK_SECONDS = 10.0  # the time to read the list of tools before a write, or for a ping
 _PING_SECONDS = 20.0  # between two pings of a server over HTTP
 _RENEWAL_SECONDS = 20.0  # the time that a call waits for a new session
@@ -55,6 +59,7 @@ _MAX_REMARKS_CHARS = 500  # the remarks on the tools that are left out
 _NEW_SESSION_REFUSED_TEXT = "it refuses the session that it has just given"
 _SLOW_START_SECONDS = 5  # a slower start is reported with its time
 _STABLE_AFTER = timedelta(minutes=1)  # being up for this long ends the back-off of earlier failures
+_MAX_COUNTED_FAILURES = 10  # so that two to their power stays small
 
 # servers use these codes for errors before a call and after it, so it may have been carried out
 _MAYBE_DONE_CODES = frozenset({
@@ -86,11 +91,15 @@ _current_call: contextvars.ContextVar[_CurrentCall | None] = contextvars.Context
 
 
 class _SessionLost(Exception):
-    """The server refused the session, and with it the call.
+    """The server refused the session of a call, so the call is sent again in a new session.
 
-    A read raises it also if the server only may have done so: a second try does no harm. Then its text has
-    the server's words.
+    ``words`` is empty if that is certain: then nothing was done. For a call that only reads it is enough that
+    the server may have refused the session. Then ``words`` are the server's.
     """
+
+    def __init__(self, words: str = "") -> None:
+        super().__init__(words)
+        self.words = words
 
 
 class Server:
@@ -106,6 +115,7 @@ class Server:
         keys: TokenSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
+        """``ask`` puts questions of the server to people, who have ``patience`` seconds to answer."""
         self.config = config
         self.keys = keys
         """The tokens of the sign-in or of a person's connection; None if people do not sign in there."""
@@ -258,9 +268,8 @@ class Server:
         try:
             return await self._send_on(line, client, send, context, before)
         except _SessionLost as error:
-            words = str(error)
-            if words:  # the same words in a new session are about the tool, not about the session
-                raise ToolError(words) from None
+            if error.words:  # the same words in a new session are about the tool, not about the session
+                raise ToolError(error.words) from None
             raise self._unavailable(SESSION_LOST) from None
 
     async def _send_on(
@@ -271,7 +280,7 @@ class Server:
         context: CallContext,
         before: Callable[[Client], Awaitable[None]] | None,
     ) -> T:
-        """Send a request on one line. Raises _SessionLost if nothing was done because of that."""
+        """Send a request on one line. Raises _SessionLost if it is to be sent again, else as `call` does."""
         with self._track_call(context, line) as call:
             if before is not None:
                 await self._run_before(client, before)
@@ -417,21 +426,24 @@ class Server:
             if call is not None:
                 call.set_deadline(asyncio.get_running_loop().time() + self.config.timeout)
 
-    # the owner: the task that starts the server again and again
+    # the owner's task
 
     async def _own(self, scope: anyio.CancelScope) -> None:
-        """Keep the server up: run one line after the other, with a growing pause after failures."""
+        """Keep the server up: run one line after the other, until ``scope`` is cancelled.
+
+        After a failure there is a pause, twice as long after each further one. A lost session is renewed
+        without a pause; a second time in a row only if the server had answered in the session between.
+        """
         line = ServerLine()
         with scope:
             try:
                 async with anyio.create_task_group() as lines:
-                    failures = 0
+                    failures = 0  # in a row
                     while True:
                         self._line = line
                         lines.start_soon(self._run_line, line)
                         await line.lost.wait()
                         self._note_loss(line)
-                        # a lost session is renewed without a pause, twice in a row only if the first worked
                         renews = line.why == SESSION_LOST and (line.has_answered or failures == 0)
                         if line.since is not None and self._clock() - line.since >= _STABLE_AFTER:
                             failures = 0
@@ -440,7 +452,7 @@ class Server:
                         if renews and line.has_answered:
                             failures = 0
                         else:
-                            failures = min(failures + 1, 10)  # the power of two stays small
+                            failures = min(failures + 1, _MAX_COUNTED_FAILURES)
                         next_line = ServerLine(renews=renews)
                         line.follow(next_line)
                         line = next_line
@@ -452,13 +464,13 @@ class Server:
     def _note_loss(self, line: ServerLine) -> None:
         """Note why the server is down. Each reason is logged once, not at each attempt."""
         name = self.config.name
-        is_known = line.why == self._why and line.since is None
+        is_same_failure = line.why == self._why and line.since is None  # the next attempt failed alike
         self._why = line.why
         self._signed_out = line.is_signed_out
         self.tried.set()
         if line.why == SESSION_LOST:
             log.info("an mcp server forgot its session", server=name)
-        elif not is_known:
+        elif not is_same_failure:
             log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._stderr_lines))
 
     async def _pause(self, seconds: float) -> None:
@@ -484,7 +496,7 @@ class Server:
                         name for name in READABLE if getattr(capabilities, name) is not None
                     )
                     attempt.deadline = math.inf
-                    line.raise_up(client, self._clock())
+                    line.begin_calls(client, self._clock())
                     self.tried.set()
                     self._why = ""
                     log.info("mcp server is up", server=self.config.name, tools=len(self.known))

@@ -1,6 +1,7 @@
 """Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed if expired or refused.
 
-`Bearer` puts the token on requests. `Keys` reads it from its row and refreshes it. They replace the SDK's own
+A *sign-in* is the row with the tokens that a person got for Nod at the server. `Keys` reads that row, and
+refreshes its tokens. `Bearer` puts the access token on each HTTP request. They replace the SDK's own
 provider, which holds a lock during a request, forgets what it discovered and when a token expires, and asks
 people in the middle of a call. ``bot/tools/mcp/login.py`` signs people in.
 """
@@ -60,6 +61,14 @@ class Discovered(BaseModel):
     server: OAuthMetadata | None = None
 
 
+class _NoNewTokens(Exception):
+    """A refresh brought no new tokens."""
+
+
+class _RefusedForGood(_NoNewTokens):
+    """The sign-in server refuses to refresh the tokens, now and later."""
+
+
 class SignInRows(Protocol):
     """A module that stores sign-ins as rows. Each function is one short transaction.
 
@@ -102,8 +111,10 @@ class Keys:
         again: str = "",
     ) -> None:
         self.launch = launch
-        self.wanted = ""  # the scopes that the server has asked for since the sign-in
-        self.challenge = ""  # the server's last WWW-Authenticate, which says how to sign in
+        self.wanted = ""
+        """The scopes that the server has asked for since the sign-in, with spaces between them."""
+        self.challenge = ""
+        """The server's last ``WWW-Authenticate`` header, which says how to sign in."""
         self._name = name
         self._database = database
         self._clock = clock
@@ -117,7 +128,7 @@ class Keys:
 
     @property
     def why(self) -> str:
-        """The reason why a request was refused, and the way out."""
+        """The reason why the last request had no token or was refused, and what people can do."""
         if self._trouble:
             return self._trouble
         sign_in = self._sign_in
@@ -137,7 +148,7 @@ class Keys:
         self.wanted = f"{self.wanted} {scope}".strip()[-_MAX_SCOPES_CHARS:]
 
     async def scopes(self) -> str:
-        """Return the scopes of the sign-in, and the scopes that the server has asked for since."""
+        """Return the scopes of the sign-in and those that the server has asked for since, with spaces."""
         sign_in = await self.look()
         granted = None
         if sign_in and sign_in.tokens:
@@ -161,8 +172,7 @@ class Keys:
     async def token(self, refused: str | None = None) -> str | None:
         """Return a token to send, refreshed if necessary; None if there is no token that may be accepted.
 
-        ``refused``: the token that the server has just refused, empty if the refused request had no token.
-        None before a first request.
+        ``refused``: the token that the server has just refused; None if it has refused none.
         """
         async with self._lock:
             self._sign_in = sign_in = await self.look()
@@ -178,8 +188,9 @@ class Keys:
                     return None
                 return tokens.access_token  # it has expired by our clock, but the server may still take it
             self._sign_in = renewed = await self._refresh(sign_in)
-            is_unchanged = renewed is not None and renewed.version == sign_in.version  # no new tokens came
-            if renewed is None or not renewed.tokens or is_unchanged:
+            if renewed is None or not renewed.tokens:
+                return None
+            if renewed.version == sign_in.version:  # no new tokens came
                 return None
             return OAuthToken.model_validate_json(renewed.tokens).access_token
 
@@ -197,36 +208,39 @@ class Keys:
             if current is None or current.version != sign_in.version:
                 return current
             await self._sleep(_POLL_SECONDS)
-        tokens, is_final = await self._ask_for_tokens(sign_in)
-        if tokens is not None:
+        try:
+            tokens = await self._request_tokens(sign_in)
+        except _RefusedForGood:
+            await self._database.write(self._rows.spoil, sign_in)
+        except _NoNewTokens:
+            await self._database.write(self._rows.release, sign_in)
+        else:
             expires_at = find_token_end(tokens.expires_in, self._clock())
             await self._database.write(self._rows.renew, sign_in, tokens.model_dump_json(), expires_at)
-        else:
-            update_row = self._rows.spoil if is_final else self._rows.release
-            await self._database.write(update_row, sign_in)
         return await self.look()
 
     async def _claim_refresh(self, sign_in: SignIn) -> bool:
         now = self._clock()
         return await self._database.write(self._rows.claim, sign_in, now, now + _REFRESH_LEASE)
 
-    async def _ask_for_tokens(self, sign_in: SignIn) -> tuple[OAuthToken | None, bool]:
-        """Request new tokens. Return them, else None and whether the server refuses the refresh for good."""
+    async def _request_tokens(self, sign_in: SignIn) -> OAuthToken:
+        """Request new tokens. Raises _RefusedForGood or, for a temporary failure, _NoNewTokens."""
         self._trouble = ""
         try:
             async with asyncio.timeout(_REFRESH_SECONDS), sign_in_client(self.launch.url) as client:
                 response = await client.send(_make_refresh_request(sign_in))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
-                    return _read_new_tokens(response, sign_in), False
+                    return _read_new_tokens(response, sign_in)
                 is_final = response.status_code in (400, 401, 403)  # 400 and 401 by RFC 6749, section 5.2
                 why = f"HTTP {response.status_code}"
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
             is_final, why = False, type(error).__name__
         log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=is_final)
-        if not is_final:
-            self._trouble = "its sign-in server gave no new token. Try again later"
-        return None, is_final
+        if is_final:
+            raise _RefusedForGood
+        self._trouble = "its sign-in server gave no new token. Try again later"
+        raise _NoNewTokens
 
 
 def _read_new_tokens(response: httpx2.Response, sign_in: SignIn) -> OAuthToken:
@@ -307,7 +321,7 @@ class Bearer(httpx2.Auth):
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED and self._keys is not None:
             self._keys.note_challenge(response.headers.get("WWW-Authenticate", ""))
-            token = await self._keys.token(refused=sent or "")
+            token = await self._keys.token(refused=sent)
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"
                 response = yield request

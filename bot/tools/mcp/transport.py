@@ -69,7 +69,7 @@ async def open_streams(
         else:
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
-            address = AddressTransport(inner, line.break_off)
+            address = AddressTransport(inner, line.lose_if_up)
             headers = {"Accept-Encoding": "identity", **launch.headers}
             client = httpx2.AsyncClient(
                 headers=headers, auth=Bearer(keys, launch.url), timeout=timeout, transport=address
@@ -107,7 +107,7 @@ class WatchedStream:
         if isinstance(message, types.JSONRPCError) and self._has_session and doubts_session(message.error):
             is_certain = refuses_session(message.error)
             self._line.has_answered = self._line.has_answered or not is_certain
-            self._line.break_off(SESSION_LOST)
+            self._line.lose_if_up(SESSION_LOST)
             if is_certain:
                 message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         if isinstance(message, types.JSONRPCError) and self._address is not None:
