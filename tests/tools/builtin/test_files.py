@@ -252,6 +252,12 @@ async def test_a_file_that_is_too_large_is_refused(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_restored_file_that_is_too_large_is_refused_with_the_limit_of_restored_files(tmp_path):
+    confined = ConfinedFolder(tmp_path, max_write=10)
+    with pytest.raises(ToolError, match="has 1000001 bytes; at most 1000000 are written"):
+        confined.write(("new",), b"x" * 1_000_001, mode=0o644)
+
+
 async def test_a_search_finds_lines_in_any_case_and_counts_what_it_left_out(hands, tmp_path):
     (tmp_path / "docs" / "other.txt").write_text("nothing\nTWO words\n")
     (tmp_path / "docs" / "binary").write_bytes(b"two\0")

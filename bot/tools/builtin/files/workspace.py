@@ -201,7 +201,7 @@ class ConfinedFolder:
         """
         max_bytes = self.max_write if mode is None else _MAX_KEPT_BYTES
         if len(content) > max_bytes:
-            raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
+            raise ToolError(f"The content has {len(content)} bytes; at most {max_bytes} are written.")
         with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
             current_mode = self._find_mode(names, fd)
             new_mode = current_mode if mode is None else mode & 0o777
