@@ -162,7 +162,7 @@ def test_what_is_taken_for_a_path_has_only_names_that_stay_below(path):
 def test_a_folder_swapped_for_a_link_while_it_is_open_still_leads_inside(here):
     confined = ConfinedFolder(here.work)
     (here.work / "a" / "secret.txt").write_text("inside")
-    with confined.folder(("a",)) as fd:
+    with confined.open_folder(("a",)) as fd:
         (here.work / "a").rename(here.work / "gone")
         (here.work / "a").symlink_to(here.outside)
         assert confined.read_at(("a", "secret.txt"), fd) == b"inside"

@@ -36,11 +36,11 @@ class AgentsFile:
     def _read_text(self) -> tuple[str, str]:
         """Return the text, and why it is missing although there is a file."""
         try:
-            if self._confined.look((_NAME,)) is None:
+            if self._confined.find_entry((_NAME,)) is None:
                 return "", ""
             content = decode_text(self._confined.read((_NAME,)))
         except ToolError as error:
             return "", error.message
-        if not content.whole:
+        if not content.is_text:
             return "", "it is not text"
         return shorten(storable(content.text).strip(), _MAX_CHARS), ""

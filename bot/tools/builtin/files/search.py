@@ -56,7 +56,7 @@ class Search:
 
     def _list_texts(self, names: Names) -> Iterator[tuple[Names, str]]:
         """Yield every text file in a folder, then the files in its folders, in the order of names."""
-        with self.confined.folder(names) as fd:
+        with self.confined.open_folder(names) as fd:
             with os.scandir(fd) as entries:
                 kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
             folders = []

@@ -1,4 +1,11 @@
-"""The files of one workspace as tools (group ``fs``). ``workspace.py`` decides where a path may lead."""
+"""The files of one workspace as tools (group ``fs``): list, read, search; write, edit, move, delete.
+
+``workspace.py`` decides where a path may lead. Each change shows the old and the new content on its card, and
+fails if the old content is no longer there when it runs. Its undo is a call of `file_restore`, a tool that no
+model is offered. The arguments of that call are made before the change (`_describe_former`).
+
+The functions that look at files (`_preview_write` and so on) block; `_in_thread` makes async looks of them.
+"""
 
 import asyncio
 import base64
@@ -26,7 +33,7 @@ from bot.tools.builtin.files.paths import (
     parse_path,
 )
 from bot.tools.builtin.files.search import Search
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder, Shown, decode_text
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder, ShownContent, decode_text
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
 from bot.tools.tool import (
@@ -49,11 +56,13 @@ _SEARCH_SECONDS = 60.0
 
 PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
 Content = Annotated[Storable, Field(max_length=1_000_000)]
-Restored = Annotated[Storable, Field(max_length=1_400_000)]  # base64 is a third longer
+RestoredContent = Annotated[Storable, Field(max_length=1_400_000)]  # base64 is a third longer
 Encoding = Literal["text", "base64"]
 Piece = Annotated[Storable, Field(min_length=1, max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
+RestoreArguments = dict[str, Any]
+"""The arguments of `file_restore` besides the path; empty if nothing was there."""
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 _PATH: Mapping[str, Referent] = {"path": Referent.PATH}
 _WORKSPACE = "workspace"  # the resource of every change: two paths may be one file, so they take turns
@@ -69,7 +78,7 @@ def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 2
 
 
 def folder_of(confined: ConfinedFolder) -> Key:
-    """Return the key for “approve similar”: the call's folder, canonical and relative to the workspace.
+    """Return a tool's key for “approve similar”: the call's folder, canonical and relative to the workspace.
 
     Links and ``..`` are refused, so equal texts are the same folder. A move has two folders. Raises ToolError
     as the call itself would.
@@ -85,7 +94,10 @@ def folder_of(confined: ConfinedFolder) -> Key:
 
 
 def below_of(confined: ConfinedFolder) -> Begins:
-    """Return the prefix for “approve similar”: a file's folder; for a move, the folder above both ends."""
+    """Return a tool's prefix for “approve similar”: the file's folder, with all folders below it.
+
+    For a move it is the deepest folder that both places are in.
+    """
 
     async def begins(arguments: Arguments) -> Beginning:
         paths = [arguments[name] for name in ("path", "to") if name in arguments]
@@ -100,7 +112,7 @@ def below_of(confined: ConfinedFolder) -> Begins:
 def _find_folder(confined: ConfinedFolder, path: str) -> str:
     """Return the folder of a path. Raises ToolError for a link on the way to it."""
     names = parse_changeable_path(path)
-    confined.look(names)
+    confined.find_entry(names)
     return format_path(names[:-1])
 
 
@@ -116,7 +128,7 @@ def _make_reading_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         names = parse_path(path)
-        entries = await asyncio.to_thread(confined.listing, names)
+        entries = await asyncio.to_thread(confined.list_entries, names)
         listed = [_describe_entry(entry) for entry in entries[:_MAX_LISTED_ENTRIES]]
         return {"path": format_path(names), "entries": listed, "total": len(entries)}
 
@@ -226,9 +238,9 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
             if preview_field.field == _content_field(names):
                 before = Before(preview_field.old_value)
         new = content.encode()
-        kept = await asyncio.to_thread(_describe_kept, confined, names)
+        former = await asyncio.to_thread(_describe_former, confined, names)
         await asyncio.to_thread(confined.write, names, new, before)
-        return ToolOutput({"written": format_path(names), "bytes": len(new)}, kept=kept)
+        return ToolOutput({"written": format_path(names), "bytes": len(new)}, kept=former)
 
     @change_tool(summary="Change {path}", title=title_write, preview=preview_write, **likeness)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
@@ -272,9 +284,9 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         names = parse_changeable_path(path)
-        kept = await asyncio.to_thread(_describe_kept, confined, names)
+        former = await asyncio.to_thread(_describe_former, confined, names)
         await asyncio.to_thread(confined.delete_entry, names)
-        return ToolOutput({"deleted": format_path(names)}, kept=kept)
+        return ToolOutput({"deleted": format_path(names)}, kept=former)
 
     @change_tool(
         summary="Put {path} back as it was",
@@ -285,7 +297,7 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
     async def file_restore(
         path: PathText,
         context: CallContext,
-        content: Restored | None = None,
+        content: RestoredContent | None = None,
         encoding: Encoding = "text",
         mode: int = 0o644,
         *,
@@ -302,35 +314,36 @@ def _make_changing_tools(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         names = parse_changeable_path(path)
-        kept = await asyncio.to_thread(_describe_kept, confined, names)
+        former = await asyncio.to_thread(_describe_former, confined, names)
         if folder:
-            await asyncio.to_thread(confined.make, names, mode)
+            await asyncio.to_thread(confined.make_folder, names, mode)
         elif content is None:
             await asyncio.to_thread(confined.delete_entry, names)
         else:
             before = Before(context.preview[0].old_value)  # the preview has one field, see `_preview_restore`
             new = _decode_content(content, encoding)
             await asyncio.to_thread(confined.write, names, new, before, mode=mode)
-        return ToolOutput({"restored": format_path(names)}, kept=kept)
+        return ToolOutput({"restored": format_path(names)}, kept=former)
 
     undo_tool = replace(file_restore, offered=False, undoes=True)
     return file_write, file_edit, file_move, file_delete, undo_tool
 
 
-def _describe_kept(confined: ConfinedFolder, names: Names) -> dict[str, Any] | str:
-    """Return the present content as arguments of `file_restore`, or why it can't be put back."""
+def _describe_former(confined: ConfinedFolder, names: Names) -> RestoreArguments | str:
+    """Return the arguments that put the present content back, or the reason why it can't be put back."""
     try:
-        kept = confined.keep_before(names)
+        former = confined.read_former(names)
     except ToolError as error:
         return error.message
-    if kept is None:
+    if former is None:
         return {}
-    if kept.content is None:
-        return {"folder": True, "mode": kept.mode}
-    text, is_text = decode_text(kept.content)
+    if former.content is None:
+        return {"folder": True, "mode": former.mode}
+    text, is_text = decode_text(former.content)
     if is_text:
-        return {"content": text, "encoding": "text", "mode": kept.mode}
-    return {"content": base64.b64encode(kept.content).decode(), "encoding": "base64", "mode": kept.mode}
+        return {"content": text, "encoding": "text", "mode": former.mode}
+    encoded = base64.b64encode(former.content).decode()
+    return {"content": encoded, "encoding": "base64", "mode": former.mode}
 
 
 def _undo_of(confined: ConfinedFolder) -> Undo:
@@ -338,12 +351,12 @@ def _undo_of(confined: ConfinedFolder) -> Undo:
 
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
-        kept = ran.kept
-        if ran.output is None:  # it has not run, so the content is still there
-            kept = await asyncio.to_thread(_describe_kept, confined, parse_changeable_path(path))
-        if isinstance(kept, str):
-            return kept
-        return InverseCall("file_restore", {"path": path, **kept})
+        former: RestoreArguments | str = ran.kept
+        if ran.output is None:  # it has not run, so the former content is still there
+            former = await asyncio.to_thread(_describe_former, confined, parse_changeable_path(path))
+        if isinstance(former, str):
+            return former  # the reason for having no undo
+        return InverseCall("file_restore", {"path": path, **former})
 
     return undo
 
@@ -361,22 +374,22 @@ def _in_thread(
     return read
 
 
-def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
-    """Return the file that a write or edit replaces, its present state, and its new text.
+def _read_change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, ShownContent | None, str]:
+    """Return the file that a write or edit changes, its present content, and its new text.
 
-    The state is None if there is no file.
+    The content is None if there is no file.
     """
     names = parse_changeable_path(arguments["path"])
     if "content" in arguments:
         new = str(arguments["content"])
     else:
         new = _apply_edit(confined, arguments)
-    entry = confined.look(names)
+    entry = confined.find_entry(names)
     if entry is None:
         return names, None, new
     if entry.kind != "file":
         raise ToolError(f"{format_path(names)} is a {entry.kind}, not a file.")
-    return names, confined.state(names), new
+    return names, confined.read_content(names), new
 
 
 def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
@@ -384,7 +397,7 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
     names, old, new = _read_change(confined, arguments)
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
-    if old == Shown(new, whole=True):
+    if old == ShownContent(new, is_text=True):
         raise ToolError(f"This would change nothing: {format_path(names)} already has this content.")
     return [PreviewField(_content_field(names), None if old is None else old.text, new)]
 
@@ -394,15 +407,15 @@ def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
     names = parse_changeable_path(arguments["path"])
     old = str(arguments["old"])
     file = format_path(names)
-    state = decode_text(confined.read(names))
-    if not state.whole:
+    content = decode_text(confined.read(names))
+    if not content.is_text:
         raise ToolError(f"{file} can't be edited: it is binary.")
-    count = state.text.count(old)
+    count = content.text.count(old)
     if count == 0:
         raise ToolError(f"The old text is not in {file}. Read the file again.")
     if count > 1:
         raise ToolError(f"The old text is in {file} {count} times. Give more of the lines around it.")
-    return state.text.replace(old, str(arguments["new"]))
+    return content.text.replace(old, str(arguments["new"]))
 
 
 def _content_field(names: Names) -> str:
@@ -412,27 +425,27 @@ def _content_field(names: Names) -> str:
 
 def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
-    state = confined.state(source).text
-    if confined.look(target) is not None:
+    content = confined.read_content(source).text
+    if confined.find_entry(target) is not None:
         raise ToolError(f"{format_path(target)} already exists; nothing is overwritten.")
     return [
         PreviewField("path", format_path(source), format_path(target)),
-        PreviewField(_content_field(target), state, state),
+        PreviewField(_content_field(target), content, content),
     ]
 
 
 def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     names = parse_changeable_path(arguments["path"])
-    entry = confined.look(names)
-    if entry is not None and entry.kind == "folder" and confined.listing(names):
+    entry = confined.find_entry(names)
+    if entry is not None and entry.kind == "folder" and confined.list_entries(names):
         raise ToolError(f"{format_path(names)} is a folder with something in it. Delete what is in it first.")
-    return [PreviewField(_content_field(names), confined.state(names).text, None)]
+    return [PreviewField(_content_field(names), confined.read_content(names).text, None)]
 
 
 def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """Return one field with the present and the restored content."""
     names = parse_changeable_path(arguments["path"])
-    old = _read_state(confined, names)
+    old = _read_text(confined, names)
     new = arguments.get("content")
     if new is not None:
         new = decode_text(_decode_content(new, arguments.get("encoding", "text"))).text
@@ -445,11 +458,11 @@ def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence
     return [PreviewField(_content_field(names), old, new)]
 
 
-def _read_state(confined: ConfinedFolder, names: Names) -> str | None:
-    """Return the state of a path as people see it; None if nothing is there."""
-    if confined.look(names) is None:
+def _read_text(confined: ConfinedFolder, names: Names) -> str | None:
+    """Return the content of a path as people see it; None if nothing is there."""
+    if confined.find_entry(names) is None:
         return None
-    return confined.state(names).text
+    return confined.read_content(names).text
 
 
 def _decode_content(content: str, encoding: str) -> bytes:
@@ -463,14 +476,14 @@ def _decode_content(content: str, encoding: str) -> bytes:
 
 def _read_current(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
     names = parse_changeable_path(arguments["path"])
-    return {_content_field(names): _read_state(confined, names)}
+    return {_content_field(names): _read_text(confined, names)}
 
 
 def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
     source, target = parse_changeable_path(arguments["path"]), parse_changeable_path(arguments["to"])
-    is_moved = confined.look(target) is not None and confined.look(source) is None
+    is_moved = confined.find_entry(target) is not None and confined.find_entry(source) is None
     current = target if is_moved else source
-    return {"path": format_path(current), _content_field(target): confined.state(current).text}
+    return {"path": format_path(current), _content_field(target): confined.read_content(current).text}
 
 
 def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
@@ -480,8 +493,9 @@ def _describe_write(confined: ConfinedFolder, arguments: Arguments) -> str:
     if old is None:
         count = new.count("\n") if new.endswith("\n") else new.count("\n") + 1
         return f"Create {path} ({_count_lines(count)})"
-    if not old.whole:
+    if not old.is_text:
         return f"Replace {path}"
+    # each line of a diff begins with its mark; there is no diff if both texts are one line
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
     count = max(marks.count("-"), marks.count("+"))
     return f"Change {path} ({_count_lines(count)})"

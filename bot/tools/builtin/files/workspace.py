@@ -7,7 +7,7 @@ A file with a second name (a hard link) is not read, since that name may be outs
 one that is put in place by a rename, so the file under another name never changes. Devices, sockets and pipes
 are left alone.
 
-All methods block; call them in a thread. They raise ToolError.
+`ConfinedFolder` is the workspace. All of its methods block; call them in a thread. They raise ToolError.
 """
 
 import contextlib
@@ -52,23 +52,23 @@ _REFUSALS = {
 }
 
 
-class Shown(NamedTuple):
-    """The content of a path as people see it: a file's complete text, or one line in place of it."""
+class ShownContent(NamedTuple):
+    """The content of a path as people see it: the complete text of a file, or one line in place of it."""
 
-    text: str
-    whole: bool  # True: it is the complete text
+    text: str  # for other content than text a line such as "binary, 6 bytes, sha256 …"
+    is_text: bool  # True: it is the complete text
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The text that people saw before a change, as `ConfinedFolder.state` gave it."""
+    """The text that people saw before a change, as `ConfinedFolder.read_content` gave it."""
 
     text: str | None  # None if there was no file
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The former content of a path, kept for undo."""
+    """The content of a path before a change, kept for undo."""
 
     content: bytes | None  # None for a folder, which was empty
     mode: int
@@ -85,7 +85,11 @@ def _as_tool_error(names: Names) -> Iterator[None]:
 
 
 class ConfinedFolder:
-    """A workspace. ``max_read`` and ``max_write`` are the limits of a file's size in bytes."""
+    """A workspace.
+
+    A path is given as its ``names`` below the workspace, as ``paths.py`` parses it. ``max_read`` and
+    ``max_write`` are the limits of a file's size in bytes.
+    """
 
     def __init__(self, workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> None:
         """Raises SettingsError for a workspace that is not a folder."""
@@ -98,7 +102,7 @@ class ConfinedFolder:
         self.max_write = max_write
 
     @contextlib.contextmanager
-    def folder(self, names: Names, *, make: bool = False) -> Iterator[int]:
+    def open_folder(self, names: Names, *, make: bool = False) -> Iterator[int]:
         """Yield a descriptor of a folder, and close it after the block. ``make``: create missing folders."""
         with _as_tool_error(names):
             fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -114,27 +118,27 @@ class ConfinedFolder:
         finally:
             os.close(fd)
 
-    def look(self, names: Names) -> FolderEntry | None:
-        """Return the entry at a path; None without one, or without its folder."""
+    def find_entry(self, names: Names) -> FolderEntry | None:
+        """Return the entry at a path, without following a link; None if it or its folder is missing."""
         if not names:
             return FolderEntry(".", "folder", 0, 1, "")
         try:
-            with self.folder(names[:-1]) as fd:
+            with self.open_folder(names[:-1]) as fd:
                 return look_at(names[-1], fd)
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
 
-    def listing(self, names: Names) -> list[FolderEntry]:
-        """Return a folder's entries by name."""
-        with self.folder(names) as fd, _as_tool_error(names):
+    def list_entries(self, names: Names) -> list[FolderEntry]:
+        """Return a folder's entries in the order of their names."""
+        with self.open_folder(names) as fd, _as_tool_error(names):
             entries = [look_at(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
         return [entry for entry in entries if entry is not None]  # None: it was removed in the meantime
 
     def read(self, names: Names) -> bytes:
         """Return all of a regular file."""
-        with self.folder(names[:-1]) as fd:
+        with self.open_folder(names[:-1]) as fd:
             return self.read_at(names, fd)
 
     def read_at(self, names: Names, fd: int) -> bytes:
@@ -152,28 +156,29 @@ class ConfinedFolder:
                     raise ToolError(f"{format_path(names)} has {info.st_size} bytes; {limit}.")
                 return _read_all(file, self.max_read)
 
-    def state(self, names: Names) -> Shown:
-        """Return the state of a path as people see it; it changes when the content does."""
-        entry = _require_entry(names, self.look(names))
+    def read_content(self, names: Names) -> ShownContent:
+        """Return the content of a path as people see it. It changes whenever a file's content does."""
+        entry = _require_entry(names, self.find_entry(names))
         if entry.kind == "folder":
-            return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
-        with self.folder(names[:-1]) as fd:
-            return self._state_at(names, fd, _require_entry(names, look_at(names[-1], fd)))
+            return ShownContent(f"folder with {len(self.list_entries(names))} entries", is_text=False)
+        with self.open_folder(names[:-1]) as fd:
+            return self._read_content_at(names, fd, _require_entry(names, look_at(names[-1], fd)))
 
-    def _state_at(self, names: Names, fd: int, entry: FolderEntry) -> Shown:
+    def _read_content_at(self, names: Names, fd: int, entry: FolderEntry) -> ShownContent:
         if entry.size > self.max_read or entry.links > 1:
-            return Shown(f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}", whole=False)
+            note = f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}"
+            return ShownContent(note, is_text=False)
         return decode_text(self.read_at(names, fd))
 
-    def keep_before(self, names: Names) -> Kept | None:
-        """Return the content of a path to put back later; None if nothing is there.
+    def read_former(self, names: Names) -> Kept | None:
+        """Return the present content of a path, to be put back after a change; None if nothing is there.
 
-        Raises ToolError if it is too large to be kept.
+        Raises ToolError if the content is too large to be kept.
         """
-        entry = self.look(names)
+        entry = self.find_entry(names)
         if entry is None:
             return None
-        with self.folder(names[:-1]) as fd, _as_tool_error(names):
+        with self.open_folder(names[:-1]) as fd, _as_tool_error(names):
             mode = stat.S_IMODE(os.stat(names[-1], dir_fd=fd, follow_symlinks=False).st_mode) & 0o777
             if entry.kind == "folder":
                 return Kept(None, mode)
@@ -181,9 +186,9 @@ class ConfinedFolder:
                 raise ToolError(f"{format_path(names)} has more than 1 MB, so its old content is not kept.")
             return Kept(self.read_at(names, fd), mode)
 
-    def make(self, names: Names, mode: int) -> None:
-        """Make a folder where nothing is."""
-        with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
+    def make_folder(self, names: Names, mode: int) -> None:
+        """Make a folder, and the folders on the way to it. Raises ToolError if something is there."""
+        with self.open_folder(names[:-1], make=True) as fd, _as_tool_error(names):
             os.mkdir(names[-1], mode, dir_fd=fd)
             os.fsync(fd)
 
@@ -192,17 +197,18 @@ class ConfinedFolder:
     ) -> None:
         """Put a file in place atomically: other processes see the old file or the new file.
 
-        ``before``: the content that must be there; else ToolError is raised and nothing is written. If
-        nothing may be there, the system itself refuses to replace a file. If something must be, it is read
-        again right before the rename. A change by another process in the microseconds between that and the
-        rename is lost, because POSIX has no rename that compares.
+        ``before``: the content that must be there; else ToolError is raised and nothing is written. None: any
+        content is replaced. If no file may be there, the system itself refuses to replace one. If a file must
+        be there, it is read again right before the rename. A change by another process in the microseconds
+        between that and the rename is lost, because POSIX has no rename that compares.
 
-        ``mode``: the mode of a file that is put back.
+        ``mode``: the mode of a file that is put back, for which a larger size is allowed. None: a file keeps
+        its mode.
         """
         max_bytes = self.max_write if mode is None else _MAX_KEPT_BYTES
         if len(content) > max_bytes:
             raise ToolError(f"The content has {len(content)} bytes; at most {max_bytes} are written.")
-        with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
+        with self.open_folder(names[:-1], make=True) as fd, _as_tool_error(names):
             current_mode = self._find_mode(names, fd)
             new_mode = current_mode if mode is None else mode & 0o777
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
@@ -221,9 +227,9 @@ class ConfinedFolder:
             os.fsync(fd)
 
     def _require_unchanged(self, names: Names, fd: int, before: Before) -> None:
-        """Raise ToolError if the content is not as it was shown, or changes while it is read."""
+        """Raise ToolError if the content is not as it was shown, or if it changes while it is read."""
         entry = look_at(names[-1], fd)
-        text = None if entry is None else self._state_at(names, fd, entry).text
+        text = None if entry is None else self._read_content_at(names, fd, entry).text
         if text != before.text or look_at(names[-1], fd) != entry:
             raise ToolError(f"{format_path(names)} changed after it was shown. Nothing was written.")
 
@@ -239,7 +245,7 @@ class ConfinedFolder:
 
     def move(self, names: Names, to: Names) -> None:
         """Rename a file or folder; never over something that is there."""
-        with self.folder(names[:-1]) as fd, self.folder(to[:-1], make=True) as to_fd:
+        with self.open_folder(names[:-1]) as fd, self.open_folder(to[:-1], make=True) as to_fd:
             entry = _require_entry(names, look_at(names[-1], fd))
             if entry.kind not in ("file", "folder"):
                 raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
@@ -250,7 +256,7 @@ class ConfinedFolder:
 
     def delete_entry(self, names: Names) -> None:
         """Remove a file or an empty folder."""
-        with self.folder(names[:-1]) as fd, _as_tool_error(names):
+        with self.open_folder(names[:-1]) as fd, _as_tool_error(names):
             entry = _require_entry(names, look_at(names[-1], fd))
             if entry.kind == "folder":
                 os.rmdir(names[-1], dir_fd=fd)
@@ -261,13 +267,13 @@ class ConfinedFolder:
             os.fsync(fd)
 
 
-def decode_text(content: bytes) -> Shown:
-    """Return a file's text, or a note in its place where it is not text."""
+def decode_text(content: bytes) -> ShownContent:
+    """Return a file's content as text, or a line in its place if it is not UTF-8 or has a NUL."""
     if b"\0" not in content:
         with contextlib.suppress(UnicodeDecodeError):
-            return Shown(content.decode(), whole=True)
+            return ShownContent(content.decode(), is_text=True)
     hashed = hashlib.sha256(content).hexdigest()
-    return Shown(f"binary, {len(content)} bytes, sha256 {hashed}", whole=False)
+    return ShownContent(f"binary, {len(content)} bytes, sha256 {hashed}", is_text=False)
 
 
 def _require_entry(names: Names, entry: FolderEntry | None) -> FolderEntry:
