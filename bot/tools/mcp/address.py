@@ -1,11 +1,12 @@
 """The HTTP transport to an MCP server: it turns refused requests into errors that say if anything was done.
 
-The SDK itself gives each refusal over HTTP one of two meanings and drops the words. Here each becomes a
-JSON-RPC error with the reason and one of the codes below.
+The SDK itself gives each refusal over HTTP one of two meanings, and drops the words. Here each refusal
+becomes a JSON-RPC error with the reason and one of the codes below. ``server.py`` reads from the code if a
+call may be sent again.
 
-The line (the connection) is lost if the address can't be reached, or if the server no longer knows the
-session. By the protocol the server says that with 404. The SDKs of Python, TypeScript and Rust, and gateways,
-say it in words of many kinds.
+Two faults end the connection (the *line*, see ``line.py``): the address can't be reached, or the server no
+longer knows the *session*, the id that it gave out with its first response. By the protocol a server says the
+latter with 404. The SDKs of Python, TypeScript and Rust, and gateways, say it in words of many kinds.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management
 """
 
@@ -40,6 +41,7 @@ _GONE_STATUSES = frozenset({404, 410})
 _SIGN_IN_STATUSES = frozenset({401, 403})
 # JSON-RPC codes with which SDKs refuse a session; -32000 is the TypeScript SDK's
 _SESSION_CODES = frozenset({types.INVALID_REQUEST, types.REQUEST_TIMEOUT, -32000})
+# words about any session: "Session not found", "invalid session", "Server not initialized"
 _SESSION_PATTERN = re.compile(
     r"session.{0,80}?(not found|unknown|invalid|expired|terminat|not exist|required|missing|not recogni"
     r"|stale|closed|not valid|gone|ended|inactive|no longer)"
@@ -59,13 +61,11 @@ _UNPARSED_PREFIX = "Failed to parse "  # begins the SDK's own error for an event
 _TAG_PATTERN = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 Lose = Callable[[str], None]
+"""Called with the reason when the line is lost."""
 
 
 class AddressTransport(httpx2.AsyncBaseTransport):
-    """A transport of httpx that wraps a client, which has the proxies of the environment.
-
-    ``lose`` is called with the reason when the line is lost.
-    """
+    """A transport of httpx that sends by an inner client, which uses the proxies of the environment."""
 
     def __init__(self, client: httpx2.AsyncClient, lose: Lose) -> None:
         self.has_session = False
@@ -98,7 +98,11 @@ class AddressTransport(httpx2.AsyncBaseTransport):
     async def _explain_refusal(
         self, request: httpx2.Request, rpc_request: dict[str, Any] | None, response: httpx2.Response
     ) -> httpx2.Response:
-        """Return the response to a refused request as a JSON-RPC error."""
+        """Return the response to a refused request as a JSON-RPC error.
+
+        ``rpc_request``: the JSON-RPC request that was refused; None if the HTTP request expects no answer.
+        Such a response, and one that asks for a sign-in (see `Bearer`), stays as it is.
+        """
         status = response.status_code
         body = await _read_beginning(response)
         error, words = _find_error(body), _find_words(body)
@@ -128,9 +132,9 @@ class AddressTransport(httpx2.AsyncBaseTransport):
 
 
 def doubts_session(error: types.ErrorData) -> bool:
-    """Tell if an error with the status 200 may mean that the session is lost.
+    """Tell if an error in a response with the status 200 may mean that the session is lost.
 
-    Its words may be the tool's own: many tools have sessions (of a browser, a debugger, a login).
+    The words of such an error may be the tool's own: many tools have sessions (of a browser, a login).
     """
     if error.code != types.INVALID_REQUEST:
         return False
@@ -138,7 +142,7 @@ def doubts_session(error: types.ErrorData) -> bool:
 
 
 def refuses_session(error: types.ErrorData) -> bool:
-    """Tell if an error with the status 200 certainly refuses MCP's session, and the call with it."""
+    """Tell if an error in a response with the status 200 certainly refuses MCP's session, and so the call."""
     if not doubts_session(error):
         return False
     return _MCP_SESSION_PATTERN.search(error.message[:_MAX_WORDS_CHARS]) is not None
@@ -157,10 +161,11 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
 
 
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
-    """Tell if the server certainly refused the session, and began nothing.
+    """Tell if the server certainly refused the session, and so did not begin the call.
 
-    ``answers``: the error names the request by its id, so the server has read the call. Then a refusal is
-    certain only with the protocol's status 404, or with words for MCP's own session.
+    ``error`` and ``words``: the JSON-RPC error in the body, and the body's message. ``answers``: the error
+    names the request by its id, so the server has read the call. Then a refusal is certain only with the
+    protocol's status 404, or with words for MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
@@ -175,7 +180,7 @@ def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, a
 def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
     """Tell if the server may have lost the session, so that the next call needs a new one.
 
-    The error's words are about a session, and it does not come from the tool itself.
+    It may if the words are about a session, and the error is not the tool's own.
     """
     if not _SESSION_PATTERN.search(words):
         return False
@@ -248,7 +253,10 @@ async def _read_beginning(response: httpx2.Response) -> bytes:
 
 
 def _find_error(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON-RPC ``error`` of a body and its ``request_id``; None for anything else."""
+    """Return the JSON-RPC error in a body as ``error``, with the ``request_id`` that it answers.
+
+    Return None for a body without one.
+    """
     try:
         document = json.loads(body)
         error = types.ErrorData.model_validate(document["error"])
@@ -260,7 +268,7 @@ def _find_error(body: bytes) -> dict[str, Any] | None:
 
 
 def _find_words(body: bytes) -> str:
-    """Return a body's message on one line: of JSON its message, of a page its text."""
+    """Return the message in a body on one line: that of a JSON document, or the text of a page."""
     text = body.decode(errors="replace")
     try:
         content = json.loads(body)

@@ -1,8 +1,13 @@
-"""Authorization at a server in steps (OAuth 2.1): the page to open, the exchange of the code, revoking.
+"""Authorization at an MCP server in steps (OAuth 2.1), for the connections of people and chats.
+
+1. `request_authorization` finds the server's sign-in server, registers Nod there, and returns the page that a
+   person opens.
+2. The person agrees there, and is sent back to Nod with a code. `exchange_code` exchanges it for tokens.
+3. `revoke_tokens` revokes them once the connection has ended.
 
 An `AuthorizationRequest` has all that the later steps need, so it may be stored as a row. Discovery and
 registration are left to the SDK. PKCE, the state and the exchange are done here, because the SDK has them in
-one coroutine, which a restart would end.
+one coroutine, which a restart would end. ``login.py`` uses that coroutine.
 """
 
 import asyncio
@@ -33,6 +38,7 @@ from bot.tools.mcp.signin import Discovered, Memory, make_context, metadata_of, 
 
 log = logger(__name__)
 
+# a request that a person who is not signed in may not make, so that the server asks for a sign-in
 HELLO = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -55,13 +61,17 @@ class AuthorizationRequest:
     """A page at which a person signs in, and the values that check and exchange their code afterwards."""
 
     page: str
+    """The address that the person opens."""
     state: str
+    """A random text that comes back with the code, by which the caller finds this request again."""
     back: str
     """The address to which the sign-in server sends the person back."""
     scope: str
+    """The scopes that are asked for, with spaces between them."""
     issuer: str
+    """The address by which the sign-in server is named (RFC 8414)."""
     found: str
-    """`Discovered`, as JSON."""
+    """The metadata of the server (`Discovered`), as JSON."""
     client: str = field(repr=False)
     """The SDK's ``OAuthClientInformationFull``, as JSON; a secret."""
     verifier: str = field(repr=False)
@@ -81,10 +91,10 @@ async def request_authorization(
 ) -> AuthorizationRequest:
     """Discover the sign-in server, register there if need be, and return the page. Raises SignInError.
 
+    ``name``: the server's name, for messages. ``back``: the address to which the person is sent back.
     ``client``: Nod's earlier registration there, as JSON. ``challenge``: the server's last
     ``WWW-Authenticate``. ``more_scopes`` are asked for in addition.
     """
-    server_words: list[str] = []
     registered: OAuthClientInformationFull | None
     if client:
         registered = OAuthClientInformationFull.model_validate_json(client)
@@ -92,35 +102,13 @@ async def request_authorization(
         registered = find_configured_client(launch.client, back)
     metadata = metadata_of(back)
     storage = Memory(registered)
-
-    # the SDK's flow is left when it has the page, so it never asks for a code
-
-    async def stop_at_page(page: str) -> None:
-        raise _PageReached(page)
-
-    async def refuse_code() -> AuthorizationCodeResult:
-        raise OAuthFlowError("it led nowhere")
-
-    flow = OAuthClientProvider(launch.url, metadata, storage, stop_at_page, refuse_code)
-    with _explain_errors(name, back, server_words):
-        try:
-            async with (
-                asyncio.timeout(_STEP_SECONDS),
-                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, server_words.append)) as http,
-            ):
-                await http.post(launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS)
-        except _PageReached as reached:
-            page = httpx2.URL(reached.page)
-        else:
-            raise SignInError(f"{name} does not ask people to sign in.")
-    is_local = page.scheme == "http" and page.host in _LOCAL_HOSTS
-    if page.scheme != "https" and not is_local:
-        raise SignInError(f"{name} names no web page to sign in at that is safe to open.")
+    flow = OAuthClientProvider(launch.url, metadata, storage, _stop_at_page, _refuse_code)
+    page = await _reach_page(name, launch, flow, back, challenge)
 
     context = flow.context
     found = Discovered(resource=context.protected_resource_metadata, server=context.oauth_metadata)
     metadata.scope = union_scopes(" ".join(launch.client.scopes) or metadata.scope, more_scopes)
-    name_proof(storage.client, launch.client, found.server)
+    set_auth_method(storage.client, launch.client, found.server)
     proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
     page = set_scope(page, metadata.scope).copy_merge_params(
         {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
@@ -144,9 +132,10 @@ async def request_authorization(
 async def exchange_code(
     name: str, url: str, request: AuthorizationRequest, brought: Mapping[str, str]
 ) -> OAuthToken:
-    """Exchange the code in ``brought``, with which a person came back, for tokens. Raises SignInError.
+    """Exchange the code with which a person came back for tokens. Raises SignInError.
 
-    The caller has checked their state.
+    ``name`` and ``url``: of the MCP server. ``brought``: the query of the address of return, whose ``state``
+    the caller has checked.
     """
     found = Discovered.model_validate_json(request.found)
     client = OAuthClientInformationFull.model_validate_json(request.client)
@@ -208,11 +197,42 @@ async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json
     return is_done
 
 
+async def _stop_at_page(page: str) -> None:
+    """Leave the SDK's flow when it has the page, before it asks for the code."""
+    raise _PageReached(page)
+
+
+async def _refuse_code() -> AuthorizationCodeResult:
+    raise OAuthFlowError("it led nowhere")
+
+
+async def _reach_page(
+    name: str, launch: Http, flow: OAuthClientProvider, back: str, challenge: str
+) -> httpx2.URL:
+    """Run the SDK's flow up to the page at which a person signs in. Raises SignInError."""
+    server_words: list[str] = []
+    with _explain_errors(name, back, server_words):
+        try:
+            async with (
+                asyncio.timeout(_STEP_SECONDS),
+                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, server_words.append)) as http,
+            ):
+                await http.post(launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS)
+        except _PageReached as reached:
+            page = httpx2.URL(reached.page)
+        else:
+            raise SignInError(f"{name} does not ask people to sign in.")
+    is_local = page.scheme == "http" and page.host in _LOCAL_HOSTS
+    if page.scheme != "https" and not is_local:
+        raise SignInError(f"{name} names no web page to sign in at that is safe to open.")
+    return page
+
+
 @contextlib.contextmanager
 def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[None]:
-    """Turn errors of a sign-in server into SignInError.
+    """Turn the errors in the block, of the SDK and of a sign-in server, into SignInError.
 
-    ``server_words`` are its answers, newest last. The caller adds to them inside the block.
+    ``server_words``: the words of the sign-in server's responses, newest last, which the block adds to.
     """
     try:
         yield
@@ -232,7 +252,7 @@ def _explain_errors(name: str, back: str, server_words: list[str]) -> Iterator[N
 
 
 def explain_registration(name: str, back: str, words: str) -> str:
-    """Return why a sign-in server registered no client, and a way out; ``words`` are the server's own."""
+    """Return why a sign-in server did not register Nod, and what to do; ``words`` are the server's own."""
     said = f" It says: {words}." if words else ""
     if "redirect" in words.lower() or "callback" in words.lower():
         return (
@@ -255,15 +275,17 @@ def _origin(url: str) -> str:
 
 
 class AskingAuth(httpx2.Auth):
-    """The SDK's sign-in flow, started also at a server that answers `HELLO` to people who are not signed in.
+    """The SDK's sign-in flow, started also at a server that accepts `HELLO` from anyone.
 
-    Some servers ask for a sign-in only at the first call of a tool. The flow of the SDK starts at a 401.
+    The flow starts when the server refuses a request with 401. Some servers refuse only the first call of a
+    tool, so an accepted `HELLO` is passed to the flow as if it had been refused. What the flow then requests
+    is sent to the sign-in server, and the responses are fitted to what the SDK reads (``dialects.py``).
     """
 
     requires_response_body = True
 
     def __init__(self, flow: OAuthClientProvider, challenge: str, note: Callable[[str], None]) -> None:
-        """``note`` gets the words of each answer of the sign-in server."""
+        """``note`` gets the words of each response of the sign-in server. ``challenge``: as in `Keys`."""
         self._flow = flow
         self._note = note
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
@@ -273,7 +295,7 @@ class AskingAuth(httpx2.Auth):
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         signed_in = self._flow.context.current_tokens is not None
         async with contextlib.aclosing(self._flow.async_auth_flow(request)) as flow:
-            response = yield await anext(flow)
+            response = yield await anext(flow)  # the request itself
             if not signed_in and response.status_code not in (401, 403):
                 response = httpx2.Response(401, headers=self._challenge, request=request)
             with contextlib.suppress(StopAsyncIteration):
@@ -289,7 +311,7 @@ class AskingAuth(httpx2.Auth):
 
 
 def find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
-    """Return the client that people registered; None if Nod registers itself."""
+    """Return the client that the configuration names; None if Nod is to register itself."""
     if not client.id:
         return None
     return OAuthClientInformationFull(
@@ -307,10 +329,10 @@ def set_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
     return page
 
 
-def name_proof(
+def set_auth_method(
     known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
 ) -> None:
-    """Set how the client authenticates, if it was configured or its registration does not say."""
+    """Set how a client (``known``) authenticates, if it was configured or its registration does not say."""
     if known is None:
         return
     if configured.id:
@@ -327,9 +349,10 @@ def spell_issuer(result: AuthorizationCodeResult, server: OAuthMetadata | None) 
 
 
 def _choose_auth_method(client_secret: str | None, server: OAuthMetadata | None) -> str:
-    """Return the authentication method of a client: "basic" unless the server offers only others.
+    """Return the authentication method of a client with this secret, which may be empty.
 
-    It is the default of RFC 8414 for a server that names none.
+    "Basic" is taken unless the server offers only others: by RFC 8414 it is the default of a server that
+    names none.
     """
     if not client_secret:
         return "none"

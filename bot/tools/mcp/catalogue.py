@@ -1,4 +1,9 @@
-"""The catalogue of one MCP server: its list of tools, read again whenever the server reports a change."""
+"""The catalogue of one MCP server: its list of tools, read again whenever the server reports a change.
+
+A server reports a change as an event of a subscription (newest protocol) or by a notification (older ones).
+Either makes the list stale, and `Catalogue.keep_up` reads it again. `read_pages` reads any list of a server,
+within limits; `tell_cause` puts an error of the SDK into words.
+"""
 
 import asyncio
 import itertools
@@ -41,7 +46,10 @@ class Catalogue:
         self._reading = asyncio.Lock()
 
     async def read(self, client: Client) -> tuple[types.Tool, ...]:
-        """Read and return the full list, empty for a server without tools. Raises MCPError."""
+        """Read and return the list, cut by the limits of `read_pages`. Raises MCPError.
+
+        The list of a server without tools is empty.
+        """
         async with self._reading:
             try:
                 tools, fault = await read_pages(

@@ -1,8 +1,10 @@
 """Sessions at MCP servers that are called under the account of a person or a chat: one for each connection.
 
-A connection is such an account, signed in at a server. The server offers each account its own list of tools,
-so each connection has a session with its own list. A session that is not used for a while is closed, and the
-least recently used ones if there are too many.
+A *connection* is such an account, signed in at a server. The server offers each account its own list of
+tools, so each connection has a session: a `Server` of its own. A session that is not used for a while is
+ended, and so are the least recently used ones if there are too many.
+
+`McpToolset` asks `ConnectedServers` for the sessions of the person or the chat for whom a call is made.
 """
 
 import asyncio
@@ -14,6 +16,7 @@ from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.connections import Connection, ConnectionAccess, TokenSource, encodings_of
+from bot.domain.rules import Place
 from bot.store import conversations
 from bot.store.connections import get_connections, whose_is
 from bot.store.database import Database
@@ -47,7 +50,11 @@ class _SessionEntry:
 
 
 class ConnectedServers:
-    """The sessions of all connections. ``forget`` is called with each server whose session ends."""
+    """The sessions of all connections.
+
+    ``make`` makes the `Server` of a session. ``forget`` is called with the server of each session that ends.
+    ``most``: the number of sessions at one time.
+    """
 
     def __init__(
         self,
@@ -85,9 +92,10 @@ class ConnectedServers:
         return len(self._sessions)
 
     def list_status(self) -> list[ServerStatus]:
-        """Return each server, with the number of tools of its largest connection.
+        """Return the status of each server, over all of its sessions.
 
-        The omitted tools are the tools that any of its connections leaves out.
+        It has the largest number of tools that a session offers, and the tools that are left out of the first
+        session which leaves any out.
         """
         return [self._describe(name) for name in self.configs]
 
@@ -95,7 +103,8 @@ class ConnectedServers:
         servers = [entry.connected.server for entry in self._sessions.values()]
         here = [server for server in servers if server.config.name == name]
         count = max((len(server.known) for server in here), default=0)
-        left_out = next((text for server in here if (text := server.describe_left_out())), "")
+        left_out_texts = (server.describe_left_out() for server in here)
+        left_out = next(filter(None, left_out_texts), "")
         return ServerStatus(name, f"mcp:{name}", None, count, left_out, None, signed_out=False)
 
     async def stop(self) -> None:
@@ -135,20 +144,21 @@ class ConnectedServers:
         return ConnectedServer(connection, server, secrets_of(access))
 
     def _ask_owner(self, connection: Connection) -> Ask:
-        """Return an `Ask` that only asks the owner of a person's connection, in private."""
+        """Return an `Ask` for a session. Of a person's connection it asks only the owner, and in private."""
         if not connection.is_personal:
             return self._ask
 
-        def find_way(session: Session, question: Question) -> tuple[bool, bool]:
-            """Return whether it is the owner's call, and whether others read where it was made."""
-            is_owners = question.requested_by in whose_is(session, connection).accounts
-            return is_owners, not conversations.load_place(session, question.conversation_id).private
+        def find_place_of_owner(session: Session, question: Question) -> Place | None:
+            """Return the place of the call; None if the call is not the owner's."""
+            if question.requested_by not in whose_is(session, connection).accounts:
+                return None
+            return conversations.load_place(session, question.conversation_id)
 
         async def ask(question: Question) -> Elicited:
-            is_owners, is_shared = await self._database.read(find_way, question)
-            if not is_owners:
+            place = await self._database.read(find_place_of_owner, question)
+            if place is None:
                 return Elicited(Action.DECLINE)
-            return await self._ask(replace(question, in_private=is_shared))
+            return await self._ask(replace(question, in_private=not place.private))
 
         return ask
 

@@ -1,8 +1,9 @@
-"""Signing in at MCP servers: a person opens a page, agrees there, and comes back with a code.
+"""Signing in at MCP servers that all people call under one account: an admin opens a page and comes back.
 
 The flow is the SDK's: discovery, registration if no client is configured, PKCE, the exchange of the code for
-tokens. It waits in the process where it began. The person may come back to another process on the same
-database, which passes their code on through a row. The tokens are stored once the server has accepted them.
+tokens. It runs as a task of the process where it began (`_Login`), and waits there for the code. The person
+may come back to another process on the same database, which passes the code on through a row. The tokens are
+stored once the server has accepted them, and `Keys` (``signin.py``) sends them from then on.
 
 A restart, or the end of `patience`, ends a sign-in in progress; people begin again.
 """
@@ -35,7 +36,7 @@ from bot.tools.mcp.authorization import (
     AskingAuth,
     explain_registration,
     find_configured_client,
-    name_proof,
+    set_auth_method,
     set_scope,
     spell_issuer,
 )
@@ -68,19 +69,21 @@ class _Login:
     answer: asyncio.Future[AuthorizationCodeResult]
     """The code with which the person came back, or the error."""
     task: asyncio.Task[str] = field(init=False)
+    """Runs the flow to its end; its result is the outcome in words."""
     state: str = ""
-    words: str = ""
+    """The random text by which the return of the person is matched to this sign-in."""
+    server_words: str = ""
     """The last words of the sign-in server, if it refused."""
 
     def note_words(self, words: str) -> None:
-        self.words = words
+        self.server_words = words
 
     @property
     def is_active(self) -> bool:
         return not (self.task.done() or self.task.cancelling())
 
     async def outcome(self) -> str:
-        """Wait for the end of the sign-in, and return its text. Raises SignInError."""
+        """Wait for the end of the sign-in, and return its outcome in words. Raises SignInError."""
         await asyncio.wait({self.task})
         if self.task.cancelled():
             raise SignInError("This sign-in was ended. Start it again.")
@@ -89,7 +92,7 @@ class _Login:
 
 @dataclass
 class Logins(SignIns):
-    """All sign-ins in progress. ``back`` returns the address to which people return."""
+    """All sign-ins of this process. ``back`` returns the address to which people are sent back."""
 
     servers: Iterable[Server]
     database: Database
@@ -134,7 +137,7 @@ class Logins(SignIns):
         return login_id, login.page.result()
 
     async def ended(self, ident: str) -> str:
-        """Wait for the end of a sign-in, and return its text. Raises SignInError."""
+        """Wait for the end of a sign-in, and return its outcome in words. Raises SignInError."""
         login = self._logins.get(ident)
         if login is not None:
             return await login.outcome()
@@ -166,9 +169,10 @@ class Logins(SignIns):
         return None
 
     async def _wait_for_remote(self, key: str, unknown: str) -> str:
-        """Wait for the end of a sign-in that another process runs, and return its text.
+        """Wait for the end of a sign-in that another process runs, and return its outcome in words.
 
-        Raises SignInError, with ``unknown`` if there is no such sign-in or it does not end in time.
+        ``key``: of the sign-in's row. Raises SignInError, with the text ``unknown`` if there is no such
+        sign-in or it does not end in time.
         """
         deadline = self.clock() + timedelta(seconds=_MAX_REMOTE_SECONDS)
         row = await self.database.read(store.find_sign_in, key)
@@ -206,6 +210,7 @@ class Logins(SignIns):
         return words
 
     async def _sign_in(self, login: _Login) -> str:
+        """Run the flow, store the tokens, and return the outcome in words. Raises SignInError."""
         name = login.server.config.name
         try:
             async with asyncio.timeout(self.patience):
@@ -213,9 +218,9 @@ class Logins(SignIns):
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(explain_registration(name, self.back(), login.words)) from None
+            raise SignInError(explain_registration(name, self.back(), login.server_words)) from None
         except (OAuthTokenError, ValidationError):
-            why = f": {login.words}" if login.words else ""
+            why = f": {login.server_words}" if login.server_words else ""
             raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
         except OAuthFlowError as error:
             log.warning("a sign-in failed", server=name, why=str(error)[:500])
@@ -246,7 +251,7 @@ class Logins(SignIns):
             if page.scheme not in ("http", "https"):
                 raise SignInError(f"{name} names no web page to sign in at.")
             metadata.scope = union_scopes(configured_scopes or metadata.scope, more_scopes)
-            name_proof(storage.client, client, flow.context.oauth_metadata)
+            set_auth_method(storage.client, client, flow.context.oauth_metadata)
             login.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)

@@ -1,5 +1,8 @@
 """Resources and prompts of an MCP server, as tools that change nothing.
 
+By the protocol a server has *resources* (files, records, pages, each at an address) and *prompts* (texts that
+it writes for tasks). `ReadingTools` makes four tools of them for each server, two to list and two to read.
+
 Reading runs without approval if it can't carry our data away: at a trusted server, and for a resource or a
 prompt that the server has listed. Another name, or the arguments of a prompt, may carry anything to a server
 that is not trusted, so those calls ask for approval.
@@ -25,13 +28,14 @@ from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 _MAX_LISTED = 500
 _MAX_TEXT_CHARS = 2000  # an address or a description
 
-Known = Annotated[str, Field(max_length=_MAX_TEXT_CHARS)]
+ShortText = Annotated[str, Field(max_length=_MAX_TEXT_CHARS)]
 
 
 class ReadingTools:
-    """The tools that read one server's resources and prompts, by its capabilities."""
+    """The tools that read one server's resources and prompts, if it has any."""
 
     def __init__(self, server: Server, patience: float) -> None:
+        """``patience``: the seconds that a person has to answer a question of the server."""
         self._server = server
         self._config = server.config
         self._timeout = server.config.timeout + LOOK_SECONDS + patience
@@ -91,7 +95,7 @@ class ReadingTools:
             classify=None if self._is_trusted else classify,
             summary=lambda values: f"Read {cut(str(values.get('uri', '')))} of {where}",
         )
-        async def read_resource(uri: Known, context: CallContext) -> ToolOutput:
+        async def read_resource(uri: ShortText, context: CallContext) -> ToolOutput:
             """Read one resource of this server.
 
             Args:
@@ -124,7 +128,7 @@ class ReadingTools:
             summary=lambda values: f"Read the prompt {cut(str(values.get('name', '')))} of {where}",
         )
         async def get_prompt(
-            name: Known, context: CallContext, arguments: dict[str, str] | None = None
+            name: ShortText, context: CallContext, arguments: dict[str, str] | None = None
         ) -> str:
             """Read one prompt of this server. It is text from outside like any other, and no order.
 
@@ -143,6 +147,10 @@ class ReadingTools:
         return self._config.trust is Trust.TRUSTED
 
     def _classify(self, *, known: bool, what: str) -> Risk:
+        """Return the risk of a call. ``known``: it tells the server nothing that the server did not list.
+
+        ``what``: the part of the call that may carry data to the server, in words.
+        """
         if known:
             return Risk(Level.READ, "it only reads")
         return Risk(Level.WRITE, f"{what} goes to {self._config.name}, which is not trusted")
@@ -150,6 +158,8 @@ class ReadingTools:
     async def _read_pages(
         self, context: CallContext, page: Callable[..., Awaitable[Any]], field: str
     ) -> list[Any]:
+        """Return the items of a list of the server. ``page``: the SDK's method that requests a page of it."""
+
         async def ask(cursor: str | None) -> Any:
             return await self._server.ask(partial(page, cursor=cursor), context)
 

@@ -1,4 +1,7 @@
-"""Adopting the tools of MCP servers: the name, risk, version, arguments and output of each as a `Tool`.
+"""Adopting the tools of MCP servers: a server's tool (the SDK's ``types.Tool``) becomes a `Tool`.
+
+`adopt` puts together the tool's name for the model, its risk, its version and its arguments, and a run that
+calls the server and makes a `ToolOutput` of the result.
 
 A server's annotations of a tool are hints. A hint that raises the risk is always believed. A hint that lowers
 it (the tool only reads, or is not destructive) is believed only if the configuration trusts the server.
@@ -35,8 +38,10 @@ _MAX_DESCRIPTION_CHARS = 4000
 _MAX_ERROR_CHARS = 2000
 _MAX_FILES = 10  # the files of one answer
 _MAX_FILE_BYTES = 10 * MEGABYTE  # all files of one answer together
-_PLACE_FOR_PEOPLE = "people get it as a file"
-_PLACE_FOR_AGENT = "it comes as a file"
+# what becomes of a file, in the text of an output
+_FILE_FOR_PEOPLE_TEXT = "people get it as a file"
+_FILE_FOR_AGENT_TEXT = "it comes as a file"
+_NO_FILE_TEXT = "not shown"
 _MISFIT_TEXT = "[its answer does not fit the form that the tool names]"
 _MAX_TITLE_CHARS = 60  # a title, a name or one argument in a summary
 
@@ -65,8 +70,8 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         check = is_unchanged if tool_risk.writes else None
         result = await server.call(theirs.name, values, context, is_unchanged=check)
         fits = await asyncio.to_thread(fits_schema, meta.get(OUTPUT), result.structured_content)
-        place = _PLACE_FOR_AGENT if context.agent else _PLACE_FOR_PEOPLE
-        return output(config, result, fits=fits, place=place)
+        file_text = _FILE_FOR_AGENT_TEXT if context.agent else _FILE_FOR_PEOPLE_TEXT
+        return output(config, result, fits=fits, file_text=file_text)
 
     def summarise(values: Given) -> str:
         heading = f"{title(theirs)} on {config.name}"
@@ -96,28 +101,29 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
 def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
     """Return each tool's name for the model, by the server's own name.
 
-    If two tools would have the same name (``repo.get``, ``repo/get``), a mark is added to each. A tool that
-    the server itself calls that way (``repo_get``) gets no mark.
+    If two tools would have the same name (``repo.get``, ``repo/get``), a hash is added to each. A tool that
+    the server itself calls by that name (``repo_get``) gets no hash.
     """
     model_names = {name: name_of(config, name) for name in names}
     counts = Counter(model_names.values())
     for name, model_name in model_names.items():
         if counts[model_name] > 1 and not model_name.endswith(name):
-            model_names[name] = name_of(config, name, marked=True)
+            model_names[name] = name_of(config, name, with_hash=True)
     return model_names
 
 
-def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
+def name_of(config: ServerConfig, name: str, *, with_hash: bool = False) -> str:
     """Return a tool's name for the model: prefixed, in the characters and length that models take.
 
-    ``marked``: add a hash of its own name. A name that is too long is cut and always marked.
+    ``with_hash``: add a hash of the server's own name for it. A name that is too long is cut, and always gets
+    the hash.
     """
     clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
     prefixed = config.prefix + clean.removeprefix(config.prefix)
-    if len(prefixed) <= _MAX_NAME_CHARS and not marked:
+    if len(prefixed) <= _MAX_NAME_CHARS and not with_hash:
         return prefixed
-    mark = "_" + hashlib.sha256(name.encode()).hexdigest()[:8]
-    return prefixed[: _MAX_NAME_CHARS - len(mark)] + mark
+    ending = "_" + hashlib.sha256(name.encode()).hexdigest()[:8]
+    return prefixed[: _MAX_NAME_CHARS - len(ending)] + ending
 
 
 def title(theirs: types.Tool) -> str:
@@ -143,14 +149,14 @@ def version(server_name: str, theirs: types.Tool) -> str:
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
     """Return a tool's risk by the server's hints.
 
-    In this order:
+    The first of these that holds decides:
 
-    - it says destructive: destructive
-    - it says read-only: a read if the server is trusted, else a write
-    - it says neither: a write
+    1. ``destructiveHint`` is true: destructive.
+    2. ``readOnlyHint`` is true: a read if the server is trusted, else a write.
+    3. Otherwise it is a write.
 
-    By the protocol a tool is destructive unless ``destructiveHint`` is false. So a write is vouched for only
-    if a trusted server says that it is not destructive.
+    A write is *vouched for* (`Risk.vouched`) if a trusted server says that it is not destructive. Without a
+    ``destructiveHint`` no write is, because by the protocol the tool may then be destructive.
     """
     if hints is not None and hints.destructive_hint:
         return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
@@ -183,14 +189,14 @@ def output(
     result: types.CallToolResult,
     *,
     fits: bool = True,
-    place: str = _PLACE_FOR_PEOPLE,
+    file_text: str = _FILE_FOR_PEOPLE_TEXT,
 ) -> ToolOutput:
-    """Return a tool's output: its data if there is some, else its text, with notes on unreadable parts.
+    """Return the output of a call: the result's data if it has some, else its text; with notes on the rest.
 
-    ``fits``: the data fits its schema; otherwise it is added to the text, so that nothing is lost. ``place``:
-    the words that say where a file of the output is. Raises ToolError if the tool reports a failure.
+    ``fits``: the data fits the tool's output schema; otherwise it is added to the text, so that nothing is
+    lost. ``file_text``: what becomes of a file, in words. Raises ToolError if the tool reports a failure.
     """
-    texts, notes, files = read_content(result.content, place)
+    texts, notes, files = read_content(result.content, file_text)
     text = "\n".join([*texts, *notes])
     if result.is_error:
         raise ToolError(config.scrub(text)[:_MAX_ERROR_CHARS] or f"{config.name} failed and did not say why.")
@@ -210,17 +216,17 @@ def output(
 
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
-    """Return all readable content, with notes on the other parts."""
-    texts, notes, _ = read_content(content, "not shown")
+    """Return the texts in the content as one text, with notes on the other parts."""
+    texts, notes, _ = read_content(content, _NO_FILE_TEXT)
     return "\n".join([*texts, *notes])
 
 
 def read_content(
-    content: Sequence[types.ContentBlock], place: str = _PLACE_FOR_PEOPLE
+    content: Sequence[types.ContentBlock], file_text: str = _FILE_FOR_PEOPLE_TEXT
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
     """Return the texts, a note on each other part, and the parts that are files, as many as fit.
 
-    ``place``: the words that say in a note where its file is.
+    ``file_text``: what becomes of a file, in the words of its note.
     """
     texts: list[str] = []
     notes: list[str] = []
@@ -236,8 +242,8 @@ def read_content(
         if file is not None:
             bytes_left -= size
             files.append(file)
-        file_place = "not shown" if file is None else place
-        notes.append(f"[{label}, {kind or 'unknown type'}, about {size} bytes, {file_place}]")
+        outcome = _NO_FILE_TEXT if file is None else file_text
+        notes.append(f"[{label}, {kind or 'unknown type'}, about {size} bytes, {outcome}]")
 
     for part in content:
         if isinstance(part, types.TextContent):
@@ -255,7 +261,10 @@ def read_content(
 
 
 def _make_file(name: str, data: str) -> File | None:
-    """Return a server's file, its name with the ending of its type; None for invalid base64."""
+    """Return a file of a result, with the ending of its type added to its name; None for invalid base64.
+
+    ``data``: the content as base64.
+    """
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:

@@ -1,6 +1,11 @@
-"""The tools of all configured MCP servers.
+"""`McpToolset`: the tools of all configured MCP servers.
 
-A turn gets the tools that are known by then; it never waits for a dead server.
+There are two sorts of servers. *Shared* ones are called under one account for all people: each is one
+`Server` here. The others are called under the account of a person or a chat: `ConnectedServers` has a
+`Server` for each account.
+
+A turn of the model gets the tools that are known by then, and never waits for a dead server. A server's tools
+are *adopted* (`adopt`) in a thread, since the check of their schemas may be slow.
 """
 
 import asyncio
@@ -40,11 +45,11 @@ class _AdoptedTools:
     Tools of the previous list stay until ``task`` has adopted the new ones.
     """
 
-    known: tuple[types.Tool, ...]
+    known: tuple[types.Tool, ...]  # the server's list
     tools: dict[str, Tool]
     wait_until: float  # the end of a turn's wait for the tools, in the loop's time
     task: asyncio.Task[None] | None = None
-    wanted: bool = True  # False once there is a newer list, or Nod stops
+    wanted: bool = True  # False once there is a newer list, or Nod stops: then the thread ends
 
 
 class McpToolset(Servers):
@@ -83,7 +88,8 @@ class McpToolset(Servers):
         self._patience = patience
         self._taken = taken
         self._first_wait = first_wait
-        self._waits_until: float | None = None  # the end of the wait, in the loop's time
+        self._waits_until: float | None = None
+        """The end of the first wait for servers, in the loop's time; None before `start`."""
         self._adopted: dict[Server, _AdoptedTools] = {}
         self._reading: dict[Server, ReadingTools] = {}
         personal = [config for config in configs if config.identity is not Identity.NOD]
@@ -108,9 +114,10 @@ class McpToolset(Servers):
         await self._wait_for_start(asyncio.get_running_loop().time() + seconds)
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return the tools that the servers offered last, without denied ones.
+        """Return the tools that the servers offered last, without those that the configuration denies.
 
-        Servers under a person's or a place's account are those that ``context`` has connections to.
+        Of the servers that are not shared, these are the ones at which the person or the chat in ``context``
+        has a connection.
         """
         self.start()
         await self._wait_for_start(self._waits_until or 0.0)
@@ -191,9 +198,10 @@ class McpToolset(Servers):
         server.left_out[tool_name] = "another tool has this name; change the prefix"
 
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
-        """Return the adopted tools of a server, and the tools that read its resources.
+        """Return the adopted tools of a server, and the tools that read its resources and prompts.
 
-        Schemas are checked in a thread, and a turn waits only a short time for that.
+        If the server's list is new, its tools are adopted in a thread, for which a turn waits a short time.
+        Until that has ended, tools of the previous list are returned if they are still listed.
         """
         known = server.known
         adopted = self._adopted.get(server)
@@ -231,7 +239,10 @@ def _bind(tool: Tool, connected: ConnectedServer) -> Tool:
 
 
 def _adopt(server: Server, adopted: _AdoptedTools, patience: float) -> None:
-    """Adopt all tools that can be offered, small schemas first. Other tools are left out and logged."""
+    """Adopt all tools that can be offered, small schemas first. Other tools are left out and logged.
+
+    Runs in a thread, and ends early if ``adopted`` is no longer wanted.
+    """
     slow_schemas = 0
     offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
     names = names_of(server.config, offered)

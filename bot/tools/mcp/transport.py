@@ -1,9 +1,13 @@
 """The transport to an MCP server: a child process or an HTTP address, opened and closed by its owner.
 
-A process speaks lines of JSON-RPC over its standard input and output, as with the SDK's ``stdio_client``, but
-its messages are bounded before they are parsed (``bot/tools/intake.py``). It is ended as the protocol says:
-close its input, wait, then end the process and all it started.
-https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
+`open_streams` yields the two streams that an SDK client reads from and writes to. An address is spoken to by
+the SDK's own HTTP client over `AddressTransport`. A process speaks lines of JSON-RPC over its standard input
+and output, as with the SDK's ``stdio_client``, but its messages are bounded before they are parsed
+(``bot/tools/intake.py``). It is ended as the protocol says: close its input, wait, then end the process and
+all it started. https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
+
+What the server sends passes through a `WatchedStream`, which fits answers to MCP's form and notices the end
+of the line (the connection, see ``line.py``).
 """
 
 import json
@@ -44,11 +48,12 @@ _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have
 _MAX_STDERR_CHARS = 2000
 _EXIT_SECONDS = 2.0  # the time for a process to exit by itself
 _FLUSH_SECONDS = 0.5  # the time for messages on their way to the process
-_ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
+_ID_PATTERN = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')  # the id of a request: "id": 7
 _POLL_SECONDS = 0.01
 _CLOSED_ERRORS = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
+"""What the SDK's client reads: a message, or the reason why a line is no message."""
 OnStderrLine = Callable[[str], None]
 
 
@@ -104,22 +109,22 @@ class WatchedStream:
             self._line.end()
             raise
         message = getattr(received, "message", None)
-        if isinstance(message, types.JSONRPCError) and self._has_session and doubts_session(message.error):
-            is_certain = refuses_session(message.error)
-            self._line.has_answered = self._line.has_answered or not is_certain
-            self._line.lose_if_up(SESSION_LOST)
-            if is_certain:
-                message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         if isinstance(message, types.JSONRPCError) and self._address is not None:
+            if self._address.has_session and doubts_session(message.error):
+                self._lose_session(message)
             message.error = explain_stream(message.error) or message.error
         if isinstance(message, types.JSONRPCResponse):
             self._version = str(message.result.get("protocolVersion", self._version))
             message.result = fit_answer(message.result, self._version)
         return received
 
-    @property
-    def _has_session(self) -> bool:
-        return self._address is not None and self._address.has_session
+    def _lose_session(self, message: types.JSONRPCError) -> None:
+        """Have the line lost. If the session was certainly refused, the error says so by its code."""
+        if refuses_session(message.error):
+            message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
+        else:
+            self._line.has_answered = True
+        self._line.lose_if_up(SESSION_LOST)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

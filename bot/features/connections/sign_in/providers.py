@@ -9,7 +9,12 @@ from mcp.shared.auth import OAuthMetadata
 from pydantic import AnyHttpUrl
 
 from bot.features.connections.sign_in.provider_entries import Provider
-from bot.tools.mcp.authorization import AuthorizationRequest, find_configured_client, name_proof, set_scope
+from bot.tools.mcp.authorization import (
+    AuthorizationRequest,
+    find_configured_client,
+    set_auth_method,
+    set_scope,
+)
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.signin import Discovered
 
@@ -31,7 +36,7 @@ def request_at_provider(provider: Provider, back: str, more: Sequence[str]) -> A
         token_endpoint_auth_methods_supported=[method],
     )
     client = find_configured_client(launch.client, back)
-    name_proof(client, launch.client, server)
+    set_auth_method(client, launch.client, server)
     proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
     scope = " ".join(dict.fromkeys((*launch.client.scopes, *more)))
     asked = {
