@@ -1,16 +1,20 @@
-"""Recognises commands that lose something, reach people, or run code that Nod can't inspect.
+"""Recognises *harm*: commands that lose something, reach people, or run code that Nod can't inspect.
 
-A program that is neither here nor in `reads` counts as writing, so these lists can only raise a risk.
+`find_harm` returns the reason why a command is harmful, and so destructive. `find_hidden_code` returns why a
+command that is not, such as ``python test.py``, still runs code that its words don't show. Programs whose
+words and flags decide about their harm are in ``losing.py``.
+
+A program that is neither here nor in ``reads.py`` counts as writing, so these lists can only raise a risk.
 """
 
 import re
 from collections.abc import Callable, Sequence
 
 from bot.tools.builtin.shell.losing import (
-    HARMLESS_PARTS,
+    HARMLESS_SUBCOMMANDS,
     LOSES,
-    PART_OF,
     RUNS_ELSEWHERE,
+    SAME_SUBCOMMANDS,
     SENDS,
     find_loss,
 )
@@ -38,7 +42,7 @@ _LANGUAGES = frozenset({  # they run code from elsewhere; people decide whether 
     "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
     "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
 })  # fmt: skip
-_VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
+_VERSION_SUFFIX = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")  # of python3.11, gcc-12, node.exe
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
 _DEVICE_PATH = re.compile(r"/(proc|dev|sys)(/|$)")
@@ -95,9 +99,9 @@ def find_harm(words: Sequence[str], *, reads_pipe: bool) -> str | None:
             return f"{word} belongs to the machine, not to the workspace"
 
     check = _CHECKS.get(program)
-    if check:
+    if check:  # it knows the program's arguments, so that nothing else is asked
         return check(arguments)
-    harmless_subcommands = HARMLESS_PARTS.get(PART_OF.get(program, program))
+    harmless_subcommands = HARMLESS_SUBCOMMANDS.get(SAME_SUBCOMMANDS.get(program, program))
     if harmless_subcommands:
         if arguments and arguments[0] in harmless_subcommands:
             return None
@@ -135,7 +139,10 @@ def _list_operands(arguments: Sequence[str]) -> list[str]:
 
 
 def _object_to(pattern: str, reason: str) -> Callable[[Sequence[str]], str | None]:
-    """Return a check that objects to arguments that match a pattern; ``{}`` in ``reason`` is the argument."""
+    """Return a check of arguments: one whose beginning matches the pattern is harmful, for ``reason``.
+
+    ``{}`` in the reason stands for the argument.
+    """
     harmful = re.compile(pattern)
 
     def check(arguments: Sequence[str]) -> str | None:
@@ -192,7 +199,7 @@ def _is_harmful_git_argument(subcommand: str, argument: str) -> bool:
         return True  # a remote such as ext::COMMAND runs a program
     if argument in _GIT_HARMFUL_WORDS.get(subcommand, ()):
         return True
-    if not re.match(r"-[^-]", argument):
+    if not re.match(r"-[^-]", argument):  # one-letter flags, alone or joined
         return False
     harmful_letters = _GIT_FLAG_LETTERS.get(subcommand, "")
     return any(letter in harmful_letters for letter in argument[1:])

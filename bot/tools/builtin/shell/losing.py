@@ -1,14 +1,15 @@
 """Lists of programs, with their words and flags, that lose something, send something, or run code elsewhere.
 
-`find_harm` looks commands up here. A match can only raise a command's risk: a command without a match still
-counts as writing, unless it is known to only read.
+`find_harm` (``harm.py``) looks commands up here: first in the sets of programs that are always harmful, last
+by `find_loss`, which judges the words after any other program. A match can only raise a command's risk: a
+command without a match still counts as writing, unless it is known to only read.
 """
 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-LOSES = frozenset({
+LOSES = frozenset({  # programs that can lose something, whatever their arguments
     # files and disks
     "rm", "rmdir", "unlink", "shred", "srm", "wipe", "dd", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
     "sgdisk", "cfdisk", "cgdisk", "parted", "mkswap", "swapoff", "truncate", "fallocate", "blkdiscard",
@@ -33,7 +34,7 @@ LOSES = frozenset({
     "dropdb", "dropuser", "pg_dropcluster", "pg_resetwal", "pg_restore", "pg_rewind", "mongorestore",
     "mysqlimport", "memcflush", "kafka-delete-records",
 })  # fmt: skip
-SENDS = frozenset({
+SENDS = frozenset({  # programs that send something to people
     "mail", "mailx", "nail", "s-nail", "bsd-mailx", "sendmail", "sendemail", "exim", "exim4", "msmtp",
     "mutt", "neomutt", "swaks", "mhmail", "wall", "write", "telegram-send", "telegram-cli", "signal-cli",
     "slackcat", "slack", "matrix-commander", "sendxmpp", "xmpp-send", "twilio", "ntfy", "apprise", "toot",
@@ -48,7 +49,7 @@ RUNS_ELSEWHERE = frozenset({
 })  # fmt: skip
 """Programs that run code on other machines, or the language of a database."""
 
-HARMLESS_PARTS = {
+HARMLESS_SUBCOMMANDS = {
     "docker": {"ps", "images", "version", "info", "logs", "inspect", "start", "restart", "pull", "top"},
     "kubectl": {"get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate"},
     "helm": {"list", "ls", "status", "get", "version", "history", "template", "lint"},
@@ -58,20 +59,21 @@ HARMLESS_PARTS = {
     "flyway": {"info", "validate", "version", "migrate"},
     "helmfile": {"diff", "list", "template", "lint", "build", "status"},
 }
-"""The subcommands that lose nothing, by program; any other subcommand may."""
-PART_OF = {
+"""The subcommands that lose nothing, by program; any other subcommand may lose something."""
+SAME_SUBCOMMANDS = {
     "podman": "docker",
     "nerdctl": "docker",
     "oc": "kubectl",
     "tofu": "terraform",
     "terragrunt": "terraform",
 }
-"""The program that has the same subcommands, by program."""
+"""The program of `HARMLESS_SUBCOMMANDS` whose subcommands a program shares."""
 
 _PACKAGE_MANAGERS = frozenset({
     "npm", "pnpm", "yarn", "pip", "pip3", "pipx", "uv", "poetry", "cargo", "go", "gem", "composer", "apt",
     "apt-get", "aptitude", "brew", "dnf", "yum", "apk", "zypper", "conda", "mamba",
 })  # fmt: skip
+# after these words of a package manager there are names of packages, such as "rm" in "npm install rm"
 _BEFORE_PACKAGE_NAMES = frozenset({"install", "add", "i", "get", "search", "info", "show", "test", "t"})
 _DEEP_VERBS = frozenset({
     "aws", "gcloud", "gsutil", "bq", "az", "azcopy", "doctl", "heroku", "fly", "flyctl", "vercel",
@@ -92,12 +94,14 @@ _VERBS = (
     r"|down|downgrade|truncate|yank|forget|expunge|expire|evict|deregister|decommission|undefine|obliterate"
     r"|abandon|nuke|gc|zap|deintegrate|clobber|mrproper|(dist|real|maintainer-)clean|(user|group)del|autoremove|autopurge|autoclean|send|strip"
 )
+# the verbs alone, with an object ("delete-user"), or at the end of a task's name ("db:reset", "cache.flush")
 _LOSING_VERBS = re.compile(
     rf"({_VERBS})([-_:].*)?"
     r"|.*[:.-](delete|destroy|drop|purge|del|rollback|revert|undo|down|reset|remove|flush|fresh)([:-]all)?"
     r"|/delete",
     re.IGNORECASE,
 )
+# further verbs that only lose something in the programs of `_DEEP_VERBS`
 _LOSING_CLOUD_VERBS = re.compile(
     r"(detach|disable|disassociate|deactivate|restore|cancel|stop-app|stop_app|force|merge|archive|put-bucket-policy"
     r"|schedule-key-deletion|empty|unset|clear|seal|leave|stop|undeploy|invalidate|rewind|failover|rename"
@@ -106,6 +110,7 @@ _LOSING_CLOUD_VERBS = re.compile(
     r")([-_:].*)?|.*[:-](unset|stop|disable)",
     re.IGNORECASE,
 )
+# flags that lose something in any program: "--purge", "-delete", "--force-reset=yes"
 _LOSING_FLAGS = re.compile(
     r"--?(delete|purge|prune|remove|destroy|wipe|erase|uninstall|drop|reset|nuke|flush|vacuum|truncate|unmerge"
     r"|depclean|shutdown|gc|clobber|full-refresh|force-(delete|reset|yes|remove|destroy)|accept-data-loss|allow-remove-essential"
@@ -191,7 +196,7 @@ _LOSING_WORDS: dict[str, str] = {  # words and flags that lose something, by pro
     "poetry": "remove clear",
     "vboxmanage": "poweroff unregistervm closemedium",
 }
-_SAME_WORDS = {
+_SAME_WORDS = {  # the program of `_LOSING_WORDS` whose words another program shares
     "apt-get": "apt", "aptitude": "apt", "yum": "dnf", "microdnf": "dnf", "pip3": "pip", "pnpm": "npm",
     "yarn": "npm", "rake": "rails", "7za": "7z", "7zz": "7z", "apache2ctl": "apachectl",
 }  # fmt: skip
@@ -208,11 +213,13 @@ _LOSING_PAIRS = {  # two words in a row that only lose something together, by pr
 }
 _SHORT_FLAG = re.compile(r"-[A-Za-z]")
 _JOINED_LETTERS = re.compile(r"-[A-Za-z]+")
+# a program whose own name says it: "db-reset", "user_delete.sh"; or a variant of mail: "mail.mailutils"
 _LOSING_PROGRAM = re.compile(
     r".*[-_.](destroy|remove|delete|del|purge|killall|kill|wipe|uninstall|reset|drop)(\.sh|\.py)?|mail\..*"
 )
+# words by which HTTPie and its likes send something: a method, or a field ("name=value", "n:=1", "file@path")
 _SENDING_WORD = re.compile(r"DELETE|PUT|POST|PATCH|[\w.-]+(:?=|:=|@).*", re.ASCII)
-_REMOVED_PACKAGE = re.compile(r"[a-z0-9.+-]+[a-z0-9]-")
+_REMOVED_PACKAGE = re.compile(r"[a-z0-9.+-]+[a-z0-9]-")  # "nano-", by which apt removes a package
 _WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
 
 
@@ -261,7 +268,10 @@ def _find_losing_word(program: str, arguments: Sequence[str]) -> str | None:
 
 
 def _is_listed(word: str, listed: Sequence[str]) -> bool:
-    """Tell if a word is in a list, or is an option of it with a value, abbreviated, or joined with others."""
+    """Tell if a word is in a list, or is an option of it with a value, abbreviated or joined with others.
+
+    With ``--force-all`` and ``-f`` in the list these are ``--force-all=x``, ``--force`` and ``-vf``.
+    """
     if word in listed:
         return True
     if word.startswith("--"):
@@ -284,7 +294,7 @@ def _find_losing_pair(program: str, operands: Sequence[str]) -> tuple[str, str] 
 
 
 def _find_losing_verb(program: str, operands: Sequence[str]) -> str | None:
-    """Return the first verb that may not be undone, in any program or in a cloud's programs."""
+    """Return the first verb among the operands that may not be undone, in this program or in any."""
     has_deep_verbs = program in _DEEP_VERBS
     max_words = _MAX_DEEP_VERB_WORDS if has_deep_verbs else _MAX_VERB_WORDS
     for word in _list_verb_candidates(program, operands[:max_words]):

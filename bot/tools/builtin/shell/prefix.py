@@ -1,14 +1,17 @@
-"""Prefixes for *Approve similar*: the first words by which commands are alike, and the words after them.
+"""Prefixes of commands for *Approve similar*: the words that similar commands begin with.
+
+When people approve a command, a *grant* may let similar ones run unasked. `read_beginning` turns a command
+into a prefix, a `Beginning`: words, and how many of them a grant fixes. A later command is covered if its
+prefix begins with the fixed words. Two examples:
+
+- ``make -j4 test`` has the prefix ``command make test …``. A grant fixes all words.
+- ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. A grant fixes all words, so
+  it covers calls with paths in ``tests/web``, for example ``pytest tests/web/test_api.py``. The ``""`` is the
+  folder of the settings that hold there.
 
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
 knows. Paths stay in the workspace, at or below what was approved, and go through no link. In case of doubt
 there is no prefix, so the next command asks again.
-
-A prefix is a `Beginning`: words, and how many of them a grant fixes. Two examples:
-
-- ``make -j4 test``: ``command make test …``; all words are fixed
-- ``pytest -q tests/web``: ``command pytest … below "" tests web``; all are fixed, so a grant covers any call
-  with paths in ``tests/web``. The ``""`` is the folder of the settings that hold there.
 """
 
 import re
@@ -44,7 +47,7 @@ _SKIPPED_FOLDERS = frozenset({
 """Folders that test runners and linters skip unless they are named, so naming one runs other code."""
 _TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py", re.ASCII)
 _TEST_MODULE = re.compile(r"test_\w+", re.ASCII)
-_TEST_NAMES = re.compile(r"(::[A-Za-z_]\w*)+(\[[A-Za-z0-9_.,+ -]*\])?", re.ASCII)
+_TEST_NAMES = re.compile(r"(::[A-Za-z_]\w*)+(\[[A-Za-z0-9_.,+ -]*\])?", re.ASCII)  # "::TestIt::test_a[1]"
 _NAMES = re.compile(VALUES["NAMES"], re.ASCII)
 
 
@@ -169,7 +172,7 @@ def _is_in_workspace(word: str, folder: Path) -> bool:
 
 
 def _fix_all(known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = ()) -> Beginning:
-    """Return the prefix of a command without paths. A grant fixes all of its words."""
+    """Return the prefix of a command without paths; ``tail`` is its end. A grant fixes all of its words."""
     command_words = [*known.words.split(), *arguments.fixed_options]
     follows = _name_options(known)
     if known.follows is Follows.NOTHING:

@@ -1,6 +1,8 @@
 """Running one command: bounded in time and output, in its own environment, with no process left behind.
 
-A warden (``warden.py``) starts the command, limits it, and kills everything below it at its end.
+`run_process` starts the *warden* (``warden.py``), a small Python program. The warden starts the command, sets
+its limits, and kills everything below it at its end. `run_process` itself reads the output, of which it keeps
+the beginning and the end, and ends the command that takes too long or prints too much.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ _CHUNK_BYTES = 1 << 14
 _WARDEN_SECONDS = 5.0  # the time for the warden to end the command
 _REPORT_SECONDS = 1.0  # between reports of the output
 _REPORT_BYTES = 2000  # the newest output in a report
-_FLOOD_FACTOR = 64  # times the kept output; a command that prints more is ended
+_FLOOD_FACTOR = 64  # a command that prints so many times the kept output is ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ CHANGING = CommandLimits(memory=4 << 30, file=4 << 30, processes=512)
 
 
 class _Output:
-    """The output of a stream: its beginning and its end, ``max_bytes`` together."""
+    """The output of a stream, of which only the beginning and the end are kept, ``max_bytes`` together."""
 
     def __init__(self, max_bytes: int) -> None:
         self.total_bytes = 0
@@ -105,6 +107,7 @@ async def run_process(
     gets the warden's process id; when it returns, the command is ended for the reason that it returns. No
     process of the command is left when this returns, also if it is cancelled.
     """
+    # in the order that the warden expects
     numbers = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -180,7 +183,10 @@ async def _report_output(newest: bytearray, printed: Callable[[str], Awaitable[N
 
 
 async def _end_process(process: asyncio.subprocess.Process, end: "asyncio.Future[Any]") -> None:
-    """Have the warden kill everything, and kill the warden itself if it doesn't respond."""
+    """Have the warden kill everything, and kill the warden itself if it doesn't respond.
+
+    ``end``: done once both streams and the warden have ended.
+    """
     if end.done():
         return
     with contextlib.suppress(ProcessLookupError):

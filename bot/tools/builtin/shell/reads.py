@@ -1,8 +1,12 @@
 """Recognises commands that only read in the workspace, which run without approval.
 
+`find_objection` returns the *objection* to a command: the reason why it may do more than read there.
 `READERS` lists programs and their harmless flags. There is an objection to any other program or flag, and to
-an abbreviated long flag. find, sed, awk, jq and git could also run programs and write files, so `_CHECKS` has
-a function for each, which accepts a few simple forms.
+an abbreviated long flag. Programs such as find, sed and git could also write files or run other programs, so
+`_CHECKS` has a function for each, which accepts a few simple forms.
+
+The words after a command are *flags*, which begin with a dash, and *operands*: paths, or texts such as the
+pattern of grep.
 """
 
 import re
@@ -13,10 +17,12 @@ from itertools import pairwise
 Inside = Callable[[str], bool]
 """Tells if an operand is a path in the workspace."""
 
+# "1,20p", "$p", "/error/d", "s/a/b/g": printing, deleting or replacing lines of the output
 _SED_SCRIPT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
+# a program that prints some fields of each line: "{print $1, $3}"
 _AWK_PROGRAM = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
 
-# jq's paths, and a few of its functions that do not multiply their input; pipes and commas join them
+# jq's paths (".items[0].name") and a few functions that do not multiply their input; "|" and "," join them
 _JQ_PART = (
     r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
     r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
@@ -50,7 +56,7 @@ _GIT_SUBCOMMANDS = {  # by name: the flags, and the maximum number of operands
     "branch": (re.compile(r"-(a|r|v|vv|av|avv)|--(all|remotes|list|show-current)"), 0),
     "tag": (re.compile(r"-l|--list"), 0),
     "remote": (re.compile(r"-v"), 0),
-    "reflog": (re.compile(r"(?!)"), 0),  # no flag at all
+    "reflog": (re.compile(r"(?!)"), 0),  # the pattern matches nothing: no flag at all
     "shortlog": (re.compile(r"-[sne]+"), 2),
 }
 
@@ -63,7 +69,8 @@ class Reader:
     valued: str = ""  # one-letter flags with a value
     long: tuple[str, ...] = ()  # long flags without a value
     long_valued: tuple[str, ...] = ()  # long flags with "=value"
-    texts: int = 0  # the number of first operands that are texts, not paths; -1: all operands
+    texts: int = 0  # the number of first operands that are texts, not paths
+    only_texts: bool = False  # True: all operands are texts
     max_operands: int = 1000
     numeric: bool = False  # also takes flags such as -5
     pattern_flag: str = ""  # the letter of the flag that replaces the first text
@@ -74,7 +81,7 @@ class Reader:
         texts = self.texts
         remaining = iter(arguments)
         for argument in remaining:
-            if argument == "--":
+            if argument == "--":  # only operands follow
                 operands += remaining
             elif argument.startswith("--"):
                 name, _, value = argument[2:].partition("=")
@@ -93,7 +100,7 @@ class Reader:
                     texts -= 1
         if len(operands) > self.max_operands:
             return "it has more operands than are only read"
-        if texts < 0:
+        if self.only_texts:
             return None
         return _find_outside(operands[texts:], inside)
 
@@ -136,7 +143,7 @@ READERS: dict[str, Reader] = {
     "tail": _HEAD,
     "wc": Reader(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
     "cut": Reader(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
-    "tr": Reader(plain="cCdst", texts=-1),
+    "tr": Reader(plain="cCdst", only_texts=True),
     "uniq": Reader(plain="cdiuz", valued="fsw", max_operands=1),  # its second operand is a file to write
     "sort": Reader(plain="nrufhVbdgiMszcCm", valued="kt", long=("reverse", "unique", "numeric-sort")),
     "grep": _GREP,
@@ -151,9 +158,9 @@ READERS: dict[str, Reader] = {
     "tree": Reader(plain="adfDhsp", valued="LPI"),
     "realpath": Reader(plain="em"),
     "readlink": Reader(plain="fem"),
-    "basename": Reader(texts=-1),
-    "dirname": Reader(texts=-1),
-    "which": Reader(plain="a", texts=-1),
+    "basename": Reader(only_texts=True),
+    "dirname": Reader(only_texts=True),
+    "which": Reader(plain="a", only_texts=True),
     **dict.fromkeys(("nl", "tac", "rev", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum"), Reader()),
     "pwd": Reader(plain="LP", max_operands=0),
     "id": Reader(plain="ugnrG", max_operands=0),
@@ -181,6 +188,7 @@ _RG_FLAGS = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead
     texts=1,
     pattern_flag="e",
 )  # fmt: skip
+# with --files ripgrep lists files, and takes no pattern
 _RG_FILES_FLAGS = replace(_RG_FLAGS, long=(*_RG_FLAGS.long, "files"), texts=0)
 
 
@@ -197,6 +205,7 @@ def find_objection(words: Sequence[str], inside: Inside) -> str | None:
 
 
 def _find_outside(paths: Sequence[str], inside: Inside) -> str | None:
+    """Return the objection to the first path that is not in the workspace; None if all are."""
     if "-" in paths:
         return "“-” is what another program gives it, and no file"
     for path in paths:
@@ -210,6 +219,7 @@ def _list_operands(arguments: Sequence[str]) -> list[str]:
 
 
 def _find_unknown(arguments: Sequence[str], is_known: Callable[[str], object]) -> str | None:
+    """Return the objection to the first argument that is not known; None if all are."""
     for argument in arguments:
         if not is_known(argument):
             return f"{argument} is not known to only read"
