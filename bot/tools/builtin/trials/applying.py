@@ -9,7 +9,8 @@
 So the staging folder and the paths show how far an apply came. After a crash `settle_apply` finishes it, or
 undoes it if a file was changed by someone else.
 
-Other applies wait for the lock of the workspace. Links in it are not followed. All functions block.
+Each change has a *slot* in the staging folder, named by the position of the change in the list. Other applies
+wait for the lock of the workspace. Links in it are not followed. All functions block.
 """
 
 import contextlib
@@ -44,22 +45,25 @@ from bot.tools.builtin.trials.copies import STAGING_PREFIX, Stamp, remove_folder
 
 _READY_FILE = "ready"  # the list of changes in a complete staging folder
 _DONE_SUFFIX = ".done"  # ends the staging folder's name once all changes are made
-_UNDONE_SUFFIX = ".undone"  # and if none is
+_UNDONE_SUFFIX = ".undone"  # ends the name if the changes were undone, so that none is made
 _ALTERED_TEXT = "it is not what was tried"
 _NOTHING_DONE_TEXT = "Nod stopped before anything was changed."
 _MAX_COMPARED_BYTES = 16 << 20  # the largest file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
-    """Return the first path that changed since the trial, in words; empty if none did. Raises ToolError."""
+    """Return which path changed since the trial, in words: the first, if several did; empty if none did.
+
+    Raises ToolError for changes that no trial returns (`check_changes`), as the other functions do.
+    """
     with _lock_workspace(workspace, changes) as root:
         return _find_changed_path(root, changes)
 
 
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
-    """Make the changes. Raises ToolError if none was made, and OSError if that is unclear.
+    """Make all changes. Raises ToolError if none is made, and OSError if that is unclear.
 
-    ``key`` identifies the apply for `settle_apply`.
+    ``key`` identifies this apply, and is a part of its staging folder's name.
     """
     with _lock_workspace(workspace, changes) as root:
         why = _find_changed_path(root, changes)
@@ -81,9 +85,9 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
 
 
 def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
-    """Finish an interrupted `apply`. Return True if it is done, None if its state is unclear.
+    """Finish an interrupted `apply`, or undo it if a change can't be made.
 
-    Raises ToolError if nothing is changed.
+    Return True if all changes are made, None if that is unclear. Raises ToolError if none is made.
     """
     with _lock_workspace(workspace, changes) as root:
         for suffix in (_DONE_SUFFIX, _UNDONE_SUFFIX):
@@ -108,7 +112,7 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
         return True
 
 
-def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
+def read_states(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
     """Return the current state of each path."""
     check_changes(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
@@ -116,9 +120,12 @@ def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None
 
 
 def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-    """Return the staged changes with their old states. Raises OSError if they are not among ``changes``."""
+    """Return the changes that a complete staging folder lists, with their old states.
+
+    Raises OSError if a listed change is not among ``changes``, which people approved.
+    """
     content = ready.read_bytes()
-    if not content:  # written by an older release
+    if not content:  # an older release wrote no list
         return changes
     staged = [FileChange.read(change) for change in json.loads(content)]
     approved = {(change.path, change.new) for change in changes}
@@ -131,8 +138,8 @@ def _read_staged_changes(ready: Path, changes: Sequence[FileChange]) -> Sequence
 def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
     """Return the result of `settle_apply` if no staging folder is left.
 
-    Either all or nothing was applied, so any path in its new state says that it was, and any path in its old
-    state that it was not. If both are found, the state is unclear.
+    Then either all changes are made or none. A path in its new state says that all are, a path in its old
+    state that none is. If there are both sorts, or neither, it is unclear.
     """
     if not changes:
         return True
@@ -152,7 +159,7 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
 
 
 def _remove_stage(workspace: Path, root: int, key: str, suffix: str) -> None:
-    """Rename the staging folder, then remove it: a half-removed one must not look like an open apply."""
+    """Rename the staging folder, then remove it. A half-removed one must not look like an open apply."""
     os.rename(f"{STAGING_PREFIX}{key}", f"{STAGING_PREFIX}{key}{suffix}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
     remove_folder(workspace / f"{STAGING_PREFIX}{key}{suffix}")
@@ -190,7 +197,10 @@ def _read_state(root: int, path: str) -> FileState | None:
 
 
 def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
-    """Return the state of an entry of a folder. The mark of a large or ``stamped`` file is its stamp."""
+    """Return the state of an entry of a folder.
+
+    The mark of a file is its hash or, if the file is large or ``stamped``, its `Stamp`.
+    """
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = kind_of(status.st_mode)
     mode = status.st_mode & 0o777
@@ -208,15 +218,16 @@ def _read_entry(folder: int, name: str, *, stamped: bool = False) -> FileState:
             return FileState(kind, mode)
 
 
-def _has_state(folder: int, name: str, state: FileState, *, empty: bool = True) -> bool:
-    """Tell if an entry of a folder has this state; ``empty``: the entry, if a folder, must be empty.
+def _has_state(folder: int, name: str, state: FileState, *, may_have_entries: bool = False) -> bool:
+    """Tell if an entry of a folder has this state.
 
-    Stamps are compared without the time that a rename changes.
+    A folder must be empty, unless it ``may_have_entries``. Stamps are compared without the time that a rename
+    changes.
     """
     stamped = state.mark.startswith("stamp:")
     try:
         current = _read_entry(folder, name, stamped=stamped)
-        if empty and state.kind == "folder":
+        if state.kind == "folder" and not may_have_entries:
             with open_descriptor(name, FOLDER, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
@@ -234,13 +245,13 @@ def _strip_change_time(mark: str) -> list[str]:
 
 
 def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
-    """Return the first path that is not as it was tried, in words; empty if all are."""
+    """Return the result of `find_changed` for an open workspace."""
     removed: set[str] = set()  # the paths that earlier changes of the list removed
     for change in changes:
         is_same = False
         if change.old is not None:
             with contextlib.suppress(OSError), _open_parent(root, change.path) as (folder, name):
-                is_same = _has_state(folder, name, change.old, empty=False)
+                is_same = _has_state(folder, name, change.old, may_have_entries=True)
         elif _is_in_any(removed, change.path):
             is_same = True  # there will be nothing at this path when its turn comes
         else:
@@ -297,9 +308,10 @@ def _stage_content(root: int, staged: int, slot: str, path: str, new: FileState)
 
 
 def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
-    """Make all changes that are not made yet. If one fails, undo all and return why; else return "".
+    """Make all changes that are not made yet. If one fails, undo all.
 
-    The staging folder is removed in both cases. Raises OSError if not all can be undone.
+    Return the reason for the failure; empty if all changes are made. The staging folder is removed in both
+    cases. Raises OSError if not all can be undone.
     """
     with open_descriptor(f"{STAGING_PREFIX}{key}", FOLDER, root) as staged:
         why = _exchange_all(root, staged, changes)
@@ -309,6 +321,7 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
 
 
 def _exchange_all(root: int, staged: int, changes: Sequence[FileChange]) -> str:
+    """Make all changes or, if one fails, none. The result is that of `_carry_out`."""
     for number, change in enumerate(changes):
         try:
             _exchange(root, staged, str(number), change)

@@ -1,4 +1,4 @@
-"""A closed cage for one command, made by bubblewrap: what it sees, what it may use, and how it ends.
+"""A cage: a closed environment for one command, made by the program bubblewrap (``bwrap``).
 
 The command sees the system's programs, a copy of the workspace at the workspace's own path, and empty folders
 in memory. It has no network, sees no other process, and gets three environment variables. bubblewrap sets no
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run_process
-from bot.tools.builtin.trials.copies import create_copy_folder, find_excess, remove_folder
+from bot.tools.builtin.trials.copies import CopySize, create_copy_folder, find_excess, remove_folder
 
 _UNPRIVILEGED_ID = 65533
 """The user and group of a command if Nod is root: they own nothing, and their processes can be counted."""
@@ -134,13 +134,13 @@ class Cage:
         argv += ["--bind", str(copy), workspace, "--remount-ro", "/dev", "--remount-ro", "/"]
         return [*argv, "--chdir", workspace, "--", *command]
 
-    async def run(self, command: Sequence[str], copy: Path, seconds: float, copied: tuple[int, int]) -> Ended:
+    async def run(self, command: Sequence[str], copy: Path, seconds: float, copied: CopySize) -> Ended:
         """Run a command in a cage over a copy; when it returns, the command and all it started have ended.
 
-        ``copied``: the entries and the bytes of the copy, which are not counted as the command's.
+        ``copied``: the size of the copy before, which does not count as the command's.
         """
-        max_entries = copied[0] + self.limits.entries
-        max_bytes = copied[1] + self.limits.size
+        max_entries = copied.entries + self.limits.entries
+        max_bytes = copied.bytes + self.limits.size
 
         async def wait_for_excess(warden: int) -> str:
             pause = _CHECK_SECONDS
@@ -215,5 +215,6 @@ def _is_outside_cage(pid: int) -> bool:
 
 
 def _count_files(folder: str) -> int:
+    """Return the number of files in a folder in memory: the used inodes of its file system."""
     info = os.statvfs(folder)
     return info.f_files - info.f_ffree

@@ -1,5 +1,9 @@
 """Changes of files by a command in its copy of a workspace: finding, describing and storing them.
 
+`compare_copy` finds the changes: each `FileChange` has the `FileState` of a path before and after the
+command. `describe_changes` puts them on a card, `changes_to_json` stores them, and `invert_changes` makes the
+changes that undo them. ``applying.py`` applies them to the workspace.
+
 Only content, links, modes and folders can be applied. If a command leaves anything else (a device, a link
 that leads out, a file that runs as another user), all of its changes are refused.
 """
@@ -64,8 +68,8 @@ class FileState:
         return decode_text(self.unpacked).text
 
     @property
-    def words(self) -> str:
-        """The kind, size and mode in words."""
+    def description(self) -> str:
+        """The kind, the size, the mark and the mode in words."""
         if self.kind == "link":
             return f"link to {self.mark}"
         if self.kind == "folder":
@@ -83,7 +87,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The change of one path: its state before and after; None if there is no file."""
+    """The change of one path: its state before and after; None for nothing at this path."""
 
     path: str
     old: FileState | None
@@ -113,7 +117,7 @@ class FileChange:
 
 
 class Inapplicable(Exception):
-    """Raised for changes that can't be applied; the message says why."""
+    """The changes of a command can't be applied, for the reason in the message."""
 
 
 def content_of(fd: int) -> bytes:
@@ -124,8 +128,8 @@ def content_of(fd: int) -> bytes:
     return b"".join(parts)
 
 
-class _Reader:
-    """A reader of files that reads `_MAX_CONTENT_BYTES` in all."""
+class _BoundedReader:
+    """A reader of files that reads no more than `_MAX_CONTENT_BYTES` in all."""
 
     def __init__(self) -> None:
         self.bytes_left = _MAX_CONTENT_BYTES
@@ -146,7 +150,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
     """
     new_states: dict[str, FileState] = {}
     with open_descriptor(str(copy), FOLDER) as root:
-        for path, state in _walk_copy(root, "", nodes, owner, _Reader(), 0):
+        for path, state in _walk_copy(root, "", nodes, owner, _BoundedReader(), 0):
             new_states[path] = state
             if len(new_states) > _MAX_PATHS:
                 break
@@ -154,7 +158,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
     if len(new_states) + len(removed) > _MAX_PATHS:
         raise Inapplicable(f"It changes more than {_MAX_PATHS:,} files.")
     changes: list[FileChange] = []
-    reader = _Reader()
+    reader = _BoundedReader()
     for path in [*removed, *new_states]:
         if not all(map(may_be_in_path, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
@@ -168,9 +172,11 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
 
 
 def _walk_copy(
-    folder: int, parent: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
+    folder: int, parent: str, nodes: Nodes, owner: int, reader: _BoundedReader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
-    """Yield every path in the copy that is new or was touched, with its state.
+    """Yield every path below an open folder of the copy that is new or was touched, with its state.
+
+    ``parent``: the folder's path. ``depth``: the number of folders that it is in.
 
     Folders are compared, and applied, as if their owner had all rights, because Nod must get into them.
     """
@@ -247,8 +253,8 @@ def _list_removed(root: int, nodes: Nodes) -> list[str]:
     return list(reversed(removed))
 
 
-def _read_old_state(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
-    """Return the state that was copied. Raises Inapplicable if it has changed in the workspace."""
+def _read_old_state(workspace: Path, path: str, node: Node, reader: _BoundedReader) -> FileState:
+    """Return the state of a path when it was copied. Raises Inapplicable if it has changed since."""
     if node.kind == "folder":
         return FileState("folder", node.mode | 0o700)
     if node.kind == "link":
@@ -288,7 +294,7 @@ def _order_changes(changes: Sequence[FileChange]) -> list[FileChange]:
     return removals + folders + others
 
 
-def is_code(path: str) -> bool:
+def runs_in_git(path: str) -> bool:
     """Tell if git runs the file at a path (a hook), or programs that the file names (its configuration)."""
     names = [name.casefold() for name in path.split("/")]
     if ".git" not in names:
@@ -309,10 +315,10 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
     files: list[TriedFile] = []
     listed: list[str] = []
     chars_left = _MAX_SHOWN_CHARS
-    for change in sorted(changes, key=lambda change: (not is_code(change.path), change.path)):
+    for change in sorted(changes, key=lambda change: (not runs_in_git(change.path), change.path)):
         path = change.path
-        is_run_by_git = is_code(path)
-        old, new = as_words(change.old), as_words(change.new)
+        is_run_by_git = runs_in_git(path)
+        old, new = show_state(change.old), show_state(change.new)
         size = len(old or "") + len(new or "")
         has_content = all(state.content for state in change.states)
         fits = size <= chars_left and len(fields) < _MAX_FIELDS and has_content
@@ -330,7 +336,7 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
         if modes:
             fields.append(PreviewField(f"mode of {path}", *modes))
         elif not content_field:
-            states = " → ".join(state.words for state in change.states)
+            states = " → ".join(state.description for state in change.states)
             listed.append(f"{change.kind} {path}: {states}")
 
         old_size, new_size = _find_size(change.old), _find_size(change.new)
@@ -362,13 +368,16 @@ def _find_modes(change: FileChange) -> tuple[str | None, str] | None:
     return None
 
 
-def as_words(state: FileState | None) -> str | None:
-    """Return a state's text, or a description of a state without text; None for no state."""
+def show_state(state: FileState | None) -> str | None:
+    """Return a state as a card shows it: its text, or its description if it has no short text.
+
+    None if there is no state.
+    """
     if state is None:
         return None
     text = state.text
     if text is None or len(text) > _MAX_TEXT_CHARS:
-        return state.words
+        return state.description
     return text
 
 

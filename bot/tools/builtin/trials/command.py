@@ -1,7 +1,11 @@
-"""Trials of commands: before people decide on a command, it runs in a closed copy of the workspace.
+"""Trials of commands: before people decide on a command, it runs in a copy of the workspace, in a closed cage.
 
-They see what it did there. An approval applies the trial's changes of files to the workspace; the command
+People see which files it changed there. An approval applies these changes to the workspace; the command
 itself does not run again.
+
+A trial copies the workspace (``copies.py``), runs the command (``cage.py``) and compares the copy
+(``changes.py``). The changes are stored as a `CommandToken`. With the approval they are applied
+(``applying.py``). `CommandTrials.undoing` is the tool that undoes them.
 """
 
 import asyncio
@@ -23,14 +27,15 @@ from bot.tools.builtin.trials.changes import (
     FileChange,
     FileState,
     Inapplicable,
-    as_words,
     changes_to_json,
     compare_copy,
     describe_changes,
     invert_changes,
+    show_state,
 )
 from bot.tools.builtin.trials.copies import (
     CopyLimits,
+    CopySize,
     copy_workspace,
     create_copy_folder,
     remove_abandoned_copies,
@@ -115,11 +120,11 @@ class CommandTrials:
             await _run_to_end(remove_folder, folder)
 
     async def _run_in_copy(self, folder: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
+        """Copy the workspace into a folder, run the command there, and return what it did."""
         copy = folder / "w"
         await asyncio.to_thread(_make_copy_folder, copy)
         nodes = await _run_to_end(copy_workspace, self.workspace, copy, self.limits, choose_account())
-        copied = len(nodes), sum(node.size for node in nodes.values())
-        ended = await self.cage.run(argv, copy, seconds, copied)
+        ended = await self.cage.run(argv, copy, seconds, CopySize.of(nodes))
         if ended.why:
             refusal = f"{ended.why[:1].upper()}{ended.why[1:]}."
             return await asyncio.to_thread(self._describe_trial, ended, [], refusal)
@@ -228,23 +233,23 @@ class CommandTrials:
     async def _preview_changes(
         self, changes: Sequence[FileChange]
     ) -> tuple[list[FileState | None], list[PreviewField]]:
-        """Return the current state of each change's path, and a field for each path with its change."""
-        current = await asyncio.to_thread(applying.now, self.workspace, changes)
+        """Return the current state of each change's path, and a card's field for each path."""
+        current = await asyncio.to_thread(applying.read_states, self.workspace, changes)
         fields = {}  # by path: the last of two changes of one path counts
         for change, state in zip(changes, current, strict=True):
             name = f"content of {change.path}"
-            fields[change.path] = PreviewField(name, as_words(state), as_words(change.new))
+            fields[change.path] = PreviewField(name, show_state(state), show_state(change.new))
         return current, list(fields.values())
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
         """Return the current content of the files on a card, by the card's field."""
         changes = {file.field: FileChange(file.path, None, None) for file in files if file.field}
-        states = await asyncio.to_thread(applying.now, self.workspace, list(changes.values()))
-        return {field: as_words(state) for field, state in zip(changes, states, strict=True)}
+        states = await asyncio.to_thread(applying.read_states, self.workspace, list(changes.values()))
+        return {field: show_state(state) for field, state in zip(changes, states, strict=True)}
 
 
 def _skip_done(undo: Sequence[FileChange], current: Sequence[FileState | None]) -> list[FileChange]:
-    """Return the changes that are still to be made, each from the current state of its path.
+    """Return the changes of an undo that are still to be made, each from the current state of its path.
 
     A path that becomes a folder, or was one, has two changes: it is removed, then added. The second starts
     from no file, not from the current state.
@@ -269,7 +274,7 @@ def _make_copy_folder(copy: Path) -> None:
 
 
 async def _run_to_end(work: Callable[..., T], *arguments: Any) -> T:
-    """Run ``work`` in a thread to its end; a cancelled caller waits until it touches nothing any longer."""
+    """Run ``work`` in a thread. Even if the caller is cancelled, it waits for the end of the work."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(task)

@@ -16,6 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from bot.errors import ToolError
 from bot.tools.builtin.files.descriptors import FOLDER, NEW, READ, kind_of, open_descriptor
@@ -70,7 +71,18 @@ class Node:
 
 
 Nodes = dict[str, Node]
-"""The copied paths, relative to the workspace."""
+"""The copied paths, relative to the workspace, each with its state. A folder comes before its entries."""
+
+
+class CopySize(NamedTuple):
+    """The size of a copy."""
+
+    entries: int  # files, folders and links
+    bytes: int
+
+    @classmethod
+    def of(cls, nodes: Nodes) -> "CopySize":
+        return cls(len(nodes), sum(node.size for node in nodes.values()))
 
 
 def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
