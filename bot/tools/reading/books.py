@@ -1,4 +1,8 @@
-"""Books in the EPUB format: XHTML pages in the order that the book gives them."""
+"""Books in the EPUB format: an archive of XHTML pages, the chapters, in an order that the book gives.
+
+The file ``container.xml`` names the book's own file. That has an ``item`` for each file of the book, and its
+*spine*: an ``itemref`` for each chapter.
+"""
 
 import re
 from posixpath import join, normpath
@@ -11,6 +15,7 @@ from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.text.decoding import decode
 
 _MAX_CHAPTERS = 500
+# the address of a style sheet: <link rel="stylesheet" href="style.css">
 _SHEET = re.compile(r"""<link\b[^>]{0,500}?\bhref\s*=\s*["']([^"'>]{1,500})["']""", re.IGNORECASE)
 
 
@@ -19,13 +24,13 @@ def read_book(package: Package, report: Report) -> str:
     if "META-INF/rights.xml" in package.names:
         raise UnreadableError(PROTECTED_TEXT)
     container = package.read("META-INF/container.xml")
-    roots = [attribute(rootfile, "full-path") for rootfile in find_all(parse_xml(container), "rootfile")]
-    if not roots or roots[0] not in package.names:
+    book_files = [attribute(rootfile, "full-path") for rootfile in find_all(parse_xml(container), "rootfile")]
+    if not book_files or book_files[0] not in package.names:
         raise UnreadableError(DAMAGED_TEXT)
-    book = parse_xml(package.read(roots[0]))
-    folder = roots[0].rpartition("/")[0]
+    book = parse_xml(package.read(book_files[0]))
+    folder = book_files[0].rpartition("/")[0]
     hrefs = {item.get("id"): item.get("href", "") for item in find_all(book, "item")}
-    chapters = []  # the chapters in the order of the "spine"
+    chapters = []  # the files of the chapters, in the order of the spine
     for itemref in find_all(book, "itemref"):
         href = hrefs.get(itemref.get("idref"), "")
         chapters.append(normpath(join(folder, unquote(href))))

@@ -1,8 +1,9 @@
 """The encoding of text that does not say it: chardet's candidates, judged by the words that they give.
 
-chardet is hardly ever sure of a short text. So its confidence is changed by two more facts. Some encodings
-are more common than others. And an encoding is hardly the right one if it gives odd characters: a symbol, a
-capital or a letter of another script inside a word.
+The library chardet returns candidates, each with its confidence. It is hardly ever sure of a short text. So
+the confidence is changed by two more facts. Some encodings are more common than others. And an encoding is
+hardly the right one if it gives *odd* characters: a symbol, a capital or a letter of another script inside a
+word.
 """
 
 import re
@@ -20,8 +21,8 @@ _WINDOWS_WEIGHT = 1.2
 _MAC_WEIGHT = 1.1
 _MAC_WITH_CRLF_WEIGHT = 0.5  # a Mac does not end lines that way
 _MIN_CONFIDENCE = 0.02  # below it chardet knows nothing
-_ODD_WEIGHT = 4  # how much an odd character counts against a character that is not ASCII
-_MAX_ODD_SHARE = 0.95
+_ODD_WEIGHT = 4  # if a quarter of the characters that are not ASCII are odd, all of them count as odd
+_MAX_ODD_SHARE = 0.95  # the most that odd characters take from the confidence
 _NOT_ASCII = bytes(range(128, 256))
 _ODD = re.compile(
     r"""(?<=[^\W\d_])[^\w\s\u2018\u2019\u2011\x00-\x7f](?=[^\W\d_])  # a symbol in a word

@@ -1,4 +1,8 @@
-"""OpenDocument texts and slides, as LibreOffice writes them."""
+"""OpenDocument texts and slides, as LibreOffice writes them.
+
+The text is in the file's part ``content.xml``, headers and named styles are in ``styles.xml``. Text whose
+style hides it is removed before the rest is written out (`text_of_element` with the module's `_ROLES`).
+"""
 
 import re
 from typing import Any
@@ -19,8 +23,8 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_SPACES = 1_000  # the spaces that one element may stand for
 _NO_STYLES = b"<none/>"
 _MIN_POINTS = 3.0  # the smallest font that people can read
-_POINTS = re.compile(r"(\d+(?:\.\d+)?)pt")
-_WHITE = re.compile(r"#f[a-f]f[a-f]f[a-f]", re.IGNORECASE)
+_POINTS = re.compile(r"(\d+(?:\.\d+)?)pt")  # "10.5pt"
+_WHITE = re.compile(r"#f[a-f]f[a-f]f[a-f]", re.IGNORECASE)  # white or nearly so: "#ffffff", "#fefefe"
 _HEADERS = ("header", "footer", "header-left", "footer-left", "header-first", "footer-first")
 _COUNTED = {  # the content that is left out and counted, by its element's name
     "image": "picture",
@@ -83,7 +87,7 @@ def _count_left_out(root: Any, report: Report) -> None:
 
 
 def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
-    """Remove the text of styles that hide it. Return the names of those styles."""
+    """Remove the text that its style hides, and report text that is hard to see. Return the hiding styles."""
     properties_by_style = {}
     for style in find_all(styles, "style") + find_all(root, "style"):
         properties_by_style[attribute(style, "name")] = list(style)

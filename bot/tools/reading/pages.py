@@ -1,4 +1,10 @@
-"""Web pages: their text as people who open them see it, by libxml2. What is hidden is left out."""
+"""Web pages: their text as people who open them see it. Hidden text is left out and counted.
+
+`read_page` parses the page by libxml2 and walks over its elements once (`_PageWalk`). At each element the
+walk computes the appearance of its text (``unseen/visibility.py``) from the page's style sheets
+(``unseen/style_sheets.py``). Text that people see is collected, with line breaks where blocks begin and tabs
+between the cells of a table.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,12 +16,12 @@ from lxml import etree  # type: ignore[import-untyped]
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.report import Report
 from bot.tools.reading.unseen.style_sheets import StyleSheets
-from bot.tools.reading.unseen.visibility import WANTED, Appearance, look_at
+from bot.tools.reading.unseen.visibility import HIDING_PROPERTIES, Appearance, find_appearance
 
 _MAX_LINKS = 60
 _MAX_LINK_CHARS = 500
-_CELL = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all other white space
-_SILENT = frozenset(  # elements whose text is not read
+_CELL = "\ufdd0"  # stands for the tab between two cells until `_tidy`, which joins all white space
+_UNREAD = frozenset(  # elements whose content is not read
     {"script", "style", "svg", "iframe", "object", "embed", "head", "title", "area", "param", "math"}
 )
 _BLOCKS = frozenset({
@@ -24,8 +30,9 @@ _BLOCKS = frozenset({
     "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure", "option",
     "select", "summary", "details",
 })  # fmt: skip
-_ENDS_LINE = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # needs no line break after it
-_SILENT_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
+_NO_BREAK_AFTER = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})
+"""The blocks with a line break before their content, but none after it."""
+_UNREAD_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 _COUNTED = {  # the content that is left out and counted, by its element
     "img": "picture",
@@ -38,7 +45,7 @@ _COUNTED = {  # the content that is left out and counted, by its element
     "video": "recording",
     "audio": "recording",
 }
-_PLAYED = frozenset({"canvas", "audio", "video"})  # counted where hidden, too: they can be heard or drawn on
+_COUNTED_IF_HIDDEN = frozenset({"canvas", "audio", "video"})  # they can be heard, or drawn on later
 _CUT_TEXT = "The rest of the page is left out: it has too much markup."
 _SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
 _SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
@@ -64,14 +71,14 @@ def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = No
     root = etree.fromstring(markup.replace("\0", "\ufffd").encode(errors="replace"), parser)
     if root is None:
         return Page("", "", ())
-    reading = _Reading(report, _collect_sheets(root, sheets or {}, report))
-    reading.read(root)
+    walk = _PageWalk(report, _collect_sheets(root, sheets or {}, report))
+    walk.read(root)
     faults = [entry.message for entry in parser.error_log]
     if any(fault.startswith(_CUT_ERRORS) for fault in faults):
         report.remark(_CUT_TEXT)
-    if reading.hiders and any(fault.startswith(_MISNESTED_ERROR) for fault in faults):
+    if walk.hiders and any(fault.startswith(_MISNESTED_ERROR) for fault in faults):
         report.remark(_MISNESTED_TEXT)
-    return reading.as_page(root)
+    return walk.as_page(root)
 
 
 def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None) -> str:
@@ -81,7 +88,7 @@ def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None
 
 
 def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
-    sheets = StyleSheets(WANTED)
+    sheets = StyleSheets(HIDING_PROPERTIES)
     unread = 0
     for element in root.iter("style", "link"):
         if element.get("media") and re.search(r"\bprint\b", element.get("media"), re.IGNORECASE):
@@ -101,25 +108,26 @@ def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> Styl
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A walk over a page's elements, and the text that was collected so far."""
+class _PageWalk:
+    """A walk over the elements of a page, and the text that was collected so far."""
 
     report: Report
     sheets: StyleSheets
     hiders: set[Any] = field(default_factory=set)
-    """The elements that hide text."""
+    """The elements that hide text from people."""
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # the links in their order, without repetitions
     _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
     """The appearances of the elements that are open, the innermost last."""
-    _silent_depth: int = 0
-    """The number of open elements from the outermost silent one."""
+    _unread_depth: int = 0
+    """The number of open elements from the outermost one that is not read; 0 outside such an element."""
     _in_row: bool = False
     """True after the first cell of a row."""
-    _hidden_from_readers: set[Any] = field(default_factory=set)
+    _reader_hiders: set[Any] = field(default_factory=set)
     """The elements that hide text from screen readers."""
 
     def read(self, root: Any) -> None:
+        """Collect the text of the page. An element is *open* from its start to its end in the markup."""
         for event, element in etree.iterwalk(root, events=("start", "end")):
             if event == "start":
                 self._open(element)
@@ -129,16 +137,16 @@ class _Reading:
     def as_page(self, root: Any) -> Page:
         """Return the collected text, and count the hidden elements."""
         self.report.leave_out("piece of hidden text", len(self.hiders))
-        self.report.reveal("piece of text hidden from screen readers", len(self._hidden_from_readers))
+        self.report.reveal("piece of text hidden from screen readers", len(self._reader_hiders))
         return Page(_find_title(root), _tidy("".join(self._parts)), tuple(self._links))
 
     def _open(self, element: Any) -> None:
         tag = local_name(element).lower()
-        look = look_at(element, self.sheets.find(element), self._looks[-1])
+        look = find_appearance(element, self.sheets.find(element), self._looks[-1])
         self._looks.append(look)
         self._count(tag, look)
-        if self._silent_depth or tag in _SILENT:
-            self._silent_depth += 1
+        if self._unread_depth or tag in _UNREAD:
+            self._unread_depth += 1
             return
         if tag in _BLOCKS:
             self._in_row = self._in_row and tag != "tr"
@@ -155,15 +163,15 @@ class _Reading:
     def _close(self, element: Any) -> None:
         tag = local_name(element).lower()
         self._looks.pop()
-        if self._silent_depth:
-            self._silent_depth -= 1
-        elif tag in ("td", "th") or tag in _BLOCKS - _ENDS_LINE:
+        if self._unread_depth:
+            self._unread_depth -= 1
+        elif tag in ("td", "th") or tag in _BLOCKS - _NO_BREAK_AFTER:
             self._parts.append("\n" if tag in _BLOCKS else " ")
-        if not self._silent_depth:
+        if not self._unread_depth:
             self._add_text(element.tail or "")
 
     def _add_text(self, text: str) -> None:
-        """Add text of the innermost open element, unless people do not see it."""
+        """Add text of the innermost open element, or note what hides it from people."""
         look = self._looks[-1]
         has_words = _WORD.search(text) is not None
         if look.is_hidden:
@@ -171,13 +179,13 @@ class _Reading:
                 self.hiders.add(look.hider)
             return
         self._parts.append(text)
-        if has_words and look.unspoken is not None:
-            self._hidden_from_readers.add(look.unspoken)
+        if has_words and look.reader_hider is not None:
+            self._reader_hiders.add(look.reader_hider)
 
     def _count(self, tag: str, look: Appearance) -> None:
-        if self._silent_depth or tag not in _COUNTED:
+        if self._unread_depth or tag not in _COUNTED:
             return
-        if tag in _PLAYED or not look.is_hidden:
+        if tag in _COUNTED_IF_HIDDEN or not look.is_hidden:
             self.report.leave_out(_COUNTED[tag])
 
 
@@ -207,12 +215,13 @@ def _text_of_attributes(element: Any, tag: str) -> str:
         if element.get("checked") is not None:
             return " ☒ "
         return " ☐ "
-    if kind in _SILENT_INPUTS:
+    if kind in _UNREAD_INPUTS:
         return ""
     return f" {element.get('value', '')} "
 
 
 def _tidy(text: str) -> str:
+    """Return the collected text with single spaces and tabs in a line, and no more than one empty line."""
     lines = []
     for line in text.split("\n"):
         line_with_tabs = re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split()))

@@ -1,4 +1,8 @@
-"""PDF documents: their text by PDFium, their forms, notes and attached files by pypdf."""
+"""PDF documents: their text is read by PDFium, their forms, notes and links by pypdf.
+
+Notes and links are *annotations* of a page. Keys such as ``/Subtype`` are those of the PDF standard
+(ISO 32000).
+"""
 
 from collections.abc import Iterator
 from io import BytesIO
@@ -14,7 +18,7 @@ _MAX_FIELDS = 2_000
 _MAX_NOTES = 1_000
 _MAX_LINKS = 200
 _PASSWORD_FAULTS = ("password", "security")  # words in PDFium's errors
-_SILENT_NOTES = frozenset({"/Link", "/Widget", "/Popup"})  # annotations that are no notes of people
+_NO_NOTES = frozenset({"/Link", "/Widget", "/Popup"})  # the kinds of annotations that are no notes of people
 _BUTTON_STATES = {"/Off": "not ticked", "/Yes": "ticked", "/On": "ticked"}
 
 
@@ -72,10 +76,10 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
             break
     if damaged and len(damaged) == len(texts):
         raise UnreadableError(DAMAGED_TEXT)
-    silent = [number for number, text in enumerate(texts, 1) if not text and number not in damaged]
-    if silent:
-        verb = "holds" if len(silent) == 1 else "hold"
-        report.remark(f"{describe_numbers('Page', silent)} {verb} no text.")
+    without_text = [number for number, text in enumerate(texts, 1) if not text and number not in damaged]
+    if without_text:
+        verb = "holds" if len(without_text) == 1 else "hold"
+        report.remark(f"{describe_numbers('Page', without_text)} {verb} no text.")
     if damaged:
         report.remark(f"{describe_numbers('Page', damaged)} can't be read.")
     report.leave_out("picture", pictures)
@@ -111,8 +115,8 @@ def _read_extras(data: bytes, pages: int, report: Report) -> Iterator[str]:
     notes: list[str] = []
     links: list[str] = []
     for number in range(min(pages, len(reader.pages))):
-        for note in reader.pages[number].get("/Annots") or ():
-            _take_note(note.get_object(), number + 1, notes, links, report)
+        for annotation in reader.pages[number].get("/Annots") or ():
+            _sort_annotation(annotation.get_object(), number + 1, notes, links, report)
     yield from notes[:_MAX_NOTES]
     report.leave_out("note", max(0, len(notes) - _MAX_NOTES))
     addresses = list(dict.fromkeys(links))
@@ -135,18 +139,18 @@ def _list_fields(reader: Any) -> Iterator[str]:
         yield f"{field.get('/TU') or name}: {text}"
 
 
-def _take_note(note: Any, page: int, notes: list[str], links: list[str], report: Report) -> None:
-    """Add an annotation to the notes or to the links, or count it."""
-    kind = note.get("/Subtype")
-    words = str(note.get("/Contents") or "").replace("\r", "\n").strip()
-    action = note.get("/A")
+def _sort_annotation(annotation: Any, page: int, notes: list[str], links: list[str], report: Report) -> None:
+    """Add an annotation to the notes or to the links, or count it as left out."""
+    kind = annotation.get("/Subtype")
+    words = str(annotation.get("/Contents") or "").replace("\r", "\n").strip()
+    action = annotation.get("/A")
     if kind == "/Link" and action is not None:
         address = action.get_object().get("/URI")
         if address:
             links.append(str(address))
-    elif words and kind not in _SILENT_NOTES:
+    elif words and kind not in _NO_NOTES:
         notes.append(f"[Note on page {page}: {words}]")
     elif kind == "/FileAttachment":
         report.leave_out("attached file")
-    elif kind not in _SILENT_NOTES:
+    elif kind not in _NO_NOTES:
         report.leave_out("mark without words")

@@ -1,7 +1,8 @@
-"""Spreadsheets of all kinds. calamine reads the values.
+"""Spreadsheets of all kinds, as rows of values between tabs.
 
-It does not tell hidden rows, formulas without a value, comments and units such as "%". Those are read from
-the XML of the sheets. Names of elements (``v``, ``f``, ``cellXfs``) are those of SpreadsheetML (ECMA-376).
+The library calamine reads the values. It does not tell hidden rows, formulas without a value, comments and
+units such as "%". Of an XLSX file these *facts* (`_SheetFacts`) are read from the XML of the sheets before.
+Names of elements (``v`` for a value, ``f`` for a formula, ``cellXfs``) are those of SpreadsheetML (ECMA-376).
 """
 
 import datetime as dt
@@ -31,6 +32,7 @@ _HEADINGS_CHARS = 2_000
 _MAX_WHOLE_FLOAT = 10**15  # from there on a float does not hold every whole number
 _PERCENT_IDS = frozenset({"9", "10"})  # the built-in formats 0% and 0.00%
 _PERCENT_SIGN = re.compile(r"(?<![\\\"])%")  # not one that stands as plain text
+# the unit in a number format, by an example of each form
 _UNIT = re.compile(
     r"\[\$([^\]\-]+)(?:-[0-9A-Fa-f]+)?\]"  # [$EUR-407]
     r'|[0#?][\\\s]*"\s*([^"]+)"'  # 0 "kg"
@@ -43,7 +45,7 @@ _THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions
 
 @dataclass(slots=True)
 class _SheetFacts:
-    """The facts in the XML of a sheet besides its values. Rows and columns count from 0."""
+    """The facts in the XML of a sheet in addition to its values. Rows and columns count from 0."""
 
     displayed: dict[tuple[int, int], str] = field(default_factory=dict)
     """Texts that people see in place of a value, by row and column."""
@@ -51,11 +53,13 @@ class _SheetFacts:
     hidden_columns: set[int] = field(default_factory=set)
     formulas_without_value: int = 0
     invisible_cells: int = 0
+    """The number of cells whose style hides their value."""
     comments: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of a cell's name and the words."""
     last_row: int = 0
     """The last row that holds something."""
     last_column: int = 0
+    """The last column that holds something."""
 
 
 def read_workbook(data: bytes, kind: str, package: Package | None, report: Report) -> str:
@@ -173,7 +177,10 @@ def _format_value(value: object) -> str:
 
 
 def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
-    """Return the texts of the sheets. The longest texts are cut, so that all texts fit the limit together."""
+    """Return the text of each sheet. The longest texts are cut, so that all texts fit the limit together.
+
+    ``texts``: the heading and the lines of each sheet. Several long sheets get an overview in front.
+    """
     max_chars = MAX_TEXT_CHARS - _HEADINGS_CHARS
     sizes = [sum(len(line) + 1 for line in lines) for _, lines in texts]
     max_sheet_chars = _find_fair_share(sizes, max_chars)
@@ -268,7 +275,7 @@ def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
 
 
 def _find_signs(styles: bytes) -> list[str]:
-    """Return for each cell style the sign that its number format adds: "%", a currency, a unit, or ""."""
+    """Return for each cell style the sign that its number format adds: "%", a currency, a unit; or ""."""
     if not styles:
         return []
     root = parse_xml(styles)
@@ -280,6 +287,7 @@ def _find_signs(styles: bytes) -> list[str]:
 
 
 def _find_sign(format_id: str, codes: dict[str, str]) -> str:
+    """Return the sign of a number format. ``codes``: the formats that the workbook defines, by id."""
     code = codes.get(format_id, "")
     if format_id in _PERCENT_IDS or _PERCENT_SIGN.search(code):
         return "%"

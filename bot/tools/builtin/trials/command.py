@@ -1,4 +1,4 @@
-"""Trials of commands: before people decide on a command, it runs in a copy of the workspace, in a closed cage.
+"""Trials of commands: before people decide on a command, it runs in a copy of the workspace, in a cage.
 
 People see which files it changed there. An approval applies these changes to the workspace; the command
 itself does not run again.

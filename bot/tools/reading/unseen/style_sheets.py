@@ -1,9 +1,12 @@
 """Style sheets of web pages: their rules, and the values that hold for an element.
 
 The terms are those of CSS: a rule has a selector and, in braces, declarations (``color: red``). A selector is
-a chain of compounds with a combinator before each (``div.a > p``). A compound is a list of conditions that an
-element must meet (``p``, ``.a``, ``:first-child``). A rule whose selector is not understood is counted, never
-guessed.
+a chain of compounds with a combinator before each but the first: ``div.a > p`` has the compounds ``div.a``
+and ``p``. A compound is a list of conditions that an element must meet (``div``, ``.a``, ``:first-child``). A
+rule whose selector is not understood is counted, never guessed.
+
+`StyleSheets.add` takes the sheets of a page one after the other: `_SheetReader` splits each into rules, and
+`_parse_selectors` parses their selectors. `StyleSheets.find` returns the values that hold for an element.
 """
 
 import re
@@ -20,12 +23,13 @@ _MAX_RULES = 20_000
 _MAX_NESTING = 20
 _IGNORED_RULES = ("@font-face", "@keyframes", "@-webkit-keyframes", "@page", "@property", "@counter-style")
 _CONDITION_RULES = ("@media", "@supports", "@layer", "@container", "@scope", "@document", "@starting-style")
+# queries of ``@media`` that don't hold for an ordinary window: "print", "(prefers-color-scheme: dark)"
 _OTHER_MEDIA = re.compile(
     r"""(?<!not\ )\b(?:print|speech|tty)\b | prefers-color-scheme\s*:\s*dark
     | prefers-reduced | orientation\s*:\s*portrait""",
     re.IGNORECASE | re.VERBOSE,
 )
-_WIDTH = re.compile(r"\b(min|max)-width\s*:\s*([\d.]+)(px|em|rem)", re.IGNORECASE)
+_WIDTH = re.compile(r"\b(min|max)-width\s*:\s*([\d.]+)(px|em|rem)", re.IGNORECASE)  # "max-width: 600px"
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 _TOKEN = re.compile(
     r"""[^{};"'\\()]++ | \\. | "(?:[^"\\\n]|\\.)*+"? | '(?:[^'\\\n]|\\.)*+'? | [{};()\\]""",
@@ -39,7 +43,8 @@ _PIECE = re.compile(
 _DECLARATION = re.compile(r"\s*(-{0,2}[A-Za-z][\w-]*|--[\w-]+)\s*:(.*)", re.DOTALL)
 _IMPORTANT = re.compile(r"!\s*important\s*$", re.IGNORECASE)
 _NAME = r"(?:[\w-]|[^\x00-\x7f]|\\[0-9a-fA-F]{1,6}\s?|\\[^0-9a-fA-F])++"
-_SIMPLE = re.compile(
+# one condition of a selector: "p", "#id", ".class", "[href^='x' i]", ":not(" or "::before"
+_CONDITION = re.compile(
     rf"""
     (?P<tag>\*|{_NAME}) | \#(?P<id>{_NAME}) | \.(?P<class>{_NAME})
     | \[\s*(?P<attribute>{_NAME})\s*(?:(?P<operator>[~|^$*]?=)\s*
@@ -48,8 +53,8 @@ _SIMPLE = re.compile(
     """,
     re.VERBOSE,
 )
-_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
-_COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)  # by a character's number, or itself
+_COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")  # blanks alone stand for "any ancestor"
 _STATES = frozenset({  # states that no element has before someone touches the page
     "hover", "focus", "focus-within", "focus-visible", "active", "visited", "target",
     "target-within", "indeterminate", "fullscreen", "modal", "popover-open",
@@ -57,14 +62,15 @@ _STATES = frozenset({  # states that no element has before someone touches the p
     "placeholder-shown", "autofill", "paused", "current", "past", "future",
 })  # fmt: skip
 _ALWAYS = frozenset({"valid", "defined", "read-only", "read-write", "optional", "scope"})  # taken as true
-_PLACES = frozenset({
+_PLACES = frozenset({  # pseudo-classes for an element's place among others
     "root", "first-child", "last-child", "only-child", "first-of-type", "last-of-type", "empty",
 })  # fmt: skip
-_BY_ATTRIBUTE = {
+_BY_ATTRIBUTE = {  # the attributes of which an element must have one, by pseudo-class
     "link": ("href",), "any-link": ("href",), "checked": ("checked", "selected"), "disabled": ("disabled",),
     "open": ("open",), "required": ("required",),
 }  # fmt: skip
 _LISTS = frozenset({"is", "where", "matches", "any", "-webkit-any", "-moz-any"})
+"""Names of the pseudo-class that holds if one of the selectors in its brackets matches."""
 _PSEUDO_ELEMENTS = frozenset({
     "before", "after", "first-line", "first-letter", "selection", "placeholder", "marker", "backdrop",
     "file-selector-button",
@@ -76,11 +82,11 @@ Specificity = tuple[int, int, int]
 
 
 class _UnknownSelectorError(Exception):
-    """The selector has a part that is not understood."""
+    """A selector has a part that is not understood."""
 
 
 class _NeverError(Exception):
-    """The selector is for a state or a part of an element that text is not in."""
+    """A selector can match no text: it is for a state (``:hover``) or a pseudo-element (``::before``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class Declaration:
     name: str
     value: str
     weight: tuple[bool, bool, Specificity, int]
-    """It decides between several: is important, is in a ``style`` attribute, specificity, order."""
+    """The largest wins: is important, is in a ``style`` attribute, specificity, order in the sheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +114,13 @@ class _Condition:
 class _Step:
     """A compound of a selector, and the combinator before it."""
 
-    combinator: str
+    combinator: str  # ">", "+", "~", " " for any ancestor; empty before the first compound
     conditions: tuple[_Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Selector:
-    """Steps from left to right."""
+    """A selector: its steps from left to right."""
 
     steps: tuple[_Step, ...]
 
@@ -147,10 +153,11 @@ class StyleSheets:
     _rules: dict[tuple[str, str], list[tuple[_Selector, list[Declaration]]]] = field(default_factory=dict)
     """By the id, the class or the tag that an element must have (`_find_key`)."""
     _count: int = 0
+    """The number of rules so far, which orders their declarations."""
 
     def add(self, sheet: str) -> None:
         """Add the rules of one sheet, after the rules of earlier sheets."""
-        _Reader(self, _COMMENT.sub(" ", sheet)).read("", 0)
+        _SheetReader(self, _COMMENT.sub(" ", sheet)).read("", 0)
 
     def find(self, element: Any) -> dict[str, str]:
         """Return the values that hold for an element by property, including its ``style`` attribute."""
@@ -217,7 +224,7 @@ def _find_key(selector: _Selector) -> tuple[str, str]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _SheetReader:
     """A reader of one sheet's rules, including rules inside other rules."""
 
     sheets: StyleSheets
@@ -225,7 +232,11 @@ class _Reader:
     position: int = 0
 
     def read(self, outer: str, depth: int) -> None:
-        """Add the rules up to the end of this block, which is in a rule with the selector ``outer``."""
+        """Add the rules up to the end of the current block.
+
+        ``outer``: the selectors of the rule that the block belongs to; empty outside a rule. ``depth``: the
+        number of blocks around it.
+        """
         statement: list[str] = []
         declarations: list[str] = []
         while token := _TOKEN.match(self.text, self.position):
@@ -362,7 +373,7 @@ def _parse_selector(text: str) -> _Selector:
 
 def _parse_condition(text: str, position: int) -> tuple[_Condition, int]:
     """Return the condition that begins at a position of a selector, and the position after it."""
-    match = _SIMPLE.match(text, position)
+    match = _CONDITION.match(text, position)
     if not match:
         raise _UnknownSelectorError
     if match["pseudo"]:
@@ -429,7 +440,10 @@ def _unescape(name: str) -> str:
 
 
 def _is_match(element: Any, selector: _Selector, index: int) -> bool:
-    """Tell if an element matches the steps of a selector up to ``index``, from right to left."""
+    """Tell if an element matches the steps of a selector up to ``index``.
+
+    The element must meet the step at ``index`` itself, and a related element the steps before.
+    """
     step = selector.steps[index]
     if not all(_meets(element, condition) for condition in step.conditions):
         return False

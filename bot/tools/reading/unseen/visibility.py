@@ -1,7 +1,10 @@
 """Text of a web page that people who open it do not see: by its style, its attributes or its element.
 
-The properties and their values are those of CSS. Lengths are in CSS pixels. The checks are rough on purpose:
-a window of 1,280 pixels is assumed, and no layout is computed.
+`find_appearance` computes the `Appearance` of an element from that of its parent and from the values of CSS
+properties that hold for it (``style_sheets.py``). ``pages.py`` calls it for each element, from the root down.
+
+Lengths are in CSS pixels. The checks are rough on purpose: a window of 1,280 pixels is assumed, and no layout
+is computed.
 """
 
 import re
@@ -14,7 +17,7 @@ from PIL import ImageColor
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
-WANTED = frozenset({
+HIDING_PROPERTIES = frozenset({
     "display", "visibility", "content-visibility", "opacity", "filter", "font-size", "font", "color",
     "background", "background-color", "background-image", "-webkit-text-fill-color", "position", "left",
     "right", "top", "bottom", "inset", "margin", "margin-left", "margin-top", "text-indent", "transform",
@@ -40,17 +43,18 @@ _FONT_WORDS = {
     "xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "x-large": 24.0,
     "xx-large": 32.0, "xxx-large": 48.0,
 }  # fmt: skip
-_LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z%]*)", re.IGNORECASE)
-_LENGTH_IN_MOVES = re.compile(r"-?[\d.]+(?:px|em|rem|vw|vh|%)")
-_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+_LENGTH = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z%]*)", re.IGNORECASE)  # "-1.5em", "0"
+_LENGTH_IN_MOVES = re.compile(r"-?[\d.]+(?:px|em|rem|vw|vh|%)")  # "-9999px" in "translate(-9999px, 0)"
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")  # "var(--ink, black)"
 _MAX_SUBSTITUTIONS = 20
 _FONT_SIZE = re.compile(r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)")
 """The size in the property ``font``, which also has a style, a weight and the names of fonts."""
-_FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)
+_FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)  # "rgb(0 0 0 / 50%)"
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
 _TRANSPARENT = (0, 0, 0, 0.0)
-_UNKNOWN = (-1, -1, -1)  # a picture, or a colour that is not understood
+_UNKNOWN = (-1, -1, -1)
+"""The background if it is a picture or a gradient, so that no colour of a text is called too faint on it."""
 _INHERITED = ("inherit", "unset", "")
 
 
@@ -58,25 +62,32 @@ _INHERITED = ("inherit", "unset", "")
 class Appearance:
     """The appearance of an element's text."""
 
-    gone: bool = False
-    """True if the element is not displayed, which no element inside it can change."""
+    is_removed: bool = False
+    """True if the element takes no part in the page, which no element inside it can change."""
     is_invisible: bool = False
+    """True by ``visibility``, which an element inside it may set again."""
     font_px: float = _ROOT_FONT_PX
     colour: Colour = BLACK
     is_transparent: bool = False
     background: Colour = WHITE
     opacity: float = 1.0
     is_indented_away: bool = False
+    """True if ``text-indent`` moves the text off the window."""
     hider: Any = None
-    """The outermost element that hides the text; None if it is seen."""
-    unspoken: Any = None
-    """The outermost element that is hidden from screen readers alone; or None."""
+    """The outermost element that hides the text; None if people see it."""
+    reader_hider: Any = None
+    """The outermost element that hides the text from screen readers; None if they read it."""
     is_hidden: bool = False
+    """True if people do not see the text, for any of these reasons."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """The values of CSS variables by name ("--ink")."""
 
 
-def look_at(element: Any, styles: Mapping[str, str], parent: Appearance) -> Appearance:
-    """Return the appearance of an element. ``styles``: its values by property; ``parent``: of its parent."""
+def find_appearance(element: Any, styles: Mapping[str, str], parent: Appearance) -> Appearance:
+    """Return the appearance of an element's text.
+
+    ``styles``: the values that hold for the element, by property. ``parent``: the appearance of its parent.
+    """
     own_variables = {name: value for name, value in styles.items() if name.startswith("--")}
     variables = {**parent.variables, **own_variables} if own_variables else parent.variables
     values = {
@@ -90,8 +101,8 @@ def look_at(element: Any, styles: Mapping[str, str], parent: Appearance) -> Appe
     look = replace(
         parent,
         variables=variables,
-        gone=parent.gone or _is_gone(element, values),
-        is_invisible=_read_visibility(values, parent),
+        is_removed=parent.is_removed or _is_removed(element, values),
+        is_invisible=_is_invisible(values, parent),
         font_px=_read_font(element, values, parent.font_px),
         opacity=parent.opacity * _read_opacity(values),
         is_indented_away=is_indented_away,
@@ -101,15 +112,15 @@ def look_at(element: Any, styles: Mapping[str, str], parent: Appearance) -> Appe
     hider = None
     if is_hidden:
         hider = parent.hider if parent.is_hidden else element
-    unspoken = parent.unspoken
-    if unspoken is None and element.get("aria-hidden") == "true":
-        unspoken = element
-    return replace(look, is_hidden=is_hidden, hider=hider, unspoken=unspoken)
+    reader_hider = parent.reader_hider
+    if reader_hider is None and element.get("aria-hidden") == "true":
+        reader_hider = element
+    return replace(look, is_hidden=is_hidden, hider=hider, reader_hider=reader_hider)
 
 
 def _is_hidden(look: Appearance) -> bool:
     return (
-        look.gone
+        look.is_removed
         or look.is_invisible
         or look.is_transparent
         or look.is_indented_away
@@ -130,7 +141,7 @@ def _substitute(value: str, variables: Mapping[str, str]) -> str:
     return value
 
 
-def _is_gone(element: Any, values: Mapping[str, str]) -> bool:
+def _is_removed(element: Any, values: Mapping[str, str]) -> bool:
     tag = local_name(element).lower()
     display = values.get("display", "")
     if tag in _UNSEEN_TAGS or display == "none" or values.get("content-visibility") == "hidden":
@@ -142,8 +153,8 @@ def _is_gone(element: Any, values: Mapping[str, str]) -> bool:
     return _is_off_screen(values) or _is_clipped(values)
 
 
-def _read_visibility(values: Mapping[str, str], parent: Appearance) -> bool:
-    """Tell if the text is invisible."""
+def _is_invisible(values: Mapping[str, str], parent: Appearance) -> bool:
+    """Tell if the text is invisible by ``visibility``."""
     value = values.get("visibility", "inherit")
     if value in _INHERITED:
         return parent.is_invisible
@@ -287,7 +298,7 @@ def _apply_colours(element: Any, values: Mapping[str, str], look: Appearance) ->
 
 
 def _read_background(element: Any, values: Mapping[str, str], parent: Colour) -> Colour:
-    """Return the colour behind the text; `_UNKNOWN` for a picture. ``parent``: the colour behind that."""
+    """Return the colour behind the text; `_UNKNOWN` for a picture. ``parent``: its parent's background."""
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
         return _UNKNOWN
@@ -301,7 +312,7 @@ def _read_background(element: Any, values: Mapping[str, str], parent: Colour) ->
 
 
 def _find_colour(background: str) -> tuple[int, int, int, float]:
-    """Return the colour in the value of ``background``, which may have more words; else transparent."""
+    """Return the colour in a value of ``background``, which may have other words; transparent without one."""
     colour = _read_colour(background)
     if colour is not None:
         return colour
