@@ -1,10 +1,11 @@
 """A child process that answers questions and can be killed, for work that hostile input could make endless.
 
-It is started as ``python -I SCRIPT SECONDS``. A question and its answer are one line of JSON each, on its
-standard input and output. One child serves all threads, one question after the other. It starts with the
-first question, and again after it was killed.
+`Child` is Nod's side. `serve` is the child's own: it limits time and memory, and ends when Nod is gone.
+``reading/child.py`` reads documents that way, and ``mcp/checker.py`` checks JSON schemas.
 
-`Child` is Nod's side. `serve` is the child's own: it limits the memory, and ends when Nod is gone.
+The child is started as ``python -I SCRIPT SECONDS``, with the first question and again after it was killed.
+It first writes an empty line: it is ready. A question and its answer are one line of JSON each, on its
+standard input and output. One child serves all threads, one question after the other.
 """
 
 import atexit
@@ -22,23 +23,23 @@ from pathlib import Path
 from typing import Any
 
 _MAX_MEMORY_BYTES = 512 << 20
-_BUSY_FACTOR = 5  # a busy machine may take so many times the processor time of a question
+_BUSY_FACTOR = 5  # on a busy machine a question may last so many times its processor time
 _START_SECONDS = 30.0
 
 
 class TookTooLong(Exception):
-    """There was no answer within the time, or the child ended or could not be started (out of memory)."""
+    """A question has no answer: it took too much time or memory, or the child could not be started."""
 
 
-class _Ended(Exception):
-    """The child is no more."""
+class _ChildEnded(Exception):
+    """The child ended before it answered, or could not be started."""
 
 
 class Child:
-    """A child process. ``seconds``: the processor time that one question may take, without the child's start.
+    """A child process.
 
-    On a busy machine a question may last longer, but no more than `_BUSY_FACTOR` times that. `ask` blocks:
-    call it in a thread.
+    ``seconds``: the processor time that one question may take, without the child's start. On a busy machine
+    it may last longer, up to `_BUSY_FACTOR` times as long. `ask` blocks: call it in a thread.
     """
 
     def __init__(self, script: Path, *, seconds: float) -> None:
@@ -49,23 +50,30 @@ class Child:
         atexit.register(self.stop)
 
     def ask(self, question: Any, data: bytes = b"") -> Any:
-        """Return the answer; raises TookTooLong. ``data`` follows the line, for a script that reads it."""
-        line = json.dumps(question).encode() + b"\n" + data
+        """Return the answer; raises TookTooLong. ``data`` is written after the question's line."""
+        written = json.dumps(question).encode() + b"\n" + data
         with self._lock:
-            with contextlib.suppress(_Ended):  # perhaps it died before it was asked
-                return self._ask_child(line)
+            with contextlib.suppress(_ChildEnded):  # it may have ended before the question, so try again
+                return self._ask_child(written)
             try:
-                return self._ask_child(line)
-            except _Ended:
+                return self._ask_child(written)
+            except _ChildEnded:
                 raise TookTooLong from None
 
-    def _ask_child(self, line: bytes) -> Any:
+    def stop(self) -> None:
+        """End the child, if there is one."""
+        atexit.unregister(self.stop)
+        with self._lock:
+            self._end()
+
+    def _ask_child(self, written: bytes) -> Any:
+        """Start a child if there is none, and ask it once. Raises TookTooLong or _ChildEnded."""
         process = self._process
         try:
             if process is None or process.poll() is not None:
                 process = self._start()
-            return json.loads(self._exchange(process, line, self._seconds * _BUSY_FACTOR))
-        except (TookTooLong, _Ended):
+            return json.loads(self._exchange(process, written, self._seconds * _BUSY_FACTOR))
+        except (TookTooLong, _ChildEnded):
             self._end()
             raise
 
@@ -81,19 +89,22 @@ class Child:
                 env={},
             )
         except OSError:  # too many files are open, or there is no memory
-            raise _Ended from None
+            raise _ChildEnded from None
         self._exchange(self._process, b"", _START_SECONDS)
         return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], line: bytes, max_seconds: float) -> bytes:
-        """Write the line and return the answer. Raises TookTooLong after killing the child, or _Ended."""
+    def _exchange(self, process: subprocess.Popen[bytes], written: bytes, max_seconds: float) -> bytes:
+        """Write to the child, and return the line that it answers with. Raises TookTooLong or _ChildEnded.
+
+        After ``max_seconds`` the child is killed.
+        """
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
         deadline = time.monotonic() + max_seconds
         killer = threading.Timer(max_seconds, process.kill)
         killer.start()
         try:
-            process.stdin.write(line)
+            process.stdin.write(written)
             process.stdin.flush()
             answer = process.stdout.readline()
             if not answer.endswith(b"\n"):
@@ -104,9 +115,9 @@ class Child:
             killer.cancel()
         if answer.endswith(b"\n"):
             return answer
-        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:  # the signal of `serve`
+        if process.poll() == -signal.SIGPROF or time.monotonic() >= deadline:  # the timer of `serve` ended it
             raise TookTooLong
-        raise _Ended
+        raise _ChildEnded
 
     def _end(self) -> None:
         process = self._process
@@ -119,24 +130,18 @@ class Child:
         process.wait()
         self._process = None
 
-    def stop(self) -> None:
-        """End the child, if there is one."""
-        atexit.unregister(self.stop)
-        with self._lock:
-            self._end()
-
 
 def serve(answer: Callable[[Any], Any], seconds: float) -> None:
-    """Answer until there are no more questions. A question that takes more processor time ends the process.
+    """Run the child: answer questions until standard input ends.
 
-    The empty line that comes first says that the process is ready.
+    A question that takes more than ``seconds`` of processor time ends the process.
     """
     os.nice(5)  # Nod itself goes first
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     sys.stdout.write("\n")
     sys.stdout.flush()
     for line in sys.stdin.buffer:
-        # its signal has no handler, so it ends the process whatever that is doing
+        # SIGPROF has no handler, so it ends the process whatever that is doing
         signal.setitimer(signal.ITIMER_PROF, seconds)
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()

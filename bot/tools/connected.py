@@ -1,7 +1,11 @@
 """Tools that run under an account of a person or a chat, each bound to the connection to that account.
 
-The token is fetched when a tool runs, and only its context has it. It is removed from everything that the
-tool returns or logs. For a person or a chat without a connection the tool does not exist.
+A *connection* is such an account at a server or a provider of accounts, with the tokens that its owner (the
+person or the chat) allowed Nod to use. `ConnectedTools` wraps a toolset whose tools may name a provider: it
+binds such a tool to the connection at that provider, and leaves it out if there is none. The token is fetched
+when a tool runs, and only its context has it. `hide_secrets` removes it from all that the tool returns or logs.
+
+MCP servers that are called under such accounts use `find_connections` and `hide_secrets` as well.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,11 +34,11 @@ _LACKING_TEXT = (
 )
 
 Secrets = Callable[[], Sequence[str]]
-"""The texts to hide, as known by now: longest first."""
+"""Returns the texts to hide that are known by now, the longest first."""
 
 
 class ConnectedTools:
-    """Implements `Toolset` over another one, whose tools may name a provider of accounts."""
+    """Implements `Toolset` over another toolset, whose tools may name a provider of accounts."""
 
     def __init__(self, tools: Toolset, database: Database) -> None:
         self.name = tools.name
@@ -43,7 +47,7 @@ class ConnectedTools:
         self._logged_names: set[str] = set()  # the tools whose omission is in the log already
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """Return the tools; a tool that names a provider is left out without a connection to the provider."""
+        """Return the tools. A tool that names a provider is bound to the connection there, or left out."""
         tools = await self._source.list_tools(context)
         provider_names = {tool.acts_at for tool in tools if tool.acts_at}
         if not provider_names:
@@ -75,7 +79,7 @@ async def find_connections(
 ) -> dict[str, Connection]:
     """Return the usable connections of the person or the chat for whom a call is made, by server.
 
-    ``identities``: the servers, each with the kind of owner that its connections have.
+    ``identities``: the servers or providers, each with the kind of owner that its connections have.
     """
     if context is None or not identities:
         return {}
@@ -96,9 +100,10 @@ async def find_connections(
 
 
 def find_whose(session: Session, context: CallContext) -> Whose | None:
-    """Return the owner of connections for a call.
+    """Return whose connections a call uses; None if that is not known.
 
-    A proposed call names it. For any other it is the person who asks, and the chat where they do.
+    A proposed call names the owner of its connection. Any other call uses those of the person who asks, and
+    of the chat where they ask.
     """
     if context.connected_as:
         return whose_owner(session, context.connected_as)
@@ -129,7 +134,7 @@ def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
 
 
 def secrets_of(access: ConnectionAccess) -> Secrets:
-    """Return a function that gives the texts to hide of a connection."""
+    """Return a function that returns the texts to hide of a connection, in each of their encodings."""
     return lambda: encodings_of(access.secrets)
 
 

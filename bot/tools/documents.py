@@ -1,8 +1,8 @@
 """Reading files from outside: their type is found by their bytes, and their text is returned.
 
-Text in UTF-8 is read here. All that needs a parser or a guess is read by ``reading/child.py``, in a new
-process for each file, which is limited in time and memory (``child.py``). So a hostile file can only harm
-that process.
+Plain text in UTF-8 is read here. Any other file that needs a parser, or a guess at its encoding, is read by
+``reading/child.py``, in a new process for each file, which is limited in time and memory (``child.py``). So a
+hostile file can only harm that process.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ _PARSED_TYPES = frozenset({PDF, ZIP, XLS, *PICTURES})
 _TOO_MUCH_TEXT = "it takes too long or too much memory to read"
 _EMPTY_TEXT = "it is empty"
 _CUT_TEXT = f"Only its first {MAX_TEXT_CHARS:,} characters are read."
-# the beginning of text that needs a parser: markup, JSON, e-mail headers, a calendar, an encoding's mark
-_MARKED = re.compile(
+_NEEDS_PARSER = re.compile(  # the beginning of a text that is not read here
     rb"""
-    \s* (?: [<{] | [!-9;-~]{2,40}:[ ] | BEGIN:V )
-    | \xef\xbb\xbf | \xff\xfe | \xfe\xff | .{0,100000}\x1b\$
+    \s* (?: [<{] | [!-9;-~]{2,40}:[ ] | BEGIN:V )  # markup or JSON, "Subject: " of an e-mail, a calendar
+    | \xef\xbb\xbf | \xff\xfe | \xfe\xff  # the byte-order mark of UTF-8 or UTF-16
+    | .{0,100000}\x1b\$  # an escape of ISO-2022-JP
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -61,10 +61,21 @@ class Documents:
             return await asyncio.to_thread(_read, data)
 
     async def read_page(self, markup: str) -> dict[str, Any]:
-        """Return a page's ``title``, ``text``, ``links`` and ``note`` as people see it, or a ``fault``."""
+        """Return the ``title``, the ``text``, the ``links`` and a ``note`` of a web page as people see it.
+
+        If the page can't be read, return only a ``fault``, in words.
+        """
         data = markup.encode(errors="replace")
         async with self._slots:
             return await asyncio.to_thread(_ask, HTML, data)
+
+
+def cut_text(text: str, remark: Callable[[str], None]) -> str:
+    """Return a text, cut if it is too long. Then a line at its end says so, and a ``remark`` is made."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    remark(_CUT_TEXT)
+    return f"{text[:MAX_TEXT_CHARS]}\n[The rest of the file is left out. {_CUT_TEXT}]"
 
 
 def _read(data: bytes) -> FileContent:
@@ -81,16 +92,18 @@ def _read(data: bytes) -> FileContent:
         return FileContent(kind, fault=fault, data=data)
     answer = _ask(kind or UNKNOWN, data)
     kind = answer.get("kind", kind or UNKNOWN)
-    kept: bytes | None = data
+    safe_data: bytes | None = data
     if answer.get("picture"):
-        kept = base64.b64decode(answer["picture"])
-    elif kind in PICTURES:  # one that can't be drawn again may have hidden parts
-        kept = None
-    return FileContent(kind, answer.get("text", ""), answer.get("fault", ""), kept, answer.get("note", ""))
+        safe_data = base64.b64decode(answer["picture"])
+    elif kind in PICTURES:  # a picture that can't be drawn again may have hidden parts
+        safe_data = None
+    return FileContent(
+        kind, answer.get("text", ""), answer.get("fault", ""), safe_data, answer.get("note", "")
+    )
 
 
 def _ask(kind: str, data: bytes) -> dict[str, Any]:
-    """Return the answer of a child that reads this one file."""
+    """Return the answer of a child that reads this one file: see ``reading/child.py`` for its keys."""
     child = Child(_READER, seconds=_READ_SECONDS)
     try:
         answer: dict[str, Any] = child.ask({"kind": kind, "size": len(data)}, data)
@@ -103,7 +116,7 @@ def _ask(kind: str, data: bytes) -> dict[str, Any]:
 
 def _is_plain(data: bytes) -> bool:
     """Tell if the bytes are UTF-8, and text that needs no parser."""
-    if strip_controls(data) != data or b";base64," in data or _MARKED.match(data):
+    if strip_controls(data) != data or b";base64," in data or _NEEDS_PARSER.match(data):
         return False
     try:
         data.decode()
@@ -121,11 +134,3 @@ def _read_here(data: bytes) -> FileContent:
 def _is_protected(data: bytes) -> bool:
     """Tell if an OLE file is an encrypted Office document, by the name of a stream in it."""
     return "EncryptedPackage\0".encode("utf-16-le") in data
-
-
-def cut_text(text: str, remark: Callable[[str], None]) -> str:
-    """Return a text; a text that is too long is cut, and its end and ``remark`` say so."""
-    if len(text) <= MAX_TEXT_CHARS:
-        return text
-    remark(_CUT_TEXT)
-    return f"{text[:MAX_TEXT_CHARS]}\n[The rest of the file is left out. {_CUT_TEXT}]"

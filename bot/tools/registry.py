@@ -1,4 +1,8 @@
-"""The registry of tools: all that are available now, by name."""
+"""The registry of tools: it asks every toolset for its tools, and gives a snapshot of them by name.
+
+A turn of the model keeps the snapshot (`AvailableTools`) with which it started. Some tools may be *withheld*
+in a snapshot: they exist, but rules or the place forbid them to this person.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,10 +53,10 @@ class AvailableTools:
         return replace(self, tools=remaining, withheld={**self.withheld, **withheld})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
-        """Return the JSON schema of a proposal's arguments, as it was when it was proposed.
+        """Return the JSON schema of a proposal's arguments, as it was when the call was proposed.
 
-        It says which values are secret, so it is stored for when the tool has changed or is gone. Without a
-        stored one it is the current tool's, or empty.
+        The schema says which values are secret, so it is stored for when the tool has changed or is gone.
+        Without a stored schema return that of the current tool, or an empty one.
         """
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
@@ -63,7 +67,7 @@ class AvailableTools:
         return tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
-        """Return a call's arguments as people may see them, without its reason; empty if not JSON."""
+        """Return a call's arguments as people may see them, without the agent's reason; empty if not JSON."""
         tool = self.tools.get(call.tool_name)
         arguments = _parse_arguments(call)
         if not isinstance(arguments, dict):
@@ -80,7 +84,10 @@ class AvailableTools:
             return ()
 
     def get(self, name: str) -> Tool:
-        """Return a tool in the context. Raises UnknownTool, with the names of all or why it can't be used."""
+        """Return a tool, bound to the context. Raises UnknownTool.
+
+        The error names all tools, or says why this one is withheld.
+        """
         tool = self.tools.get(name)
         if tool is None and name in self.withheld:
             raise UnknownTool(self.withheld[name])

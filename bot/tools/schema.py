@@ -1,6 +1,8 @@
-"""A pydantic JSON schema in the form that language models take: OpenAI's strict mode, if it fits.
+"""JSON schemas of tools' arguments in the form that language models take.
 
-The rules of strict mode: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+`make_offered` turns pydantic's schema of a tool into the form that is offered to a model. `fits_strict` tells
+if OpenAI's *strict mode* takes a schema: the model's answer is then sure to fit it. The rules of strict mode:
+https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 
 from typing import Any
@@ -23,7 +25,7 @@ _MAX_LARGE_ENUM_CHARS = 15_000  # all values of a large enum
 def make_offered(schema: Schema) -> Schema:
     """Return the schema with all properties required, no others allowed, and references written out.
 
-    It has no defaults and no titles. A definition that refers to itself stays a reference.
+    It has no defaults and no titles. A reference to a definition that refers to itself stays a reference.
     """
     definitions = schema.get("$defs", {})
     offered: Schema = _write_out(schema, definitions, ())
@@ -35,7 +37,7 @@ def make_offered(schema: Schema) -> Schema:
 
 
 def fits_strict(schema: Any) -> bool:
-    """Tell if strict mode takes a schema. A tool that is wrongly called strict breaks every request."""
+    """Tell if strict mode takes a schema. If a tool is wrongly called strict, every request with it fails."""
     return _may_be_strict(schema) and _is_small_enough(schema)
 
 
@@ -95,7 +97,10 @@ def _may_be_strict(schema: Any) -> bool:
 
 
 def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
-    """Return a part of a schema as it is offered; ``inside``: the definitions that it is a part of."""
+    """Return a part of a schema as it is offered, with references to ``definitions`` written out.
+
+    ``inside``: the names of the definitions that the part is inside of; references to them stay.
+    """
     if isinstance(node, list):
         return [_write_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
