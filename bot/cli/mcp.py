@@ -1,4 +1,8 @@
-"""``nod mcp``: an MCP server on stdin and stdout, in front of the running nod; and signing in at others."""
+"""``nod mcp``: an MCP server on stdin and stdout, by which another agent asks people through the running nod.
+
+``nod mcp login`` and ``nod mcp logout`` are about other MCP servers, whose tools Nod uses: they ask the
+running nod over HTTP to sign in there.
+"""
 
 import asyncio
 import contextlib
@@ -39,7 +43,7 @@ def serve(
     log_at("error")
 
     def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=settings.own_url, headers=_token(settings))
+        return httpx2.AsyncClient(base_url=settings.own_url, headers=_make_headers(settings))
 
     asyncio.run(agents_server(connect, patience, settings.agent_wait).run_stdio_async())
 
@@ -47,7 +51,7 @@ def serve(
 @command(app)
 def login(name: Server) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
-    with _running() as nod:
+    with _connect_to_nod() as nod:
         begun = _read_answer(nod.post(f"/api/mcp/{name}/login"))
         print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
         print(plain(begun["url"]), flush=True)
@@ -59,23 +63,24 @@ def login(name: Server) -> None:
 @command(app)
 def logout(name: Server) -> None:
     """Forget the sign-in at an MCP server."""
-    with _running() as nod:
+    with _connect_to_nod() as nod:
         print(plain(_read_answer(nod.delete(f"/api/mcp/{name}/login"))["text"]))
 
 
 @contextlib.contextmanager
-def _running() -> Iterator[httpx2.Client]:
+def _connect_to_nod() -> Iterator[httpx2.Client]:
+    """Yield an HTTP client of the running nod. Raises NodError if it can't be reached."""
     settings = load_settings()
     log_at("error")
     url = settings.own_url
-    with httpx2.Client(base_url=url, headers=_token(settings), timeout=_SECONDS) as client:
+    with httpx2.Client(base_url=url, headers=_make_headers(settings), timeout=_SECONDS) as client:
         try:
             yield client
         except httpx2.TransportError:
             raise NodError(f"no nod can be reached at {url}. Start it: nod run, or set NOD_URL") from None
 
 
-def _token(settings: Settings) -> dict[str, str]:
+def _make_headers(settings: Settings) -> dict[str, str]:
     token = settings.token.get_secret_value() if settings.token else None
     if token:
         return {"Authorization": f"Bearer {token}"}
@@ -83,13 +88,13 @@ def _token(settings: Settings) -> dict[str, str]:
 
 
 def _read_answer(response: httpx2.Response) -> dict[str, Any]:
-    """Return the running nod's answer. Raises NodError with its words."""
+    """Return the JSON of a response of the running nod. Raises NodError with the words of an error."""
     try:
-        said: dict[str, Any] = response.json()
+        document: dict[str, Any] = response.json()
     except ValueError:
         raise NodError(f"the running nod answered with HTTP {response.status_code}") from None
     if response.status_code == httpx2.codes.UNAUTHORIZED:
         raise NodError("this Nod needs a token: set NOD_TOKEN to one of its tokens (nod token new NAME)")
     if response.is_error:
-        raise NodError(str(said.get("error", f"HTTP {response.status_code}")))
-    return said
+        raise NodError(str(document.get("error", f"HTTP {response.status_code}")))
+    return document

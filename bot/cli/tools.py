@@ -122,7 +122,10 @@ def call_tool(
 async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
-    """Run a call that reads, and print its result. For others open a proposal, and print who may decide."""
+    """Run a call that reads, and print its result. For any other open a proposal, and print who may decide.
+
+    ``wait``: wait until the proposal has ended, and print how.
+    """
     async with gate_of(settings, database, all_now=True) as gate:
         tool = _find_tool(_list_callable(await gate.registry.available()), name)
         who = operator()

@@ -3,7 +3,7 @@
 A *connection* is such an account at a server or a provider of accounts, with the tokens that its owner (the
 person or the chat) allowed Nod to use. `ConnectedTools` wraps a toolset whose tools may name a provider: it
 binds such a tool to the connection at that provider, and leaves it out if there is none. The token is fetched
-when a tool runs, and only its context has it. `hide_secrets` removes it from all that the tool returns or logs.
+when a tool runs, and only its context has it. `hide_secrets` removes it from all that a tool returns or logs.
 
 MCP servers that are called under such accounts use `find_connections` and `hide_secrets` as well.
 """
@@ -112,27 +112,6 @@ def find_whose(session: Session, context: CallContext) -> Whose | None:
     return whose_call(session, Actor.parse(context.requested_by), context.conversation_id)
 
 
-def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
-    """Return the tool bound to a connection: its run gets the token in its context."""
-    access = connections.access(connection)
-    run = tool.run
-    if run is None:
-        return replace(tool, connection=connection)
-
-    async def run_with_token(arguments: Arguments, context: CallContext) -> ToolOutput:
-        token = await access.token()
-        if token is None:
-            raise ToolError(f"{connection.server} did not let {connection.owner_label} in: {access.why}.")
-        if tool.classify(arguments).writes:
-            scope = await access.find_lacking_scope()
-            if scope:
-                access.note_scope(scope)
-                raise ToolError(_LACKING_TEXT.format(connection=connection, scope=scope, again=access.again))
-        return await run(arguments, replace(context, token=token))
-
-    return replace(tool, connection=connection, run=hide_secrets(run_with_token, secrets_of(access)))
-
-
 def secrets_of(access: ConnectionAccess) -> Secrets:
     """Return a function that returns the texts to hide of a connection, in each of their encodings."""
     return lambda: encodings_of(access.secrets)
@@ -180,6 +159,27 @@ def hide_output(output: ToolOutput, secrets: Sequence[str]) -> ToolOutput:
         kept=None,
         files=tuple(_hide_in_file(file, secrets) for file in output.files),
     )
+
+
+def _bind(tool: Tool, connection: Connection, connections: Connections) -> Tool:
+    """Return the tool bound to a connection: its run gets the token in its context."""
+    access = connections.access(connection)
+    run = tool.run
+    if run is None:
+        return replace(tool, connection=connection)
+
+    async def run_with_token(arguments: Arguments, context: CallContext) -> ToolOutput:
+        token = await access.token()
+        if token is None:
+            raise ToolError(f"{connection.server} did not let {connection.owner_label} in: {access.why}.")
+        if tool.classify(arguments).writes:
+            scope = await access.find_lacking_scope()
+            if scope:
+                access.note_scope(scope)
+                raise ToolError(_LACKING_TEXT.format(connection=connection, scope=scope, again=access.again))
+        return await run(arguments, replace(context, token=token))
+
+    return replace(tool, connection=connection, run=hide_secrets(run_with_token, secrets_of(access)))
 
 
 def _hide_in(data: Any, secrets: Sequence[str]) -> Any:

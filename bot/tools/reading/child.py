@@ -1,4 +1,4 @@
-"""A process that reads documents and pictures, one at a time. Nod can kill it (``bot/tools/documents.py``).
+"""The child process that reads documents and pictures, one at a time (``bot/tools/child.py``).
 
 A question is the JSON object ``{"kind": …, "size": …}`` on one line, followed by that many bytes of the file.
 The kind ``text/html`` is for web pages, and those are in UTF-8.
@@ -30,7 +30,7 @@ _EMPTY_TEXT = "there is no text in it"
 
 
 def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the file that follows the question."""
+    """Read the file that follows the question, and return the answer."""
     kind = question["kind"]
     data = sys.stdin.buffer.read(question["size"])
     report = Report()

@@ -1,6 +1,8 @@
-"""Files that are ZIP archives: what kind of document one is, and its parts, within limits.
+"""Files that are ZIP archives: `Package` reads their parts, `identify` tells which kind of document one is.
 
-The parts of an Office document refer to each other by relations (Open Packaging Conventions, ECMA-376).
+A *part* is a file in the archive. The parts of an Office document refer to each other by *relations*, which
+are in a part of their own: those of ``word/document.xml`` in ``word/_rels/document.xml.rels`` (Open Packaging
+Conventions, ECMA-376). The *main part* is the one that the archive itself refers to as the document.
 """
 
 import re
@@ -36,7 +38,7 @@ _MAIN_PART_TYPES = (  # words in the content type of an Office document's main p
 
 
 class Package:
-    """An archive whose parts are read by name. Raises UnreadableError if it is damaged."""
+    """An archive whose parts are read by name. Its methods raise UnreadableError if it is damaged."""
 
     def __init__(self, data: bytes) -> None:
         try:

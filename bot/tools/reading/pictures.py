@@ -1,4 +1,7 @@
-"""Pictures: upright, scaled and drawn again, so that nothing but what is seen stays in them."""
+"""Pictures: they are drawn again by Pillow, upright and scaled, so that only what people see stays in them.
+
+The original may hold more: metadata such as the place of a photo, further pages, parts that are cropped.
+"""
 
 import math
 from io import BytesIO
@@ -10,7 +13,7 @@ from bot.tools.reading.report import Report, UnreadableError
 _MAX_PIXELS = 40_000_000
 _SIDE = 1600  # the longer side of a kept picture, in pixels
 _MAX_PARTS = 6  # the number of parts that a long picture is cut into
-_LONG = 2.5  # the ratio of the sides from which a picture counts as long
+_LONG = 2.5  # a picture counts as long if the ratio of its sides is larger
 _MIN_SCALE_WHOLE = 0.5  # a long picture is cut into parts if it would be scaled down below this
 _MIN_SCALE = 0.3  # small print is illegible if a picture is scaled down below this
 _QUALITY = 85
@@ -28,10 +31,10 @@ class DrawnPicture(NamedTuple):
 
 
 def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
-    """Return the picture without anything that is not seen. Raises UnreadableError.
+    """Return the picture without anything that people don't see. Raises UnreadableError.
 
-    A long picture is cut into parts, which are put next to each other: scaled down in one piece, its text
-    could not be read.
+    A long picture, such as the screenshot of a page, is cut into parts, which are put next to each other:
+    scaled down in one piece, its text could not be read.
     """
     from PIL import Image, ImageOps, PngImagePlugin
 
@@ -75,7 +78,7 @@ def draw_picture(data: bytes, kind: str, report: Report) -> DrawnPicture:
 
 
 def _reduce_levels(picture: Any) -> Any:
-    """Scale a picture of more than 256 levels of grey to 256 of them.
+    """Return a picture with 256 levels of grey in place of more levels; any other picture as it is.
 
     Pillow's own conversion would make all levels above 255 white.
     """
@@ -93,6 +96,7 @@ def _reduce_levels(picture: Any) -> Any:
 
 
 def _move_levels(picture: Any, factor: float, offset: float = 0.0) -> Any:
+    """Return the picture with each level of grey multiplied and moved, as a picture of 256 levels."""
     # Pillow documents only functions of this form for pictures of these modes
     return picture.point(lambda level: level * factor + offset).convert("L")
 
@@ -110,7 +114,7 @@ def _arrange(picture: Any, original_side: int, report: Report) -> Any:
     if long <= short * _LONG or long <= _SIDE / _MIN_SCALE_WHOLE:
         return _scale_down(picture, original_side, report)
 
-    # with the square root of the ratio as the number of parts, the sheet is about a square
+    # the sheet with the parts is about a square if their number is the square root of the ratio of the sides
     parts = min(_MAX_PARTS, max(2, round((long / short) ** 0.5)))
     part_length = math.ceil(long / parts)
     gap = max(8, short // 50)

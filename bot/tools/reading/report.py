@@ -1,4 +1,9 @@
-"""The report on a reading: the content left out of a file, by kind, in words for people and the model."""
+"""`Report`: the account of how a file was read, in words for people and the model.
+
+A reader notes two sorts of content, each by its kind and number. It *leaves out* content that is in the file
+but not in its text (a picture). It *reveals* content that is in the text although people who open the file do
+not see it (a hidden row).
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +21,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The account that a reader collects; kinds are named in the singular ("hidden sheet")."""
+    """The account of one file. Kinds of content are named in the singular ("hidden sheet")."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     """The kinds of things in the file that are not in its text, with their numbers."""

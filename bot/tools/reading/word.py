@@ -1,7 +1,8 @@
-"""Word documents, read by mammoth.
+"""Word documents (DOCX), read by mammoth, which makes XHTML of them.
 
-mammoth passes over text boxes, headers, equations and more. So the document is changed before: their text is
-put where mammoth reads it, and hidden text is removed.
+mammoth passes over text boxes, headers, equations and more. So the document's XML is changed before: their
+text is put where mammoth reads it, and hidden text is removed. Names of elements (``r`` for a run, a piece of
+text in one format) are those of WordprocessingML (ECMA-376).
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ def read_docx(package: Package, report: Report) -> str:
 
     main = main_part(package)
     root = parse_xml(package.read(main))
-    space = root.tag.rpartition("}")[0] + "}"  # Word's namespace, as lxml writes it before a name
+    space = root.tag.rpartition("}")[0] + "}"  # Word's namespace, as lxml writes it before a name: "{http…}"
     headers = list(_list_headers(package, main))
     styles = TextStyles(package, main)
     for tree in (root, *(tree for _, tree in headers)):

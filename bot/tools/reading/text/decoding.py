@@ -1,4 +1,4 @@
-"""Text whose encoding is not known."""
+"""Decoding of text whose encoding is not known: `decode` tries several, and reports its guess and its losses."""
 
 import codecs
 import re
@@ -25,6 +25,7 @@ _SUPERSET_OF = {  # the encoding that programs write although they name the smal
     "iso8859-1": "cp1252",
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+# '<?xml version="1.0" encoding="utf-8"' (group 1), '<meta charset="utf-8"' (group 2)
 _DECLARED_ENCODING = re.compile(
     rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
     re.IGNORECASE,
@@ -32,10 +33,10 @@ _DECLARED_ENCODING = re.compile(
 
 
 def decode(data: bytes, report: Report) -> str:
-    """Return the text in the bytes; raises UnreadableError for other bytes.
+    """Return the text in the bytes. Raises UnreadableError for bytes that are no text.
 
-    Tried in this order: a byte-order mark, the declared encoding, UTF-8, UTF-8 with a few damaged
-    characters, and the detected encoding.
+    These are tried in turn: a byte-order mark, the declared encoding, UTF-8, UTF-8 with a few damaged
+    characters, and the encoding that `detect_encoding` finds.
     """
     for mark, coding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -78,7 +79,7 @@ def _is_decodable(data: bytes, coding: str) -> bool:
 
 
 def _is_mostly_utf8(data: bytes) -> bool:
-    """Tell if it is damaged UTF-8, not another encoding: hardly any characters are wrong."""
+    """Tell if the bytes are damaged UTF-8, and not another encoding: hardly any characters are wrong."""
     text = data.decode(errors="replace")
     wrong = text.count("\ufffd")
     right = sum(1 for char in text if char > "\x7f") - wrong
@@ -94,7 +95,7 @@ def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
 
 
 def _decode_as_detected(data: bytes, report: Report) -> str:
-    """Detect the encoding, and say which one was taken."""
+    """Return the text in the detected encoding, which is reported. Raises UnreadableError."""
     encoding = detect_encoding(data)
     if not encoding:
         raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")

@@ -16,6 +16,7 @@ _ONLY_IN_PLAIN_VERSION = re.compile(
 )
 """Addresses of links, and marks for pictures, which mail programs write into a plain version."""
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+# two headers of an e-mail in a row, which may be folded: a line that begins with a blank continues the header
 _HEADERS = re.compile(
     r"(?:(?:Received|From|To|Return-Path|MIME-Version|Delivered-To|Subject|Date|Message-ID|Reply-To|X-[\w-]+"
     r"|DKIM-Signature|Content-Type|ARC-[\w-]+|Authentication-Results): [^\n]*\n(?:[ \t][^\n]*\n)*){2}",

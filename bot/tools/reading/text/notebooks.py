@@ -1,4 +1,4 @@
-"""Jupyter notebooks: their cells and what these gave."""
+"""Jupyter notebooks: JSON files of cells, each with its source and, if it was run, its outputs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,14 +8,17 @@ from bot.tools.reading.report import Report
 
 
 def read_notebook(text: str, report: Report) -> str | None:
-    """Return the cells and what they gave as text; None where the JSON is no notebook."""
+    """Return the cells and their outputs as text; None if the JSON is no notebook."""
     try:
         notebook = json.loads(text)
         if "cells" in notebook:
             cells = notebook["cells"]
-        else:
+        else:  # notebooks before version 4 have sheets
             cells = notebook["worksheets"][0]["cells"]
-        return "\n".join(line for at, cell in enumerate(cells, 1) for line in _read_cell(at, cell, report))
+        lines: list[str] = []
+        for number, cell in enumerate(cells, 1):
+            lines += _read_cell(number, cell, report)
+        return "\n".join(lines)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 

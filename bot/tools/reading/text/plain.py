@@ -1,4 +1,7 @@
-"""Text files, and kinds of file that are text with markup."""
+"""Text files, and the kinds of file that are text with markup: RTF, HTML, notebooks, e-mails.
+
+`read_plain` decodes the bytes, tells the kind of file by its beginning, and calls the reader of that kind.
+"""
 
 import re
 
@@ -11,10 +14,11 @@ from bot.tools.reading.text.notebooks import read_notebook
 from bot.tools.reading.text.rtf import read_rtf
 
 _BEGIN_CHARS = 5_000  # the beginning by which the kind of a file is recognised
+# a property of a contact or a calendar that holds a file, with its folded lines: "PHOTO;ENCODING=b:/9j/4AAQ…"
 _BASE64_PROPERTY = re.compile(
     r"^(?:PHOTO|LOGO|SOUND|KEY|ATTACH)[;:][^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
 )
-_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{200,}")
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{200,}")  # "data:image/png;base64,iVBO…"
 
 
 def read_plain(data: bytes, report: Report) -> tuple[str, str]:

@@ -1,4 +1,9 @@
-"""Rich text files (RTF)."""
+r"""Rich text files (RTF), read by striprtf.
+
+RTF is text with *control words* (``\b`` for bold) and *groups* in braces (``{\b word}``). striprtf would
+return deleted and hidden text, and drop notes and headers. So the bytes are changed before by regular
+expressions: groups of the former are removed, those of the latter are made ordinary paragraphs.
+"""
 
 import re
 
@@ -19,16 +24,16 @@ _DROPPED_GROUPS = (
     (re.compile(rb"\{(?:\\\*)?\\(?:shp|shpinst|do)(?![a-z])"), rb"{\\nod "),
     (re.compile(rb"\{\\(?:shptxt|dptxbxtext)(?![a-z]) ?"), rb"{\\par "),
 )
-_BRIGHT_COMPONENT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")
+_BRIGHT_COMPONENT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")  # "\red255" in the colour table
 _COMPONENTS = 3  # the components of a colour: red, green and blue
-_BACKGROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
+_BACKGROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")  # sets a background: "\cb2"
 
 
 def read_rtf(data: bytes, report: Report) -> str:
     """Return the text of a file, without deleted and hidden text."""
     from striprtf.striprtf import rtf_to_text
 
-    if len(data) > _MAX_BYTES_WITH_PICTURES:  # nearly all of it are the digits of its pictures
+    if len(data) > _MAX_BYTES_WITH_PICTURES:  # nearly all bytes are the digits of its pictures
         data = _PICTURE_DIGITS.sub(b"", data)
     report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
     report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
@@ -46,7 +51,7 @@ def read_rtf(data: bytes, report: Report) -> str:
 
 
 def _count_faint_text(data: bytes) -> int:
-    """Count the changes to white, where the text has no background, or to less than three points."""
+    """Return how often the text changes to less than three points, or to white without a background."""
     table = re.search(rb"\\colortbl([^{}]*)", data)
     colours = table[1].split(b";") if table else []
     white = []

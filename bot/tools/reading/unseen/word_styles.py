@@ -50,9 +50,9 @@ class _Format:
 
     @property
     def is_tiny(self) -> bool:
-        half_points = _read_number(self.properties.get("sz"), "val")
-        width = _read_number(self.properties.get("w"), "val")
-        return 0 < half_points < _MIN_HALF_POINTS or 0 < width < _MIN_WIDTH_PERCENT
+        half_points = _read_number(self.properties.get("sz"), "val") or _MIN_HALF_POINTS
+        width_percent = _read_number(self.properties.get("w"), "val") or _MIN_WIDTH_PERCENT
+        return half_points < _MIN_HALF_POINTS or width_percent < _MIN_WIDTH_PERCENT
 
     @property
     def colour(self) -> Colour | None:
@@ -185,7 +185,8 @@ def _is_squeezed(run: Any) -> bool:
     """Tell if the lines of a run's paragraph are too low for letters."""
     for spacing in _list_paragraph_properties(run, "spacing"):
         is_exact = attribute(spacing, "lineRule") == "exact"
-        if is_exact and 0 <= _read_number(spacing, "line") < _MIN_LINE_TWIPS:
+        line_twips = _read_number(spacing, "line")
+        if is_exact and line_twips is not None and line_twips < _MIN_LINE_TWIPS:
             return True
     return False
 
@@ -229,12 +230,12 @@ def _read_style_id(element: Any, properties_name: str, style_name: str) -> str:
     return ""
 
 
-def _read_number(element: Any, name: str) -> float:
-    """Return an attribute as a number; -1 without the element, or for anything else."""
+def _read_number(element: Any, name: str) -> float | None:
+    """Return an attribute as a number; None without the element, or if the attribute is no number."""
     text = "" if element is None else attribute(element, name)
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text):
         return float(text)
-    return -1.0
+    return None
 
 
 def _read_hex(text: str) -> Colour | None:
