@@ -67,7 +67,7 @@ class Child:
             self._end()
 
     def _ask_child(self, written: bytes) -> Any:
-        """Start a child if there is none, and ask it once. Raises TookTooLong or _ChildEnded."""
+        """Start a child unless it runs, and ask it once. Raises TookTooLong or _ChildEnded."""
         process = self._process
         try:
             if process is None or process.poll() is not None:

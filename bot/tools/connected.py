@@ -2,8 +2,8 @@
 
 A *connection* is such an account at a server or a provider of accounts, with the tokens that its owner (the
 person or the chat) allowed Nod to use. `ConnectedTools` wraps a toolset whose tools may name a provider: it
-binds such a tool to the connection at that provider, and leaves it out if there is none. The token is fetched
-when a tool runs, and only its context has it. `hide_secrets` removes it from all that a tool returns or logs.
+binds such a tool to the connection at that provider, or leaves it out. The token is fetched when a tool runs,
+and only its context has it. `hide_secrets` removes it from everything that the tool returns or logs.
 
 MCP servers that are called under such accounts use `find_connections` and `hide_secrets` as well.
 """

@@ -1,4 +1,4 @@
-"""Decoding of text whose encoding is not known: `decode` tries several, and reports its guess and its losses."""
+"""Decoding of text whose encoding is not known: `decode` tries several, and reports what it guessed."""
 
 import codecs
 import re
