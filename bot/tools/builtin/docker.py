@@ -1,7 +1,7 @@
 """Containers of one Docker daemon (group ``runtime``): list, inspect, logs; start, restart; stop, remove.
 
 Every change shows the container's id among its old values. So before an approved change runs, Nod notices if
-the container was made again under the same name. The daemon is in ``docker_daemon.py``.
+the container was made again under the same name. The client of the daemon is in ``docker_daemon.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -138,7 +138,7 @@ def _make_writing_tools(daemon: Daemon) -> tuple[Tool, ...]:
 
 
 def _make_preview(daemon: Daemon, wanted: str | None) -> Preview:
-    """Return the preview of a change of state; ``wanted`` is the new state, None for a removal."""
+    """Return the preview of a change of state. ``wanted``: the state afterwards; None for a removal."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
         current = describe_inspected(await daemon.inspect(arguments["container"]))

@@ -1,10 +1,12 @@
 """Fitting a server's answers and lists to MCP's form: the SDK refuses all of an answer for one odd part.
 
-Nothing in the answer to a call is lost: a part of unknown kind becomes a text that names it, and an invalid
-value is replaced by a valid one.
+`fit_message` makes a JSON-RPC message of a body that the SDK can't parse. `fit_answer` fits the result in a
+message. The transports call both before the SDK sees the message.
 
-In a list of tools a malformed one is replaced by a stand-in, whose ``_meta`` has the reason. Output schemas
-are moved to ``_meta`` too, because the SDK throws away an answer that does not fit its schema.
+Nothing in the answer to a call is lost: a part of unknown kind becomes a text that names it, and an invalid
+value is replaced by a valid one. In a list of tools a malformed tool is replaced by a stand-in, whose
+``_meta`` has the reason. Output schemas are moved to ``_meta`` too, because the SDK throws away an answer
+that does not fit its schema.
 """
 
 import json
@@ -30,10 +32,10 @@ _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
 def fit_message(body: bytes, request_id: int | str | None = None) -> types.JSONRPCMessage | None:
-    """Return the answer in a body, even a malformed one; None if there is no answer in it.
+    """Return the answer in a body, also if it is malformed; None if the body has no answer.
 
-    Servers leave out the protocol's version, write an error as a text, or a result that is no object. Such
-    a result becomes an error with its text. ``request_id`` replaces the id that the body names.
+    Some servers leave out the protocol's version, write an error as a text, or a result that is no object.
+    Such a result becomes an error with its text. ``request_id`` replaces the id that the body names.
     """
     try:
         document = json.loads(body)
@@ -72,7 +74,10 @@ def _fit_error(error: Any) -> types.ErrorData:
 
 
 def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the answer to a request in the form that ``version`` of the protocol asks for."""
+    """Return the result of a request in the form that ``version`` of the protocol asks for.
+
+    Only lists of tools and results of calls are fitted; any other result is returned unchanged.
+    """
     tools = result.get("tools")
     if isinstance(tools, list):
         fitted = [_fit_tool(tool, number, version) for number, tool in enumerate(tools, 1)]

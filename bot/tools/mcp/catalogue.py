@@ -8,7 +8,7 @@ within limits; `tell_cause` puts an error of the SDK into words.
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 from mcp import Client, MCPError, types
@@ -100,18 +100,24 @@ class Catalogue:
             self._stale.set()
 
 
-async def read_pages(
-    ask: Callable[[str | None], Awaitable[Any]], field: str, most: int
-) -> tuple[list[Any], str]:
-    """Return the items of a list that comes in pages, and why the list was cut ("" if it was not).
+class ListedItems(NamedTuple):
+    """The items of a server's list."""
 
-    ``ask`` requests the page at a cursor, ``field`` is the page's attribute with the items. An item whose
-    name or address came before is left out. A list ends with a page without a cursor. It is cut if a cursor
-    comes a second time, if pages bring no new items, and after ``most`` items, `MOST_BYTES` or `MOST_PAGES`.
+    items: list[Any]
+    fault: str  # the reason why the list was not read to its end; empty if it was
+
+
+async def read_pages(ask: Callable[[str | None], Awaitable[Any]], field: str, max_items: int) -> ListedItems:
+    """Read a list that comes in pages.
+
+    ``ask`` requests the page at a cursor, None for the first; ``field`` is the page's attribute with the
+    items. Of items with the same name or address the first is taken. A list ends with a page that names no
+    next cursor. It is cut if a cursor comes a second time, if pages bring no new items, and after
+    ``max_items``, `MOST_BYTES` or `MOST_PAGES`.
     """
     items: dict[str, Any] = {}
-    cursors: set[str | None] = {None}
-    cursor = None
+    cursors: set[str] = set()
+    cursor: str | None = None
     size = 0
     fruitless_pages = 0
     for _ in range(MOST_PAGES):
@@ -121,24 +127,24 @@ async def read_pages(
             key = getattr(item, "uri", None) or getattr(item, "uri_template", item.name)
             items.setdefault(str(key), item)
         size += len(page.model_dump_json())
+        if len(items) > max_items:
+            break
         cursor = page.next_cursor or None
-        # after too many items the list is cut below, also if this was its last page
-        if cursor is None and len(items) <= most:
-            return list(items.values()), ""
-        if cursor in cursors and len(items) <= most:
-            return list(items.values()), "its list does not end: it names the same page again"
+        if cursor is None:
+            return ListedItems(list(items.values()), "")
+        if cursor in cursors:
+            fault = "its list does not end: it names the same page again"
+            return ListedItems(list(items.values()), fault)
         cursors.add(cursor)
-        if len(items) > count_before:
-            fruitless_pages = 0
-        else:
-            fruitless_pages += 1
+        fruitless_pages = 0 if len(items) > count_before else fruitless_pages + 1
         if fruitless_pages >= _MAX_FRUITLESS_PAGES:
             fault = f"its list does not end: {fruitless_pages} pages brought nothing new"
-            return list(items.values()), fault
-        if len(items) >= most or size >= MOST_BYTES:
+            return ListedItems(list(items.values()), fault)
+        if len(items) == max_items or size >= MOST_BYTES:
             break
-    first_items = list(items.values())[:most]
-    return first_items, f"its list is longer than Nod reads; the first {len(first_items)} are taken"
+    first_items = list(items.values())[:max_items]
+    fault = f"its list is longer than Nod reads; the first {len(first_items)} are taken"
+    return ListedItems(first_items, fault)
 
 
 def cause(error: BaseException) -> BaseException:

@@ -41,7 +41,7 @@ from bot.domain.redaction import HIDDEN, redact_text
 from bot.errors import SettingsError
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
-_VARIABLE_PATTERN = re.compile(r"(\$)?\$\{([^{}]*)\}")
+_VARIABLE_PATTERN = re.compile(r"(\$)?\$\{([^{}]*)\}")  # "${NAME}", or "$${NAME}" for that text itself
 _IGNORED_KEYS = ("description", "autoApprove", "alwaysAllow")  # other clients' keys; here only people approve
 _KEY_OF_TYPE = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 """The key that an entry needs, by the value of its ``type``."""
@@ -78,7 +78,7 @@ class Trust(StrEnum):
 class Stdio:
     """A server that Nod starts, with a minimal environment and ``env``.
 
-    ``filled`` are the values of the variables in its entry: they may be secrets.
+    ``filled``: the values of the variables in its entry, which may be secrets.
     """
 
     command: str
@@ -177,7 +177,7 @@ class ServerConfig:
         return redact_text(text)
 
     def has_learned(self, text: str) -> bool:
-        """Tell if a text contains a token of a sign-in at this server."""
+        """Tell if a text contains a token of a sign-in at this server (`Http.learned`)."""
         learned = self.launch.learned if isinstance(self.launch, Http) else frozenset()
         return any(token in text for token in learned if len(token) >= _MIN_SECRET_CHARS)
 

@@ -1,4 +1,4 @@
-"""Fitting the responses of sign-in servers to what the SDK reads: real ones differ from the standards.
+"""Fitting the responses of sign-in servers to what the SDK reads: real servers differ from the standards.
 
 An issuer may differ from the expected one by its last slash (Google does that). Any other difference is left
 in, since the SDK detects impostors by it (RFC 8414, RFC 9207). A token may come form-encoded (GitHub).
@@ -33,14 +33,14 @@ def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Respon
 
 
 def is_same_issuer(one: str, other: str) -> bool:
-    """Return whether two issuers are the same but for the last slash."""
+    """Tell if two issuers are the same, or differ only by a slash at the end."""
     return one.removesuffix("/") == other.removesuffix("/")
 
 
 def read_answer(response: httpx2.Response) -> dict[str, Any]:
-    """Return the object that a body holds, as JSON or as a form; empty for anything else.
+    """Return the object in a body, which is JSON or a form (``a=1&b=2``); empty for any other body.
 
-    A lifetime (``expires_in``) that came as a text of digits is a number in it.
+    A lifetime (``expires_in``) that came as a text of digits becomes a number.
     """
     kind, body = response.headers.get("Content-Type", ""), response.content
     try:

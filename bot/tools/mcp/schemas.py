@@ -1,4 +1,8 @@
-"""A server's JSON schema: arguments are checked against it unchanged; the model gets a simpler form of it."""
+"""A server's JSON schema of a tool's arguments, in two uses.
+
+`Arguments` checks a call's arguments against the unchanged schema, in a child process, because a schema from
+outside may take centuries to check. `as_offered` returns a simpler form of the schema, which the model gets.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""PowerPoint's slides, read by python-pptx."""
+"""PowerPoint's slides (PPTX), read by python-pptx.
+
+A slide is a list of *shapes*: texts, tables, charts, pictures, diagrams, and groups of shapes. python-pptx
+knows presentations only, so slide shows and templates are made to look like one before.
+"""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +32,7 @@ _OTHER_TYPES = (
 
 
 def read_slides(data: bytes, package: Package, report: Report) -> str:
-    """Return each slide: its shapes from top to bottom, its tables, its charts' numbers and its notes."""
+    """Return each slide: the text of its shapes in their order in the file, and its notes."""
     import pptx
 
     deck = pptx.Presentation(BytesIO(_as_presentation(data, package)))

@@ -1,7 +1,10 @@
-"""A shell for the agent (group ``runtime``): one tool that runs an argv in the workspace.
+"""A shell for the agent (group ``runtime``): the tool `shell_run`, which runs a command in the workspace.
 
-The risk of a call is judged by what it would run (``risk.py``). A command that only reads runs immediately;
-all others wait for a person. ``process.py`` limits what a command may use.
+A command is an *argv*: the program and its arguments, one by one. The risk of a call is judged by what it
+would run (``risk.py``). A command that only reads runs immediately; all others wait for a person, unless a
+rule lets them run. ``process.py`` limits what a command may use, and ``prefix.py`` says which commands are
+similar. If trials are on, a command that waits for a person is tried before in a copy of the workspace
+(``bot/tools/builtin/trials``).
 """
 
 import asyncio
@@ -29,9 +32,6 @@ _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")  # commands get them fr
 _MAX_SECONDS = 600
 _MAX_PATH_CHARS = 4096  # Linux PATH_MAX
 _MARGIN_SECONDS = 15.0  # the core waits this much longer than this tool, so that this tool ends the command
-# For commands that may run without a person: no settings from a home, and git finds no repository above the
-# workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
-# own configuration could start stays: the file tools never touch .git, so only people changed it.
 _CAREFUL_VARIABLES = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -48,6 +48,12 @@ _CAREFUL_VARIABLES = {
     "GIT_CONFIG_KEY_3": "core.hooksPath",
     "GIT_CONFIG_VALUE_3": "/dev/null",
 }
+"""The environment of commands that may run without a person, in addition to the usual one.
+
+With it programs read no settings from a home. git finds no bare repository inside the workspace, takes no
+optional lock, and starts no watcher and no hook. Programs that a repository's own configuration names may
+still run: the file tools never touch ``.git``, so only people have changed it.
+"""
 
 
 Argument = Annotated[Storable, Field(max_length=20_000)]
@@ -65,9 +71,9 @@ def shell_tools(
 ) -> FixedToolset:
     """Return the tool `shell_run` over ``workspace``, which the composition root leaves out by default.
 
-    ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
-    ``seconds``: the time limit of a command that asks for none. ``max_output``: the bytes kept of
-    each of its two streams. ``trials``: a command that asks is tried first, in a closed copy. Raises
+    ``environment`` is Nod's own, of which a command gets the language and the time zone, never a token.
+    ``seconds``: the time limit of a command that names none. ``max_output``: the bytes kept of each of its
+    two streams. ``trials``: a command that waits for a person is tried first, in a closed copy. Raises
     SettingsError if the workspace is not a folder.
     """
     if not workspace.is_dir():
@@ -75,6 +81,7 @@ def shell_tools(
     folder = workspace.resolve()
     judge = make_classifier(folder)
     base_variables = scrub_environment(environment)
+    # git looks for no repository above the workspace
     careful_variables = {**_CAREFUL_VARIABLES, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     default_seconds = seconds
 
@@ -115,7 +122,7 @@ def shell_tools(
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
             variables = {**base_variables, "HOME": home}
-            if not Mode.DESTRUCTIVE.asks(risk):
+            if not Mode.DESTRUCTIVE.asks(risk):  # under that rule it runs without a person
                 variables |= careful_variables
             ended = await run_process(
                 argv,

@@ -1,5 +1,8 @@
 """Text of Word documents that people who open them don't see: by its format, its style or its place.
 
+`remove_hidden` removes text that is marked as hidden, and counts text that is merely hard to see: it stays in
+the text that is read. `TextStyles` finds the format of a run by the document's styles.
+
 Names such as ``vanish`` or ``rPr`` are those of WordprocessingML (ECMA-376). A run (``r``) is a piece of text
 in one format; its properties are in ``rPr``, those of a paragraph (``p``) in ``pPr``.
 """
