@@ -7,14 +7,12 @@
 In a node, ``interrupt({"version": "1.4"})`` returns ``{"approved": True, "value": …, "told": "Ana approved
 it."}``, with the value that people approved, or ``{"approved": False, "end": "declined", "told": "Ana
 declined it."}``. LangChain's ``HumanInTheLoopMiddleware`` gets the decisions in its own form.
-
-A graph resumes from a checkpoint: LangGraph runs the interrupted node again, and each ``interrupt`` in it
-returns the next of the answers that the checkpoint holds.
 """
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any
 
 from langgraph.types import Command, Interrupt
 
@@ -30,10 +28,7 @@ _NO_EDITS = "{who} approved this with other arguments, which {tool} does not acc
 
 
 class Approvals(Asker):
-    """The approvals of one thread, which is LangGraph's word for a conversation with a graph.
-
-    The graph needs a checkpointer.
-    """
+    """The approvals of one thread, as LangGraph calls a resumable run. The graph needs a checkpointer."""
 
     async def run(self, graph: Any, given: Any, config: Any, **more: Any) -> Any:
         """Call ``graph.ainvoke``, again after each decision, until the graph has ended.
@@ -55,20 +50,12 @@ class Approvals(Asker):
         """
         if self.key is not None and passed is None:
             raise ValueError(_NO_COUNT)
-        interrupt_ids: list[str] = []  # of each use, in the order of ``uses``
-        uses: list[Use] = []
-        for interrupt in interrupts:
-            for position, wanted in enumerate(_list_wanted(interrupt.value)):
-                interrupt_ids.append(interrupt.id)
-                call = f"{interrupt.id}/{passed}/{position}"
-                uses.append(Use(wanted.tool_name, wanted.input, call, wanted.summary))
-        requests_by_interrupt: dict[str, list[Request]] = {interrupt.id: [] for interrupt in interrupts}
-        for interrupt_id, request in zip(interrupt_ids, await self.ask_about(uses), strict=True):
-            requests_by_interrupt[interrupt_id].append(request)
-        return {
-            interrupt.id: _make_answer(interrupt, requests_by_interrupt[interrupt.id])
-            for interrupt in interrupts
-        }
+        uses_by_interrupt = [_list_uses(each, f"{each.id}/{passed}") for each in interrupts]
+        requests = iter(await self.ask_about([*chain.from_iterable(uses_by_interrupt)]))
+        answers = {}
+        for interrupt, uses in zip(interrupts, uses_by_interrupt, strict=True):
+            answers[interrupt.id] = _make_answer(interrupt, [*islice(requests, len(uses))])
+        return answers
 
 
 async def _count_answered(graph: Any, config: Any) -> int:
@@ -77,40 +64,28 @@ async def _count_answered(graph: Any, config: Any) -> int:
     checkpoint = await saver.aget_tuple(config) if hasattr(saver, "aget_tuple") else None
     if checkpoint is None:
         return 0
-    count = 0
-    for _, channel, answers in checkpoint.pending_writes or ():
-        if channel == _RESUME_CHANNEL and isinstance(answers, list):
-            count += len(answers)
-    return count
+    writes = checkpoint.pending_writes or ()
+    answers = [value for _, channel, value in writes if channel == _RESUME_CHANNEL]
+    return sum(len(value) for value in answers if isinstance(value, list))
 
 
-class _WantedUse(NamedTuple):
-    """One thing that an interrupt asks for, as the use of a tool."""
-
-    tool_name: str
-    input: Json
-    summary: str | None = None
-
-
-def _list_wanted(value: Any) -> list[_WantedUse]:
-    """Return the things that one interrupt asks for, by its value.
-
-    The value is that of LangChain's middleware (several tool calls), of a single tool call, or a node's own.
-    """
-    match value:
+def _list_uses(interrupt: Interrupt, call: str) -> list[Use]:
+    """Return what an interrupt asks for: tool calls of LangChain's middleware, one call, or a node's value."""
+    match interrupt.value:
         case {"action_requests": actions}:
-            return [_WantedUse(action["name"], action["args"]) for action in actions]
+            numbered = enumerate(actions)
+            return [Use(action["name"], action["args"], f"{call}/{number}") for number, action in numbered]
         case {"type": "tool_approval", "name": name, "args": given}:
-            return [_WantedUse(name, given)]
-        case dict():
-            return [_WantedUse("interrupt", value, "Continue?")]
-    text = str(value)
+            return [Use(name, given, f"{call}/0")]
+        case dict() as value:
+            return [Use("interrupt", value, f"{call}/0", "Continue?")]
+    text = str(interrupt.value)
     summary = text if 0 < len(text) <= _LONGEST_SUMMARY else "Continue?"
-    return [_WantedUse("interrupt", {"value": value}, summary)]
+    return [Use("interrupt", {"value": interrupt.value}, f"{call}/0", summary)]
 
 
 def _make_answer(interrupt: Interrupt, requests: Sequence[Request]) -> Any:
-    """Return the value to resume an interrupt with. ``requests``: one for each thing that it asks for."""
+    """Return the value to resume an interrupt with. ``requests``: one for each of its uses."""
     match interrupt.value:
         case {"action_requests": actions, "review_configs": reviews}:
             editable = {review["action_name"] for review in reviews if "edit" in review["allowed_decisions"]}
