@@ -70,7 +70,7 @@ async def _count_answered(graph: Any, config: Any) -> int:
 
 
 def _list_uses(interrupt: Interrupt, call: str) -> list[Use]:
-    """Return what an interrupt asks for: tool calls of LangChain's middleware, one call, or a node's value."""
+    """Return what an interrupt asks for: calls of LangChain's middleware, one call, or a node's value."""
     match interrupt.value:
         case {"action_requests": actions}:
             numbered = enumerate(actions)
