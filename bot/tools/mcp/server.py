@@ -431,8 +431,9 @@ class Server:
     async def _own(self, scope: anyio.CancelScope) -> None:
         """Keep the server up: run one line after the other, until ``scope`` is cancelled.
 
-        After a failure there is a pause, twice as long after each further one. A lost session is renewed
-        without a pause; a second time in a row only if the server had answered in the session between.
+        After a failure there is a pause, twice as long after each further one, up to `LONGEST_PAUSE`. A lost
+        session is renewed without a pause; a second time in a row only if the server had answered in the
+        session between.
         """
         line = ServerLine()
         with scope:

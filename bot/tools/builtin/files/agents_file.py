@@ -16,13 +16,14 @@ log = logger(__name__)
 class AgentsFile:
     """The file, in the form of https://agents.md: plain Markdown.
 
-    It is data of the workspace, so nothing in it approves anything. It is read each time, and logged if it
-    changed since the last time.
+    It is data of the workspace, so nothing in it approves anything. It is read for each prompt, and a change
+    since the last time is logged.
     """
 
     def __init__(self, workspace: Path) -> None:
         self._confined = ConfinedFolder(workspace)
         self._logged = ""
+        """The text, or the reason for having none, that was logged last."""
 
     def read(self) -> str:
         """Return the file's text, shortened; empty for none. Blocks, and never raises."""

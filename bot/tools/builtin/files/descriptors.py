@@ -1,7 +1,8 @@
-"""Files by a name in an open folder: looked at, opened, made and renamed there, without following a link.
+"""Operations on a file by its name in an open folder, by system calls that follow no link.
 
 A path could lead elsewhere after it was checked, if someone swaps a folder on it for a link. A name in a
-folder that is already open can't. Functions raise OSError.
+folder that is already open can't. An open folder is a *descriptor*, the number that the system gives it; here
+it is called ``fd`` or ``folder``. Functions raise OSError.
 """
 
 import contextlib
@@ -12,10 +13,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+# flags of open(2) for `open_descriptor`: a folder, a file to read, a file that must not exist yet
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-NOREPLACE, EXCHANGE = 1, 2  # renameat2(2)
+NOREPLACE, EXCHANGE = 1, 2  # flags of renameat2(2): fail if the new name is taken, or swap the two names
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def look_at(name: str, fd: int) -> FolderEntry | None:
 
 
 def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
-    """Make this system call between two open folders; ``flag`` is `NOREPLACE` or `EXCHANGE`.
+    """Make the system call of that name between two open folders; ``flag`` is `NOREPLACE` or `EXCHANGE`.
 
     Raises OSError, with ENOSYS or EINVAL if the system or the disk does not know it.
     """
@@ -81,9 +83,9 @@ def renameat2(name: str, fd: int, to: str, to_fd: int, flag: int) -> None:
 
 
 def rename_to_free_name(name: str, fd: int, to: str, to_fd: int) -> None:
-    """Rename without overwriting. Raises FileExistsError.
+    """Rename without overwriting. Raises FileExistsError if the new name is taken.
 
-    If the system can't guarantee that, it is only checked first.
+    On a system or a disk without `renameat2` this is only checked before.
     """
     try:
         renameat2(name, fd, to, to_fd, NOREPLACE)

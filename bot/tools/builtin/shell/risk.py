@@ -1,12 +1,12 @@
-"""The risk of an argv: read, write or destructive.
+"""The risk of a command, given as an argv: read, write or destructive.
 
 - A command that ``reads.py`` knows to only read is a read.
 - A command in which ``harm.py`` finds harm is destructive, and so is a script that is not understood.
 - Any other command is a write.
 
 ``sh -c`` is judged by the commands of its script (``script.py``); the worst of them counts. A write is
-vouched for only if `_is_vouched_for` knows the command, because most programs run others, and do what files
-tell them.
+*vouched for* (`Risk.vouched`: it does no more than a write) only if `_is_vouched_for` knows the command. Most
+programs run others, and do what files tell them.
 """
 
 from collections.abc import Callable, Sequence
@@ -120,7 +120,7 @@ def _is_outside_git(path: str) -> bool:
 
 
 def _find_odd_shape(command: Simple) -> str | None:
-    """Return why the words of a command don't say all that it does; None if they do."""
+    """Return why the words of a command don't say all that the shell does with it; None if they do."""
     if command.background:
         return "it runs in the background"
     if any(word.expands for word in command.words):
