@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 from nod_client.client import Nod, Question
 from nod_client.errors import Declined, NodError, NotApproved, Refused
@@ -85,8 +85,7 @@ def _make_question(options: argparse.Namespace) -> Question:
         "key": options.key,
         "fields": fields,
     }
-    given = {name: value for name, value in values.items() if value}
-    return Question(**given)  # type: ignore[typeddict-item]
+    return cast("Question", {name: value for name, value in values.items() if value})
 
 
 def _explain(error: NodError) -> str:

@@ -1,7 +1,7 @@
 """Recognises *harm*: commands that lose something, reach people, or run code that Nod can't inspect.
 
 `find_harm` returns the reason why a command is harmful, and so destructive. `find_hidden_code` returns why a
-command that is not, such as ``python test.py``, still runs code that its words don't show. Programs whose
+command that is not, such as ``./build.sh``, still runs code that its words don't show. Programs whose
 words and flags decide about their harm are in ``losing.py``.
 
 A program that is neither here nor in ``reads.py`` counts as writing, so these lists can only raise a risk.

@@ -6,7 +6,7 @@ prefix begins with the fixed words. Two examples:
 
 - ``make -j4 test`` has the prefix ``command make test …``. A grant fixes all words.
 - ``pytest -q tests/web`` has the prefix ``command pytest … below "" tests web``. A grant fixes all words, so
-  it covers calls with paths in ``tests/web``, for example ``pytest tests/web/test_api.py``. The ``""`` is the
+  it covers calls with paths in ``tests/web``, for example ``pytest tests/web/api``. The ``""`` is the
   folder of the settings that hold there.
 
 A prefix is only read from a command of the table in ``known.py``, with options and words that the table
