@@ -275,7 +275,7 @@ async def test_only_admins_set_steps(nod: Nod) -> None:
 async def test_the_rule_with_the_soonest_first_step_counts(nod: Nod) -> None:
     await rule(nod, "notify horn after 5m")
     said = await rule(nod, "notify reminder after 9m for paint")
-    assert "Where both apply, rule 1: notify horn after 5m counts." in said
+    assert "Where both apply, this counts: rule 1: notify horn after 5m." in said
     (painted,) = await nod.asked(RED)
     assert [step.to for step in painted.steps] == ["horn"]
 

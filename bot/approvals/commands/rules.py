@@ -288,7 +288,7 @@ class RuleCommands:
         book = self._policies.load(session).book
         text = ""
         for other in book.outweighing(rule, [tool.name for tool in tools]):
-            text += f" Where both apply, {other.words} counts."
+            text += f" Where both apply, this counts: {other.words}."
         is_conditional = rule.limits is not None and rule.limits.condition is not None
         if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not is_conditional:
             text += self._describe_refusal(session, rule.scope, tools)
@@ -683,7 +683,7 @@ def _check_notifiers(session: Session, given: Rule) -> None:
         notifier = find_notifier(session, name)
         if notifier is None:
             words = ", ".join([REMINDER, *known])
-            raise CommandError(f"{name!r} is neither a notifier nor a place. Use {words}, or slack:T1/C2.")
+            raise CommandError(f"{name!r} is neither a notifier nor a place. Use {words}, or `slack:T1/C2`.")
         if notifier.hindrance:
             raise CommandError(notifier.hindrance)
 

@@ -64,12 +64,14 @@ class MuteCommands:
         return f"You are not told of `{tool_name}` until {until}. You may still decide."
 
     def _end(self, session: Session, command: Command, which: str) -> str:
+        if not which:
+            raise CommandError("Say which, such as `end deploy` or `end all`.")
         person = people.person_of(session, command.actor)
         mine = rows.list_mutes(session, person.accounts)
         idents = [each.id for each in mine if which in ("all", each.tool_name)]
         ended = rows.end_mutes(session, command.actor, person, idents, self._clock())
         if not ended:
-            return f"You don't mute {which or 'that'}."
+            return _NONE_TEXT if which == "all" else f"You don't mute {which}."
         return f"You are told again of {', '.join(ended)}."
 
 
@@ -79,5 +81,5 @@ def _read_length(text: str) -> timedelta:
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
     if not _SHORTEST <= length <= WEEK:
-        raise CommandError("A week at most.")
+        raise CommandError("A mute lasts from 1m to 1w.")
     return length

@@ -189,7 +189,7 @@ async def test_a_new_rule_with_a_condition_ends_the_grants_it_may_reach(ruled: N
 async def test_a_rule_that_another_outweighs_says_which(ruled: Nod) -> None:
     await rule(ruled, "policy always for paint")
     said = await rule(ruled, "policy never for pain* where coats = 1")
-    assert "Where both apply, rule 1: policy always for paint counts." in said
+    assert "Where both apply, this counts: rule 1: policy always for paint." in said
     assert "Where both apply" not in await rule(ruled, "policy forbid for paint by chat:ben")
     assert "Where both apply" not in await rule(ruled, "policy never for smash")
 

@@ -134,6 +134,8 @@ async def test_one_lists_and_ends_ones_own_mutes(make_nod: MakeNod) -> None:
     assert "- `paint` until " in (await nod.command("/nod mutes", by=BEN)).text
     assert "You mute nothing" in (await nod.command("/nod mutes", by=EVE)).text
     assert "don't mute" in (await nod.command("/nod mutes end paint", by=EVE)).text
+    assert "You mute nothing" in (await nod.command("/nod mutes end all", by=EVE)).text
+    assert "Say which" in (await nod.command("/nod mutes end", by=EVE)).text
     assert "again of paint" in (await nod.command("/nod mutes end paint", by=BEN)).text
     assert told(nod, await propose(nod, "two")) == {BENS, EVES}
     for words in ("paint for 9d", "paint", "nothing for 8h", "paint for soon"):
