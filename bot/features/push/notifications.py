@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Update, exists, func, or_, union, update
+from sqlalchemy import ColumnElement, Update, exists, func, or_, union, update
 from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, delete, select
 
@@ -34,6 +34,7 @@ NOTIFIER = "push"
 """The name by which steps of rules reach devices."""
 _MAX_CARDS = 50  # the most cards in one transaction
 _AGAIN, _DEVICE, _SHOWN = table_of(AskedAgainRow), table_of(DeviceRow), table_of(NotificationRow)
+_NAMED, _OTHER = aliased(AccountRow), aliased(AccountRow)  # an account that is named, and one of its person
 _IS_DUE = _SHOWN.c.sent < _SHOWN.c.wanted
 _OF_CARD = (ProposalRow.id == NotificationRow.card_id) | (ProposalRow.batch == NotificationRow.card_id)
 _VERSION = select(func.sum(ProposalRow.version)).where(_OF_CARD).correlate(NotificationRow).scalar_subquery()
@@ -85,24 +86,25 @@ class PushWatcher:
 
 def _list_of_people(session: Session, accounts: Collection[str]) -> list[str]:
     """Return the devices of the people with these accounts."""
-    named = sorted(accounts)
-    persons = select(AccountRow.person_id).where(col(AccountRow.actor).in_(named))
-    linked = select(AccountRow.actor).where(col(AccountRow.person_id).in_(persons))
-    theirs = or_(col(DeviceRow.account).in_(named), col(DeviceRow.account).in_(linked))
-    return list(session.exec(select(DeviceRow.id).where(theirs).order_by(col(DeviceRow.id))))
+    own = select(DeviceRow.id).where(col(DeviceRow.account).in_(accounts))
+    linked = select(DeviceRow.id).where(*_is_linked(accounts))
+    return sorted(session.connection().execute(union(own, linked)).scalars())
 
 
 def _list_with_devices(session: Session, accounts: Collection[str]) -> frozenset[str]:
     """Return those of these accounts whose person has a device, under any account of the person."""
     own = select(DeviceRow.account).where(col(DeviceRow.account).in_(accounts))
-    mine, other = aliased(AccountRow), aliased(AccountRow)
-    linked = (
-        select(mine.actor)
-        .join(other, col(other.person_id) == col(mine.person_id))
-        .join(DeviceRow, col(DeviceRow.account) == col(other.actor))
-        .where(col(mine.actor).in_(accounts))
-    )
+    linked = select(_NAMED.actor).where(*_is_linked(accounts))
     return frozenset(session.connection().execute(union(own, linked)).scalars())
+
+
+def _is_linked(accounts: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that join a device to those of these accounts that are its owner's other ones."""
+    return (
+        col(_NAMED.actor).in_(accounts),
+        col(_OTHER.person_id) == col(_NAMED.person_id),
+        col(DeviceRow.account) == col(_OTHER.actor),
+    )
 
 
 def _has_step(proposal: Proposal) -> bool:

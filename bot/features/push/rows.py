@@ -18,6 +18,7 @@ from bot.domain.text import hash_text
 from bot.errors import NodError, SecretLost
 from bot.features.push.tables import DeviceRow, NotificationRow, QuietRow
 from bot.store.engine import insert_or_replace
+from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.people import SignInRow
@@ -102,8 +103,10 @@ def add_device(session: Session, actor: Actor, device: NewDevice, now: datetime)
         raise DeviceRefused(_TAKEN_TEXT)
     accounts = rights.list_accounts(session, actor)
     is_mine = known is not None and known.account in accounts
-    if not is_mine and _count(session, accounts, now) >= MAX_DEVICES:
-        raise DeviceRefused(_MANY_TEXT)
+    if not is_mine:
+        conversation_lock.everywhere(session)  # devices that are added at the same time are counted in turn
+        if _count(session, accounts, now) >= MAX_DEVICES:
+            raise DeviceRefused(_MANY_TEXT)
     if known is not None and known.account != str(actor):
         end_devices(session, [known.id])
         known = None

@@ -131,7 +131,7 @@ async def test_what_was_escalated_is_never_held(make_nod: MakeNod) -> None:
     await nod.tick(timedelta(seconds=5))
     [table] = list_tables(nod)
     assert all(each.id in table for each in asked[2:])
-    assert told(nod, Address("chat", EVE.key)) == [each.id for each in asked]
+    assert sorted(told(nod, Address("chat", EVE.key))) == sorted(each.id for each in asked)
     assert all(row.released_at is not None for row in find_held(nod))
     for proposal in asked[2:]:
         assert (await list_acts(nod, proposal)) == ["propose", "hold", "escalate", "release"]
