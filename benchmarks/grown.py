@@ -97,7 +97,8 @@ def measure(url: str, times: int) -> list[Row]:
     database.write_now(rules.pause_all, actor, at)
     steps = count_up(1)
     took, used = _time(
-        lambda: database.write_now(lifecycle.take_resume_step, actor, at + timedelta(seconds=next(steps))), times
+        lambda: database.write_now(lifecycle.take_resume_step, actor, at + timedelta(seconds=next(steps))),
+        times,
     )
     found.append(Row(f"{name}: a batch of a resume, in one transaction", f"{took:.1f} ms; CPU {used:.1f}"))
     while not (step := database.write_now(lifecycle.take_resume_step, actor, at)) or not step.is_last:
